@@ -1,0 +1,156 @@
+"""Collecting graders: pytest finds the test functions once, and hands them over as plain data.
+
+Graders are ordinary pytest files, so that any tool can run them. The kit's own runner calls the
+collected functions directly, without pytest's protocol; to keep both in agreement, whatever would
+make them differ (classes, other fixtures) is refused here, with file and line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.course import CallError, Course
+from grader.testing import rung
+
+FIXTURES = frozenset({"student", "reference", "make"})
+BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of parameters of a test."""
+
+    label: str  # "" for a test that is not parametrised
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test function; all its cases must pass."""
+
+    name: str
+    title: str
+    exercise: str
+    rung: str
+    weight: float
+    hidden: bool
+    function: Callable[..., None]
+    fixtures: tuple[str, ...]
+    cases: tuple[Case, ...]
+    place: str  # file and line, for authors
+
+    __test__ = False
+
+
+def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
+    """The tests in these files, in ladder order within each exercise; `CallError` if refused."""
+    for path in files:
+        if not path.is_file():
+            raise CallError(f"{path} is not there: each unit has a test file on both sides")
+    found: dict[str, Test] = {}
+    for item in _items(files):
+        test = _test(item, hidden, course)
+        before = found.get(test.name)
+        if before is None:
+            found[test.name] = test
+        elif before.function is test.function:
+            cases = (*before.cases, *test.cases)
+            found[test.name] = Test(**{**vars(before), "cases": cases})
+        else:
+            raise CallError(f"{test.place}: there is another test called {test.name}")
+    tests = sorted(found.values(), key=lambda test: rung.order.index(test.rung))
+    if hidden:
+        for name in course.exercises:
+            _check_weights(name, [test for test in tests if test.exercise == name])
+    return tests
+
+
+def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
+    total = sum(test.weight for test in tests)
+    value = sum(test.weight for test in tests if test.rung == "value")
+    if 2 * value < total:
+        where = tests[0].place.partition(":")[0]
+        raise CallError(f"{where}: value tests must hold at least half of {exercise}'s points")
+
+
+def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
+    path, line, _ = item.reportinfo()
+    place = f"{path}:{(line or 0) + 1}"
+    if not isinstance(item, pytest.Function) or item.cls is not None:
+        raise CallError(f"{place}: a grader is a function at module level, not a class or doctest")
+    marker = item.get_closest_marker("grader")
+    if marker is None:
+        raise CallError(f'{place}: {item.name} needs a rung: @rung.value("exercise", points=1)')
+    details = marker.kwargs
+    if details["exercise"] not in course.exercises:
+        raise CallError(f"{place}: course.toml has no exercise called {details['exercise']!r}")
+    parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+    label = item.callspec.id if hasattr(item, "callspec") else ""
+    others = set(item.fixturenames) - FIXTURES - BEHIND_THEM - set(parameters)
+    if others:
+        raise CallError(
+            f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a grader may "
+            "use student, reference, make and parametrise names, and no autouse fixtures"
+        )
+    title = (inspect.getdoc(item.obj) or "").partition("\n")[0].rstrip(".")
+    if not title:
+        raise CallError(f"{place}: {item.originalname} needs a docstring: it is the test's title")
+    fixtures = tuple(name for name in inspect.signature(item.obj).parameters if name in FIXTURES)
+    return Test(
+        item.originalname, title, details["exercise"], details["rung"], details["points"], hidden,
+        item.obj, fixtures, (Case(label, parameters),), place,
+    )  # fmt: skip
+
+
+class _Collector:
+    """A pytest plugin that keeps what was collected."""
+
+    def __init__(self) -> None:
+        self.items: list[pytest.Item] = []
+        self.errors: list[str] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep the items."""
+        self.items = list(session.items)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be imported."""
+        if report.failed:
+            self.errors.append(str(report.longrepr))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a course folder is not ours to write into
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _items(files: Sequence[Path]) -> list[pytest.Item]:
+    collector = _Collector()
+    options = [
+        "--collect-only", "-q", "--import-mode=importlib", "--disable-plugin-autoload",
+        "--noconftest", "-p", "no:cacheprovider", "-p", "grader.pytest_plugin",
+        "-c", os.devnull, "--rootdir", str(files[0].parent),
+    ]  # fmt: skip
+    with _quietly():
+        code = pytest.main([*options, *map(str, files)], plugins=[collector])
+    if collector.errors:
+        raise CallError(f"a test file cannot be collected:\n{collector.errors[0]}")
+    if code != pytest.ExitCode.OK:
+        raise CallError(f"no tests were found in {files[0].parent}")
+    return collector.items

@@ -1,0 +1,347 @@
+"""Shape contracts: what an exercise takes and returns, in named dimensions.
+
+A contract is compiled once from the reference's jaxtyping annotations into plain data. It is
+never read from the file being graded. Messages show every dimension by its name, so that a
+student sees *which* axis went wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+Kind = Literal["float", "bool", "int"]
+
+
+class ContractBroken(AssertionError):
+    """A result is not of the promised form; the text is for the student."""
+
+
+class ContractError(Exception):
+    """A reference's annotations, or an author's call, do not fit the contract."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One axis: a name, an expression in names (``num_heads*head_dim``), or ``...``."""
+
+    label: str
+    expression: str
+
+    @property
+    def variadic(self) -> bool:
+        """Whether it stands for any number of leading dimensions."""
+        return self.label == "..."
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor's dimensions and the kind of its elements."""
+
+    dimensions: tuple[Dimension, ...]
+    kind: Kind
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: a tensor with a spec, an integer that names a dimension, or something else."""
+
+    name: str
+    kind: Literal["tensor", "int", "other"]
+    spec: TensorSpec | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Parameters in order, and the tensors that come back."""
+
+    parameters: tuple[Parameter, ...]
+    returns: TensorSpec | tuple[TensorSpec, ...] | Literal["mapping", "anything"] = "anything"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What one exercise promises. Modules have a signature for ``__init__`` and for ``forward``."""
+
+    name: str
+    kind: Literal["function", "module"]
+    call: Signature
+    forward: Signature | None = None
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+def compile_contract(name: str, reference: Any) -> Contract:
+    """Read a reference's annotations; raise `ContractError` where they say too little."""
+    if inspect.isclass(reference) and issubclass(reference, nn.Module):
+        return Contract(
+            name, "module", _signature(name, reference.__init__, method=True),
+            _signature(name, reference.forward, method=True),
+        )  # fmt: skip
+    if inspect.isfunction(reference):
+        return Contract(name, "function", _signature(name, reference, method=False))
+    raise ContractError(f"{name}: a reference is a function or an nn.Module class")
+
+
+def _signature(name: str, function: Callable[..., Any], method: bool) -> Signature:
+    parameters = list(inspect.signature(function).parameters.values())[1 if method else 0 :]
+    hints = typing.get_type_hints(function)
+    try:
+        found = tuple(_parameter(parameter, hints[parameter.name]) for parameter in parameters)
+    except KeyError as error:
+        raise ContractError(f"{name}: parameter {error} has no annotation") from None
+    return Signature(found, _returns(hints.get("return")))
+
+
+def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
+    optional = parameter.default is not inspect.Parameter.empty
+    spec = _tensor_spec(hint)
+    if spec is not None:
+        return Parameter(parameter.name, "tensor", spec, optional)
+    return Parameter(parameter.name, "int" if hint is int else "other", None, optional)
+
+
+def _tensor_spec(hint: Any) -> TensorSpec | None:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        specs = [spec for part in typing.get_args(hint) if (spec := _tensor_spec(part))]
+        return specs[0] if len(specs) == 1 else None
+    if not hasattr(hint, "dim_str"):
+        return None
+    dtypes = set(hint.dtypes)
+    kind: Kind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
+    return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind)
+
+
+def _dimension(text: str) -> Dimension:
+    label, _, expression = text.partition("=")
+    return Dimension(label, expression or label)
+
+
+def _returns(hint: Any) -> Any:
+    spec = _tensor_spec(hint)
+    if spec is not None:
+        return spec
+    if typing.get_origin(hint) is tuple:
+        parts = [_tensor_spec(part) for part in typing.get_args(hint)]
+        return tuple(parts) if all(parts) else "anything"
+    return "mapping" if typing.get_origin(hint) is dict else "anything"
+
+
+# --- checking ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The sizes that the arguments of one call give to names, and what results must look like."""
+
+    sizes: Mapping[str, int]
+    leading: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+
+
+def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] = ()) -> Binding:
+    """Give every named dimension its size from the arguments of a call.
+
+    `made_with` are the constructor's arguments, for a call of a module. The arguments are the
+    grader's own: raises `ContractError` if they break the contract.
+    """
+    pairs = list(zip(contract.call.parameters, made_with, strict=False))
+    signature = contract.call if contract.kind == "function" else contract.forward
+    assert signature is not None
+    if len(arguments) > len(signature.parameters):
+        raise ContractError(f"{contract.name} takes {len(signature.parameters)} arguments")
+    pairs += zip(signature.parameters, arguments, strict=False)
+    sizes: dict[str, int] = {}
+    leading: tuple[int, ...] | None = None
+    dtype = None
+    device = "cpu"
+    for parameter, value in pairs:
+        if parameter.kind == "int" and type(value) is int:
+            sizes[parameter.name] = value
+        if parameter.spec is None or not isinstance(value, Tensor):
+            continue
+        names = [d for d in parameter.spec.dimensions if not d.variadic]
+        if len(names) > value.dim():
+            raise ContractError(f"{contract.name}: {parameter.name} has shape {tuple(value.shape)}")
+        if len(names) < len(parameter.spec.dimensions) and leading is None:
+            leading = tuple(value.shape[: value.dim() - len(names)])
+        for dimension, size in zip(reversed(names), reversed(value.shape), strict=False):
+            known = sizes.setdefault(dimension.label, size)
+            if known != size and parameter.spec.kind != "bool":  # masks may broadcast
+                raise ContractError(
+                    f"{contract.name}: {dimension.label} is {known} and also {size}"
+                )
+        if value.is_floating_point() and dtype is None:
+            dtype, device = value.dtype, value.device.type
+    return Binding(sizes, leading or (), dtype or torch.get_default_dtype(), device)
+
+
+def check(name: str, signature: Signature, binding: Binding, value: Any) -> None:
+    """Compare a result with what was promised; raise `ContractBroken` with a message to act on."""
+    returns = signature.returns
+    if isinstance(returns, TensorSpec):
+        _check_tensor(f"{name} should return", returns, binding, value)
+    elif isinstance(returns, tuple):
+        if not isinstance(value, (tuple, list)) or len(value) != len(returns):
+            raise ContractBroken(
+                f"{name} should return {len(returns)} tensors, got {describe(value)}"
+            )
+        for number, (spec, part) in enumerate(zip(returns, value, strict=True), start=1):
+            _check_tensor(f"result {number} of {name} should be", spec, binding, part)
+    elif returns == "mapping" and not isinstance(value, dict):
+        raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
+
+
+def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        forgot = ": is there a `return` at the end?" if value is None else ""
+        raise ContractBroken(f"{what} a tensor, got {describe(value)}{forgot}")
+    labels, sizes = expected_shape(spec, binding)
+    if tuple(value.shape) != sizes:
+        raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
+    expected = {"float": binding.dtype, "bool": torch.bool, "int": torch.int64}[spec.kind]
+    if value.dtype != expected:
+        raise ContractBroken(
+            f"{what} {_dtype(expected)} values, got {_dtype(value.dtype)}"
+            + (": the result's dtype is the input's" if spec.kind == "float" else "")
+        )
+    if value.device.type != binding.device:
+        raise ContractBroken(
+            f"{what} a tensor on device {binding.device}, like the input, got {value.device.type}"
+        )
+
+
+def expected_shape(spec: TensorSpec, binding: Binding) -> tuple[list[str], tuple[int, ...]]:
+    """The labels and the sizes that a result must have."""
+    labels: list[str] = []
+    sizes: list[int] = []
+    for dimension in spec.dimensions:
+        if dimension.variadic:
+            labels += ["..."] * len(binding.leading)
+            sizes += binding.leading
+        else:
+            labels.append(dimension.label)
+            sizes.append(_evaluate(dimension.expression, binding.sizes))
+    return labels, tuple(sizes)
+
+
+def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int]) -> str:
+    """``expected (batch=2, tokens=5), got (5, 2): batch and tokens look swapped``."""
+    expected = ", ".join(
+        str(size) if label == "..." else f"{label}={size}"
+        for label, size in zip(labels, sizes, strict=True)
+    )
+    actual = f"({', '.join(map(str, got))})"
+    guess = _guess(labels, tuple(sizes), tuple(got))
+    return f"shape ({expected}), got {actual}" + (f": {guess}" if guess else "")
+
+
+def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) -> str:
+    named = [label if label != "..." else f"leading dimension {i + 1}" for i, label in
+             enumerate(labels)]  # fmt: skip
+    if len(got) == len(sizes):
+        if sorted(got) == sorted(sizes) and len(set(sizes)) == len(sizes):
+            moved = [index for index in range(len(sizes)) if sizes[index] != got[index]]
+            if len(moved) == 2:
+                return f"{named[moved[0]]} and {named[moved[1]]} look swapped"
+            order = ", ".join(named[sizes.index(size)] for size in got)
+            return f"the dimensions look like ({order})"
+        wrong = [index for index in range(len(sizes)) if sizes[index] != got[index]]
+        if len(wrong) == 1:
+            index = wrong[0]
+            other = [n for n, s in zip(named, sizes, strict=True) if s == got[index]]
+            hint = f", which is the size of {other[0]}" if len(other) == 1 else ""
+            return f"{named[index]} should be {sizes[index]}, not {got[index]}{hint}"
+        return ""
+    if len(got) == len(sizes) - 1:
+        gone = [i for i in range(len(sizes)) if sizes[:i] + sizes[i + 1 :] == got]
+        return f"the {named[gone[0]]} dimension is missing" if gone else ""
+    if len(got) > len(sizes):
+        rest = list(got)
+        for size in sizes:
+            if size not in rest:
+                return ""
+            rest.remove(size)
+        if all(size == 1 for size in rest):
+            return "there is a dimension of size 1 too many"
+        return "there are more dimensions than the contract names"
+    return ""
+
+
+def describe(value: Any) -> str:
+    """What a value is, in a few words."""
+    if value is None:
+        return "None"
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if hasattr(value, "what"):
+        return str(value.what)
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub,
+    ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+}  # fmt: skip
+
+
+def _evaluate(expression: str, sizes: Mapping[str, int]) -> int:
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Name(name) if name in sizes:
+                return sizes[name]
+            case ast.Constant(int() as number):
+                return number
+            case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(left), value(right))
+        raise ContractError(f"no size for {expression!r}; known are {', '.join(sizes)}")
+
+    return value(ast.parse(expression, mode="eval").body)
+
+
+# --- calling a student by role -------------------------------------------------------------------
+
+
+def call_order(
+    contract: Signature, names: Sequence[str], aliases: Mapping[str, Sequence[str]]
+) -> tuple[int, ...] | None:
+    """For each of the student's parameters, the contract's parameter that it stands for.
+
+    None when the names do not say: the call is then made in the contract's order. Understanding
+    other names for the same argument is a courtesy to those who changed the order.
+    """
+    spelled = {
+        _plain(spelling): name
+        for name in (parameter.name for parameter in contract.parameters)
+        for spelling in (name, *aliases.get(name, ()))
+    }
+    positions = {parameter.name: index for index, parameter in enumerate(contract.parameters)}
+    order = [positions[spelled[_plain(name)]] for name in names if _plain(name) in spelled]
+    if len(order) != len(names) or len(set(order)) != len(order):
+        return None
+    return tuple(order) if order != sorted(order) else None
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -1,0 +1,299 @@
+"""Grading: one submission becomes one `Grade`.
+
+The desk holds what all submissions of a batch share: the course, its tests (collected once), the
+references, the warm process. A seat is one submission's place at it. Tests run in the order of
+the ladder: exists → signature → shape → value → property → gradient → stability → efficiency.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from grader import messages
+from grader.collection import Case, Test, collect
+from grader.contract import Contract, ContractError
+from grader.course import Course
+from grader.grade import (
+    ExerciseResult,
+    Grade,
+    TestResult,
+    TestStatus,
+    from_thousandths,
+    share_out,
+)
+from grader.intake import Submission
+from grader.jail import wire
+from grader.jail.remote import AuthorError, Calls, Student, StudentRaised
+from grader.jail.session import HostFault, Limits, Session, StudentLost, Warm
+from grader.oracle import Oracle, Reference, open_oracle
+from grader.tensors import Make
+
+# A rung stands on those before it: when one of these fails, later rungs are skipped.
+FOUNDATIONS = ("exists", "signature", "shape", "value")
+
+
+@dataclass
+class Desk:
+    """What the submissions of one batch share."""
+
+    course: Course
+    oracle: Oracle
+    warm: Warm
+    seed: str
+    tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
+    fingerprint: str
+    stubs: Mapping[str, str] = field(default_factory=dict)
+
+    def make(self, exercise: str, test: str, case: str) -> Make:
+        """Seeded inputs for one case of one test."""
+        return Make(self.seed, exercise, f"{test}[{case}]")
+
+    def reference(self, make: Make) -> Reference:
+        """The references, with weights drawn from `make`."""
+        return Reference(self.oracle, make)
+
+    @contextmanager
+    def seat(self, submission: Submission) -> Iterator[Seat]:
+        """Open a jail for a submission, and close it afterwards whatever happens."""
+        limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
+        wanted = tuple(
+            wire.Wanted(name, unit, self.stubs[unit]) for name, unit in self.course.unit_of.items()
+        )
+        session = Session(
+            lambda: self.warm.fork(limits), wire.Open(submission.sources, wanted), limits
+        )
+        try:
+            yield Seat(self, session)
+        finally:
+            session.close()
+
+    def watch(self, exercise: str) -> tuple[str, ...]:
+        """The torch functions that an exercise forbids."""
+        groups = self.course.exercises[exercise].forbidden
+        operations = self.course.file.operations
+        return tuple(name for group in groups for name in operations[group].functions)
+
+
+class Seat:
+    """One submission at the desk."""
+
+    def __init__(self, desk: Desk, session: Session) -> None:
+        self.session = session
+        aliases = desk.course.file.aliases
+        self.calls = Calls(
+            session, desk.oracle.contracts, aliases.arguments, aliases.parameters,
+            {name: desk.watch(name) for name in desk.course.exercises},
+        )  # fmt: skip
+
+    @property
+    def listing(self) -> wire.Listing:
+        """What stands under each exercise's name."""
+        return self.session.listing
+
+    def begin(self, make: Make) -> Student:
+        """Begin a test: fresh handles, seeded generators, a new time limit."""
+        self.session.begin_test(make.seed("guest"))
+        return Student(self.calls)
+
+
+@contextmanager
+def open_desk(
+    course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = ()
+) -> Iterator[Desk]:
+    """Start the warm process, and meanwhile load references and tests.
+
+    `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
+    """
+    with Warm() as warm:  # loads torch in the background while this process does
+        oracle = open_oracle(course)
+        chosen = course.select(only)
+        tests: list[Test] = []
+        for hidden in (False, True):
+            group = [path for path, is_hidden in files.items() if is_hidden is hidden]
+            tests += collect(group, hidden, course) if group else []
+        by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
+        stubs = {unit.name: course.stub_file(unit.name).read_text("utf-8") for unit in course.units}
+        torch.set_num_threads(1)
+        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), stubs)
+
+
+# --- one submission ------------------------------------------------------------------------------
+
+
+def grade(desk: Desk, submission: Submission) -> Grade:
+    """Grade one submission. Never raises for what a student did."""
+    started = time.perf_counter()
+    exercises: list[ExerciseResult] = []
+    status, message, notes = "graded", None, list(submission.problems)
+    if submission.status != "ready":
+        status = submission.status
+        message = "; ".join(submission.problems) or "no .py file and no notebook was handed in"
+        lost = StudentLost("crashed", message)
+        exercises = [_all_missing(desk, name, lost, "missing") for name in desk.tests]
+    else:
+        try:
+            with desk.seat(submission) as seat:
+                notes += [note for found in seat.listing.found for note in found.notes]
+                exercises = [grade_exercise(desk, seat, name) for name in desk.tests]
+        except StudentLost as lost:  # its text alone brought the listing down
+            exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
+        except HostFault as fault:
+            status, message = "grader_error", str(fault)
+    if any(test.status == "grader_error" for exercise in exercises for test in exercise.tests):
+        status = "grader_error"
+        message = "the grader itself failed in a test; its points are not known"
+    return Grade(
+        submission.student, submission.student, status,  # type: ignore[arg-type]
+        _total(exercise.points for exercise in exercises),
+        _total(desk.course.exercises[name].points for name in desk.tests),
+        desk.seed, desk.fingerprint, desk.warm.layers, torch.__version__.partition("+")[0],
+        round(time.perf_counter() - started, 3), tuple(exercises), message, tuple(notes),
+    )  # fmt: skip
+
+
+def _total(points: Iterator[float]) -> float:
+    return from_thousandths(sum(round(part * 1000) for part in points))
+
+
+def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
+    """Run an exercise's tests along the ladder, and count its points."""
+    found = next(found for found in seat.listing.found if found.name == name)
+    contract = desk.oracle.contracts[name]
+    tests = desk.tests[name]
+    first = _exists(found)
+    if first.status != "passed":
+        rest = first.status if first.status == "missing" else "skipped"
+        results = [_result(test, rest) for test in tests]  # type: ignore[arg-type]
+        return _scored(desk, name, [first], results)
+    second = _signature(found, contract)
+    failed = second.status != "passed"
+    results = []
+    failed_at: str | None = "signature" if failed else None
+    for test in tests:
+        if failed_at is not None and test.rung != failed_at:
+            results.append(_result(test, "skipped"))
+            continue
+        status, message = run_test(desk, seat, test)
+        results.append(_result(test, status, message))
+        if status != "passed" and test.rung in FOUNDATIONS:
+            failed_at = test.rung
+    firsts = [first, second]
+    forbidden = _forbidden(desk, seat, name, found)
+    if forbidden is not None:
+        firsts.append(forbidden)
+    return _scored(desk, name, firsts, results)
+
+
+def run_test(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None]:
+    """Run all cases of a test until one does not pass."""
+    for case in test.cases:
+        status, message = _run_case(desk, seat, test, case)
+        if status != "passed":
+            return status, f"[{case.label}] {message}" if case.label else message
+    return "passed", None
+
+
+def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:
+    make = desk.make(test.exercise, test.name, case.label)
+    fixtures: dict[str, Callable[[], object]] = {
+        "make": lambda: make,
+        "reference": lambda: desk.reference(make),
+        "student": lambda: seat.begin(make),
+    }
+    try:
+        arguments = {name: fixtures[name]() for name in test.fixtures}
+        test.function(**arguments, **case.parameters)
+    except AssertionError as error:
+        return "failed", str(error) or f"an assertion failed ({test.place})"
+    except StudentRaised as raised:
+        return "error", messages.raised(raised.kind, raised.text, raised.place)
+    except StudentLost as lost:
+        return lost.status, lost.text
+    except (AuthorError, ContractError, HostFault, Exception):
+        return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}"
+    return "passed", None
+
+
+# --- the rungs that the engine itself checks -----------------------------------------------------
+
+
+def _exists(found: wire.Found) -> TestResult:
+    match found.status:
+        case "found":
+            status, message = "passed", None
+        case "stub":
+            status, message = "missing", messages.UNTOUCHED
+        case "missing":
+            status, message = "missing", messages.MISSING
+        case "broken":
+            status, message = "error", messages.broken(found)
+    return TestResult("exists", messages.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
+
+
+def _signature(found: wire.Found, contract: Contract) -> TestResult:
+    message = messages.signature(found, contract)
+    return TestResult(
+        "signature", messages.SIGNATURE, "failed" if message else "passed", hidden=False,
+        message=message,
+    )  # fmt: skip
+
+
+def _forbidden(desk: Desk, seat: Seat, name: str, found: wire.Found) -> TestResult | None:
+    """The verdict on forbidden operations, for exercises that forbid any."""
+    groups = desk.course.exercises[name].forbidden
+    if not groups:
+        return None
+    uses = [*found.evasions, *seat.calls.uses.get(name, [])]
+    titles = [desk.course.file.operations[group].title for group in groups]
+    return TestResult(
+        "operations", messages.forbidden_title(titles), "failed" if uses else "passed",
+        hidden=False, message=messages.forbidden(uses) if uses else None,
+    )  # fmt: skip
+
+
+# --- points --------------------------------------------------------------------------------------
+
+
+def _result(test: Test, status: TestStatus, message: str | None = None) -> TestResult:
+    return TestResult(test.name, test.title, status, 0, test.weight, test.hidden, message)
+
+
+def _scored(
+    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
+) -> ExerciseResult:
+    """Weights become points. Hidden tests carry them; public ones do where there are no hidden."""
+    exercise = desk.course.exercises[name]
+    any_hidden = any(result.hidden for result in results)
+    weights = [r.max if r.hidden or not any_hidden else 0.0 for r in results]
+    shares = share_out(exercise.thousandths, weights)
+    voided = any(first.name == "operations" and first.status == "failed" for first in firsts)
+    earned = [
+        share if result.status == "passed" and not voided else 0
+        for share, result in zip(shares, results, strict=True)
+    ]
+    tests = [
+        TestResult(
+            r.name, r.title, r.status, from_thousandths(points), from_thousandths(share),
+            r.hidden, r.message, r.mistake, r.hint,
+        )
+        for r, points, share in zip(results, earned, shares, strict=True)
+    ]  # fmt: skip
+    return ExerciseResult(
+        name, desk.course.unit_of[name], from_thousandths(sum(earned)), exercise.points,
+        (*firsts, *tests),
+    )  # fmt: skip
+
+
+def _all_missing(
+    desk: Desk, name: str, lost: StudentLost, status: TestStatus
+) -> ExerciseResult:  # fmt: skip
+    first = TestResult("exists", messages.EXISTS, status, hidden=False, message=lost.text)
+    rest: TestStatus = "missing" if status == "missing" else "skipped"
+    return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

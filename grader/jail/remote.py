@@ -1,0 +1,437 @@
+"""The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
+
+A call crosses to the student's process and comes back as plain tensors, already checked against
+the contract. It is a `torch.autograd.Function` on this side: ``backward()`` sends the output's
+gradient over and brings back the gradients of inputs and parameters, so that a test treats
+``theirs`` and ``ours`` alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check
+from grader.jail import wire
+from grader.jail.session import Session, StudentLost
+
+
+class StudentRaised(Exception):
+    """An exception in student code, as text: its kind, its message, and the student's line."""
+
+    def __init__(self, kind: str, text: str, place: wire.Place | None) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+        self.text = text
+        self.place = place
+
+
+class AuthorError(Exception):
+    """A test asks a proxy for something that it cannot give; the text says what to use."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One call, seen more closely."""
+
+    result: Any
+    inputs: list[Any]  # the tensors passed, as the student's code left them
+    operations: wire.Operations
+
+
+@dataclass
+class Calls:
+    """What the proxies of one submission share."""
+
+    session: Session
+    contracts: Mapping[str, Contract]
+    argument_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parameter_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
+    uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
+
+    def __post_init__(self) -> None:
+        self.found = {found.name: found for found in self.session.listing.found}
+
+    def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
+        """Remember the watched functions that a call used."""
+        if isinstance(outcome, (wire.Returned, wire.Raised)):
+            self.uses.setdefault(exercise, []).extend(outcome.uses)
+        return outcome
+
+
+class Student:
+    """The root proxy: attributes are the course's exercises."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> RemoteFunction | RemoteClass:
+        contract = self._calls.contracts.get(name)
+        if contract is None:
+            raise AttributeError(f"the course has no exercise {name!r}")
+        kind = RemoteFunction if contract.kind == "function" else RemoteClass
+        return kind(self._calls, contract)
+
+
+class _Remote:
+    """Refuses what would silently compare or unpack a proxy instead of a tensor."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise AuthorError(
+            "a student's definition is not a value: call it, and compare the tensors that come "
+            "back with assert_agrees(theirs, ours)"
+        )
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse  # type: ignore[assignment]
+    __bool__ = __iter__ = __len__ = __getitem__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AuthorError(
+            f"a proxy has no {name!r}: functions can be called, observed and mapped with each; "
+            "modules offer call, train, eval, to, double, parameters, buffers, modules, reset"
+        )
+
+
+class RemoteFunction(_Remote):
+    """A function of the submission."""
+
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        self._calls = calls
+        self._contract = contract
+        self.name = contract.name
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it there; the result is checked against the contract."""
+        return self.each([arguments])[0]
+
+    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
+        """Several calls in one message: one round trip instead of many."""
+        return _call(self._calls, self._contract, self.name, argument_lists)
+
+    def observe(self, *arguments: Any) -> Observation:
+        """A call whose inputs are looked at afterwards, and whose operations are counted."""
+        return _observe(self._calls, self._contract, self.name, arguments)
+
+
+class RemoteClass(_Remote):
+    """A class of the submission; calling it makes a module there."""
+
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        self._calls = calls
+        self._contract = contract
+        self.name = contract.name
+
+    def __call__(self, *arguments: Any) -> RemoteModule:
+        """Make a module there."""
+        calls, session = self._calls, self._calls.session
+        handle = session.new_handle()
+        packed = _ordered(calls, self._contract.call, self.name, list(arguments), "arguments")
+        outcomes = session.run(
+            wire.Invoke(
+                self.name, [wire.pack(value) for value in packed], handle,
+                construct=True, watch=calls.watch.get(self.name, ()),
+            )
+        )  # fmt: skip
+        outcome = calls.note(self.name, _first(outcomes))
+        if isinstance(outcome, wire.Returned) and isinstance(outcome.value, wire.Odd):
+            raise ContractBroken(f"{self.name} should make an nn.Module, got {outcome.value.what}")
+        if not isinstance(outcome, wire.Structure):
+            raise _unexpected(outcome)
+        return RemoteModule(calls, self._contract, handle, arguments, outcome)
+
+
+class RemoteModule(_Remote):
+    """A module of the submission."""
+
+    def __init__(
+        self, calls: Calls, contract: Contract, handle: int, made_with: Sequence[Any],
+        structure: wire.Structure,
+    ) -> None:  # fmt: skip
+        self._calls = calls
+        self.contract = contract
+        self.handle = handle
+        self.made_with = made_with
+        self._generation = calls.session.generation
+        self.name = contract.name
+        self.structure = structure
+        self.adoption: Any = None  # how weights were given to it, once they were
+        self.aliases = calls.parameter_aliases
+        # Stand-ins that collect gradients; the values live in the student's process.
+        self._mirrors = {
+            info.path: torch.zeros(info.shape, dtype=wire.DTYPES[info.dtype]).requires_grad_()
+            for info in structure.parameters
+            if info.dtype in wire.DTYPES and wire.DTYPES[info.dtype].is_floating_point
+        }
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it there; the result is checked against the contract."""
+        return self.each([arguments])[0]
+
+    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
+        """Several calls in one message: one round trip instead of many."""
+        self._here()
+        return _call(
+            self._calls, self.contract, self.handle, argument_lists, self.made_with, self._mirrors
+        )
+
+    def observe(self, *arguments: Any) -> Observation:
+        """A call whose inputs are looked at afterwards, and whose operations are counted."""
+        self._here()
+        return _observe(self._calls, self.contract, self.handle, arguments, self.made_with)
+
+    def train(self) -> RemoteModule:
+        """Training mode."""
+        return self._convert("train")
+
+    def eval(self) -> RemoteModule:
+        """Evaluation mode."""
+        return self._convert("eval")
+
+    def double(self) -> RemoteModule:
+        """Parameters and buffers in float64."""
+        return self.to(torch.float64)
+
+    def to(self, target: torch.dtype | str) -> RemoteModule:
+        """Move to a dtype, or to the device ``"meta"``."""
+        if isinstance(target, torch.dtype):
+            for path, mirror in self._mirrors.items():
+                self._mirrors[path] = mirror.detach().to(target).requires_grad_()
+            return self._convert("to_dtype", wire.NAMES[target])
+        return self._convert("to_device", str(target))
+
+    def _convert(self, method: Any, argument: str = "") -> RemoteModule:
+        self._here()
+        self._calls.session.later(wire.Convert(self.handle, method, argument))
+        return self
+
+    def reset(self) -> RemoteModule:
+        """Back to a new module, made with the same arguments."""
+        fresh = RemoteClass(self._calls, self.contract)(*self.made_with)
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Stand-ins by path: right in shape and dtype, and filled with ``.grad`` by backward.
+
+        Their values are not the student's; `values` fetches those.
+        """
+        return dict(self._mirrors)
+
+    def values(self) -> dict[str, Tensor]:
+        """A copy of each parameter's and each buffer's value, by path."""
+        self._here()
+        outcome = _first(self._calls.session.run(wire.Describe(self.handle, values=True)))
+        if not isinstance(outcome, wire.Structure):
+            raise _unexpected(outcome)
+        return {
+            info.path: wire.unpack_tensor(info.value)
+            for info in (*outcome.parameters, *outcome.buffers)
+            if info.value is not None
+        }
+
+    def buffers(self) -> list[wire.ParameterInfo]:
+        """What is known of each buffer."""
+        return list(self.structure.buffers)
+
+    def modules(self) -> list[str]:
+        """Paths of all submodules."""
+        return list(self.structure.modules)
+
+    def assign(self, values: Mapping[str, Tensor]) -> None:
+        """Overwrite parameters by path; travels with the next call."""
+        self._here()
+        packed = {path: wire.pack_tensor(value) for path, value in values.items()}
+        self._calls.session.later(wire.Assign(self.handle, packed))
+
+    def try_all(
+        self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
+    ) -> list[Any]:  # fmt: skip
+        """The results under each of these weights, in one message; None where it raised."""
+        self._here()
+        calls: list[wire.Call] = []
+        for candidate in candidates:
+            packed = {path: wire.pack_tensor(value) for path, value in candidate.items()}
+            calls.append(wire.Assign(self.handle, packed))
+            calls.append(wire.Invoke(self.handle, [wire.pack(a) for a in arguments], 0))
+        outcomes = self._calls.session.run(*calls)[1::2]
+        return [
+            _plain(outcome.value) if isinstance(outcome, wire.Returned) else None
+            for outcome in outcomes
+        ]
+
+    def _here(self) -> None:
+        if self._generation != self._calls.session.generation:
+            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
+
+
+# --- calls ---------------------------------------------------------------------------------------
+
+
+def _call(
+    calls: Calls, contract: Contract, target: str | int, argument_lists: Sequence[Sequence[Any]],
+    made_with: Sequence[Any] = (), mirrors: Mapping[str, Tensor] | None = None,
+) -> list[Any]:  # fmt: skip
+    pending = [
+        _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
+        for arguments in argument_lists
+    ]
+    outcomes = calls.session.run(*(call.message for call in pending))
+    for outcome in outcomes:
+        calls.note(contract.name, outcome)
+    if len(outcomes) < len(pending) and not isinstance(outcomes[-1], wire.Raised):
+        raise StudentLost("crashed", "fewer answers than questions")
+    return [call.finish(outcome) for call, outcome in zip(pending, outcomes, strict=False)]
+
+
+def _observe(
+    calls: Calls, contract: Contract, target: str | int, arguments: Sequence[Any],
+    made_with: Sequence[Any] = (),
+) -> Observation:  # fmt: skip
+    call = _Pending(calls, contract, target, list(arguments), made_with, {}, observe=True)
+    outcome = calls.note(contract.name, _first(calls.session.run(call.message)))
+    result = call.finish(outcome)
+    assert isinstance(outcome, wire.Returned)
+    if outcome.inputs is None or outcome.operations is None:
+        raise StudentLost("crashed", "an answer without its observations")
+    return Observation(result, [_plain(value) for value in outcome.inputs], outcome.operations)
+
+
+class _Pending:
+    """One call on its way: the message to send, and what to do with the answer."""
+
+    def __init__(
+        self, calls: Calls, contract: Contract, target: str | int, arguments: list[Any],
+        made_with: Sequence[Any], mirrors: Mapping[str, Tensor], observe: bool = False,
+    ) -> None:  # fmt: skip
+        self.session = calls.session
+        self.contract = contract
+        self.mirrors = mirrors
+        self.result = self.session.new_handle()
+        self.signature = contract.call if contract.forward is None else contract.forward
+        self.binding = bind(contract, arguments, made_with)
+        self.leaves = list(wire.tensors_of(arguments))
+        self.graph = torch.is_grad_enabled() and not observe and (
+            bool(mirrors) or any(leaf.requires_grad for leaf in self.leaves)
+        )  # fmt: skip
+        role = "arguments" if contract.forward is None else "forward"
+        ordered = _ordered(calls, self.signature, contract.name, arguments, role)
+        # Gradients come back in the order in which the tensors were sent.
+        self.sent = list(wire.tensors_of(ordered))
+        self.message = wire.Invoke(
+            target, [wire.pack(value, self._send) for value in ordered], self.result,
+            keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
+        )  # fmt: skip
+
+    def _send(self, tensor: Tensor) -> wire.TensorData:
+        packed = wire.pack_tensor(tensor)
+        wants = self.graph and tensor.requires_grad and tensor.is_floating_point()
+        return wire.TensorData(packed.dtype, packed.shape, packed.data, packed.device, wants)
+
+    def finish(self, outcome: wire.Outcome) -> Any:
+        """The result, checked against the contract and part of this side's graph."""
+        if not isinstance(outcome, wire.Returned):
+            raise _unexpected(outcome)
+        value = _plain(outcome.value)
+        check(self.contract.name, self.signature, self.binding, value)
+        if not self.graph:
+            return value
+        outputs = list(wire.tensors_of(value))
+        if not any(tensor.is_floating_point() for tensor in outputs):
+            return value
+        attached = _RemoteCall.apply(self, outputs, *self.sent, *self.mirrors.values())  # type: ignore[no-untyped-call]
+        return _replaced(value, iter(attached))
+
+    def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Gradients of the tensors sent and of the parameters, in that order."""
+        packed = [None if g is None else wire.pack_tensor(g) for g in gradients]
+        outcome = _first(self.session.run(wire.Backward(self.result, packed)))
+        if not isinstance(outcome, wire.Gradients):
+            raise _unexpected(outcome)
+        if len(outcome.inputs) != len(self.sent):
+            raise StudentLost("crashed", "gradients for other inputs than were sent")
+        received = [_plain(value) for value in outcome.inputs]
+        received += [
+            None if (data := outcome.parameters.get(path)) is None else wire.unpack_tensor(data)
+            for path in self.mirrors
+        ]
+        for tensor, gradient in zip([*self.sent, *self.mirrors.values()], received, strict=True):
+            if gradient is not None and (
+                not isinstance(gradient, Tensor) or gradient.shape != tensor.shape
+                or gradient.dtype != tensor.dtype
+            ):  # fmt: skip
+                raise StudentLost("crashed", "a gradient that does not fit its tensor")
+        return received
+
+
+class _RemoteCall(torch.autograd.Function):
+    """Ties a remote result into the graph of this process."""
+
+    @staticmethod
+    def forward(ctx: Any, pending: _Pending, outputs: list[Tensor], *_: Tensor) -> Any:
+        """The outputs are already here: only the graph is new."""
+        ctx.pending = pending
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(o for o in outputs if not o.is_floating_point()))
+        return tuple(output.clone() for output in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        """Ask the student's process."""
+        return None, None, *ctx.pending.backward(gradients)
+
+
+def _ordered(
+    calls: Calls, signature: Signature, name: str, arguments: list[Any], part: str
+) -> list[Any]:  # fmt: skip
+    """The arguments in the student's order, where their parameters' names tell another one."""
+    found = calls.found.get(name)
+    listed = (found.forward if part == "forward" else found.arguments) if found else None
+    if not listed or any(argument.kind != "positional" for argument in listed):
+        return arguments
+    order = call_order(signature, [argument.name for argument in listed], calls.argument_aliases)
+    if order is None:
+        return arguments
+    defaults = [index for index in order if index >= len(arguments)]
+    if defaults and order[: len(arguments)] != tuple(
+        index for index in order if index < len(arguments)
+    ):
+        return arguments  # an argument left to its default stands before one that is given
+    return [arguments[index] for index in order if index < len(arguments)]
+
+
+def _first(outcomes: list[wire.Outcome]) -> wire.Outcome:
+    if not outcomes:
+        raise StudentLost("crashed", "fewer answers than questions")
+    return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
+
+
+def _unexpected(outcome: wire.Outcome) -> Exception:
+    if isinstance(outcome, wire.Raised):
+        out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
+        if out_of_memory:
+            return StudentLost("memory", "it asked for more memory than a submission may use")
+        return StudentRaised(outcome.kind, outcome.text, outcome.place)
+    return StudentLost("crashed", "the answer was of the wrong type")
+
+
+def _plain(value: wire.Value) -> Any:
+    try:
+        return wire.unpack(value)
+    except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:
+        raise StudentLost("crashed", f"the answer could not be read ({error})") from None
+
+
+def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return next(tensors)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_replaced(item, tensors) for item in value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, tensors) for key, item in value.items()}
+    return value

@@ -1,0 +1,304 @@
+"""The trusted end of the wall: the warm process, the jails it forks, and how a jail is lost.
+
+Nothing here believes a reply. A jail that stays silent, answers nonsense or too much, or dies is
+*lost*: the test that was running gets a status of its own, and the next test a fresh fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+
+from grader.jail import wire
+from grader.jail.warm import Ended, Fork, Reap, send
+
+Loss = Literal["timeout", "memory", "crashed"]
+WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
+TICK = 0.02  # seconds between looks at a silent jail's clock
+
+
+class StudentLost(Exception):
+    """The student's process gave no usable answer; ``status`` is the status of the test."""
+
+    def __init__(self, status: Loss, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class HostFault(Exception):
+    """Our own side failed: never counted against a student."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use: CPU seconds per test and in all, and memory above the baseline."""
+
+    test_seconds: float = 5.0
+    submission_seconds: float = 120.0
+    memory_mb: int = 1024
+
+
+class Channel(Protocol):
+    """A student's process, wherever it runs."""
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
+
+    def cpu_seconds(self) -> float:
+        """CPU time used so far."""
+
+    def close(self) -> None:
+        """End the process and everything it holds."""
+
+
+class Warm:
+    """Starts the warm process, and forks jails from it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "grader.jail.warm", str(theirs.fileno())],
+                env={"LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._layers: tuple[str, ...] | None = None
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The isolation layers of each jail; waits until torch is loaded."""
+        if self._layers is None:
+            self._layers = tuple(self._read(list[str]))
+        return self._layers
+
+    def fork(self, limits: Limits) -> Jail:
+        """A fresh jail, in about 15 ms."""
+        assert self.layers
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = Fork(int(limits.submission_seconds), limits.memory_mb)
+            socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
+            message, descriptors, _, _ = socket.recv_fds(self._control, 64, 1)
+        if not descriptors:
+            raise HostFault("the warm process has ended")
+        return Jail(self, ours, msgspec.msgpack.decode(message, type=int), descriptors[0])
+
+    def reap(self, pid: int) -> Ended:
+        """How a dead jail ended."""
+        self._control.send(msgspec.msgpack.encode(Reap(pid)))
+        return self._read(Ended)
+
+    def _read(self, kind: type[msgspec.Struct] | type[list[str]]):  # type: ignore[no-untyped-def]
+        message = self._control.recv(4096)
+        if not message:
+            raise HostFault("the warm process has ended; `grader doctor` tells what is missing")
+        return msgspec.msgpack.decode(message, type=kind)
+
+    def close(self) -> None:
+        """End the warm process; jails that are still there die with it."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Jail:
+    """One forked process that runs one submission."""
+
+    def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
+        self._warm = warm
+        self._connection = connection
+        self._pid = pid
+        self._pidfd = pidfd
+        # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
+        self._clock = ((~pid) << 3) | 2
+        self._used = 0.0
+        self.ended: Ended | None = None
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads so far."""
+        with contextlib.suppress(OSError):
+            self._used = time.clock_gettime(self._clock)
+        return self._used
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Send a request and wait for the reply; raise `StudentLost` when there is none.
+
+        `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
+        clock is the backstop.
+        """
+        cpu_limit = self.cpu_seconds() + cpu_seconds
+        wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
+        try:
+            self._connection.settimeout(WALL_FACTOR * cpu_seconds)
+            send(self._connection, wire.encode(request))
+            header = self._receive(8, cpu_limit, wall_limit)
+            size = int.from_bytes(header, "little")
+            if size > wire.MAX_REPLY:
+                raise self._lost("crashed", "the answer was too large to be one")
+            reply = wire.decode_reply(self._receive(size, cpu_limit, wall_limit))
+        except (wire.WireError, OSError) as error:
+            raise self._lost("crashed", f"the answer could not be read ({error})") from None
+        if isinstance(reply, wire.Refused):
+            raise self._lost("crashed", f"no answer: {reply.why}")
+        return reply
+
+    def _receive(self, size: int, cpu_limit: float, wall_limit: float) -> bytearray:
+        data = bytearray(size)
+        view, filled = memoryview(data), 0
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        while filled < size:
+            if not poll.poll(TICK * 1000):
+                if self.cpu_seconds() > cpu_limit or time.monotonic() > wall_limit:
+                    raise self._lost("timeout", "it took too long: does a loop never end?")
+                continue
+            count = self._connection.recv_into(view[filled:])
+            if count == 0:
+                raise self._died()
+            filled += count
+        return data
+
+    def _lost(self, status: Loss, text: str) -> StudentLost:
+        self.close(grace=0)
+        return StudentLost(status, text)
+
+    def _died(self) -> StudentLost:
+        # It closed the socket: usually it is dead already, and tells by which signal.
+        self.close()
+        assert self.ended is not None
+        match self.ended.signal:
+            case signal.SIGXCPU:
+                return StudentLost("timeout", "it took too long: does a loop never end?")
+            case signal.SIGSEGV | signal.SIGBUS:
+                return StudentLost("crashed", "deep recursion, or a crash inside a library")
+            case 0:
+                return StudentLost("crashed", "the code ended its own process")
+            case number:
+                name = signal.Signals(number).name
+                return StudentLost("crashed", f"the process was ended by {name}")
+
+    def close(self, grace: float = 0.25) -> None:
+        """End the jail, whatever it does, and collect what it leaves.
+
+        One that is ending of its own accord gets `grace` seconds, so that it can say why.
+        """
+        if self.ended is not None:
+            return
+        self.cpu_seconds()
+        self._connection.close()
+        if not select.select([self._pidfd], [], [], grace)[0]:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        os.close(self._pidfd)
+        self.ended = self._warm.reap(self._pid)
+
+
+class Session:
+    """One submission behind a channel, through as many processes as it takes."""
+
+    def __init__(
+        self, open_channel: Callable[[], Channel], opening: wire.Open, limits: Limits
+    ) -> None:
+        self._open_channel = open_channel
+        self._opening = opening
+        self._limits = limits
+        self._channel: Channel | None = None
+        self._spent = 0.0  # CPU seconds of channels that are gone
+        self._test_from = 0.0
+        self._queue: list[wire.Call] = []
+        self._handles = 0
+        self.generation = 0  # counts processes: a handle is good in its own only
+        self.listing = self._start()
+
+    def _start(self) -> wire.Listing:
+        self._channel = self._open_channel()
+        self.generation += 1
+        reply = self._exchange(self._opening, self._limits.test_seconds)
+        if not isinstance(reply, wire.Listing):
+            raise StudentLost("crashed", "the submission could not be listed")
+        return reply
+
+    def begin_test(self, seed: int) -> None:
+        """Forget handles, seed the guest's generators, and give the test its time."""
+        if self._channel is None:
+            self._start()
+        self._test_from = self.cpu_seconds()
+        self._queue = [wire.Seed(seed)]
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the submission has used in all its processes."""
+        return self._spent + (self._channel.cpu_seconds() if self._channel else 0.0)
+
+    def new_handle(self) -> int:
+        """A number under which the guest keeps a module or a graph."""
+        self._handles += 1
+        return self._handles
+
+    def later(self, call: wire.Call) -> None:
+        """Queue a call whose answer nobody waits for; it travels with the next one."""
+        self._queue.append(call)
+
+    def run(self, *calls: wire.Call) -> list[wire.Outcome]:
+        """Send these calls in one message, and return their outcomes: fewer if one raised."""
+        if self._channel is None:
+            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
+        queued, self._queue = self._queue, []
+        left = min(
+            self._test_from + self._limits.test_seconds,
+            self._limits.submission_seconds,
+        ) - self.cpu_seconds()  # fmt: skip
+        if left <= 0:
+            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
+        reply = self._exchange(wire.Run([*queued, *calls]), left)
+        if not isinstance(reply, wire.Outcomes):
+            raise self._drop(StudentLost("crashed", "the answer was of the wrong type"))
+        outcomes = reply.outcomes
+        if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
+            return outcomes[-1:]  # a queued call raised: the student hears of it here
+        if len(outcomes) > len(queued) + len(calls):
+            raise self._drop(StudentLost("crashed", "more answers than questions"))
+        return outcomes[len(queued) :]
+
+    def _exchange(self, request: wire.Request, seconds: float) -> wire.Reply:
+        assert self._channel is not None
+        try:
+            return self._channel.exchange(request, seconds)
+        except StudentLost as lost:
+            raise self._drop(lost) from None
+
+    def _drop(self, lost: StudentLost) -> StudentLost:
+        self.close()
+        return lost
+
+    def close(self) -> None:
+        """End the student's process."""
+        if self._channel is not None:
+            self._channel.close()
+            self._spent += self._channel.cpu_seconds()
+            self._channel = None

@@ -1,0 +1,90 @@
+"""Text that students read. It says what was expected, what came, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.contract import Contract, Signature
+from grader.jail.wire import Argument, Found, Place, Use
+
+EXISTS = "The exercise is there"
+SIGNATURE = "It takes the arguments of the contract"
+UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
+MISSING = "no definition with this name was found in the files that were handed in"
+
+
+def at(place: Place | None) -> str:
+    """``softmax.py line 12``."""
+    return f"{place.file} line {place.line}" if place else "a line that could not be found"
+
+
+def broken(found: Found) -> str:
+    """A definition in a text that is not Python."""
+    return f"{at(found.place)} is not valid Python: {found.message}"
+
+
+def raised(kind: str, text: str, place: Place | None) -> str:
+    """An exception from student code."""
+    where = f"{at(place)} " if place else "it "
+    if kind == "NotImplementedError":
+        return f"{where}still raises NotImplementedError: there is a part to write"
+    line = f"  {place.text}" if place and place.text else ""
+    first = f"{where}raised {kind}" + (f": {text}" if text else "")
+    return f"{first}\n{line}" if line else first
+
+
+def signature(found: Found, contract: Contract) -> str | None:
+    """What is wrong with a definition's parameters, or None."""
+    if contract.kind == "module" and found.kind == "function":
+        return f"{found.name} should be a class (an nn.Module), not a function"
+    if contract.kind == "function" and found.kind == "class":
+        return f"{found.name} should be a function, not a class"
+    parts: list[tuple[str, Sequence[Argument] | None, Signature | None]] = (
+        [(found.name, found.arguments, contract.call)]
+        if contract.kind == "function"
+        else [
+            (f"{found.name}.__init__", found.arguments, contract.call),
+            (f"{found.name}.forward", found.forward, contract.forward),
+        ]
+    )
+    for name, listed, wanted in parts:
+        if listed is not None and wanted is not None:
+            message = _does_not_bind(name, listed, wanted)
+            if message:
+                return message
+    return None
+
+
+def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> str | None:
+    """Why the contract's arguments cannot be passed by position."""
+    names = ", ".join(
+        f"{parameter.name}=…" if parameter.optional else parameter.name
+        for parameter in wanted.parameters
+    )
+    positional = [argument for argument in listed if argument.kind == "positional"]
+    star = any(argument.kind == "star" for argument in listed)
+    must = [argument.name for argument in positional if not argument.optional]
+    fewest = sum(not parameter.optional for parameter in wanted.parameters)
+    keyword_only = [a.name for a in listed if a.kind == "keyword" and not a.optional]
+    if len(positional) < fewest and not star:
+        given = ", ".join(argument.name for argument in positional) or "nothing"
+        return f"{name} takes ({given}); the contract passes ({names}), by position"
+    if len(must) > fewest:
+        return f"{name} needs ({', '.join(must)}); the contract passes only ({names})"
+    if keyword_only:
+        return f"{name} needs {keyword_only[0]} by keyword; the contract passes ({names})"
+    return None
+
+
+def forbidden_title(titles: Sequence[str]) -> str:
+    """The title of the check for forbidden operations."""
+    return f"It is written without {', '.join(titles)}"
+
+
+def forbidden(uses: Sequence[Use]) -> str:
+    """Which forbidden operation was used, and where."""
+    use = uses[0]
+    return (
+        f"{at(use.place)} uses {use.function}: the exercise is to write this yourself, "
+        "so it earns no points"
+    )

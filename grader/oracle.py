@@ -1,0 +1,92 @@
+"""The reference side: a course's solutions, live, with weights from the same seeds as inputs.
+
+Loaded by path at run time into the trusted process only; the engine never imports solutions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from grader.contract import Contract, compile_contract
+from grader.course import CallError, Course
+from grader.tensors import Make
+
+WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
+
+
+def load_solutions(folder: Path, units: tuple[str, ...]) -> Mapping[str, ModuleType]:
+    """Import ``solutions/U.py`` for each unit as one private package; relative imports work."""
+    package = "_solutions_" + hashlib.blake2b(str(folder).encode(), digest_size=6).hexdigest()
+    if package not in sys.modules:
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [str(folder)]
+    modules = {}
+    for unit in units:
+        path = folder / f"{unit}.py"
+        if not path.is_file():
+            raise CallError(f"unit {unit} has no reference: {path} is not there")
+        modules[unit] = importlib.import_module(f"{package}.{unit}")
+    return modules
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The references of a course and the contracts compiled from them."""
+
+    definitions: Mapping[str, Any]
+    contracts: Mapping[str, Contract]
+
+
+def open_oracle(course: Course) -> Oracle:
+    """Load all references; raise `CallError` where one is missing."""
+    modules = load_solutions(course.solutions, tuple(unit.name for unit in course.units))
+    definitions = {}
+    for name, unit in course.unit_of.items():
+        if not hasattr(modules[unit], name):
+            raise CallError(f"{course.solutions / unit}.py does not define {name}")
+        definitions[name] = getattr(modules[unit], name)
+    contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
+    return Oracle(definitions, contracts)
+
+
+class Reference:
+    """What a test calls ``reference``: ``reference.softmax_rows(x)``, ``reference.X(3, 4)``.
+
+    Modules come with every parameter drawn from `make`, biases too, so that they are the same on
+    every platform and no bias is zero.
+    """
+
+    def __init__(self, oracle: Oracle, make: Make) -> None:
+        self._oracle = oracle
+        self._make = make
+        self._made = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._oracle.definitions:
+            raise AttributeError(f"the course has no exercise {name!r}")
+        definition = self._oracle.definitions[name]
+        if not isinstance(definition, type):
+            return definition
+        return lambda *arguments: self._construct(name, definition, arguments)
+
+    def _construct(self, name: str, definition: type[nn.Module], arguments: Any) -> nn.Module:
+        module = definition(*arguments)
+        number, self._made = self._made, self._made + 1
+        with torch.no_grad():
+            for path, parameter in module.named_parameters():
+                drawn = self._make.normal(
+                    WEIGHT_SCALE, dtype=parameter.dtype, name=f"{name} {number} {path}",
+                    **{str(axis): size for axis, size in enumerate(parameter.shape)},
+                )  # fmt: skip
+                parameter.copy_(drawn)
+        return module

@@ -1,0 +1,76 @@
+"""The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
+
+Light on import: torch is loaded only when a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from grader.grading import Desk
+    from grader.jail.remote import Student
+    from grader.oracle import Reference
+    from grader.tensors import Make
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options for running a course's tests with plain pytest."""
+    group = parser.getgroup("grader", "attention-grader")
+    group.addoption("--submission", default=None, help="the submission that `student` stands for")
+    group.addoption(
+        "--grader-seed", default=None, help="seed of the inputs (default: the course's)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker that `grader.testing.rung` sets."""
+    config.addinivalue_line("markers", "grader(exercise, rung, points): set by grader.testing.rung")
+
+
+@pytest.fixture(scope="session")
+def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    from grader.course import find_course, load_course
+    from grader.grading import open_desk
+
+    path = Path(request.session.items[0].path)
+    course = load_course(find_course(None, path.parent))
+    seed = request.config.getoption("--grader-seed") or course.seed
+    with open_desk(course, seed=seed, files={}) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="session")
+def _grader_student(request: pytest.FixtureRequest, _grader_desk: Desk) -> Iterator[Any]:
+    from grader.intake import find_submissions
+
+    path = request.config.getoption("--submission")
+    if path is None:
+        path = str(_grader_desk.course.folder)
+    (submission,) = find_submissions([Path(path)], _grader_desk.course, single=True)
+    with _grader_desk.seat(submission) as seat:
+        yield seat
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, _grader_desk: Desk) -> Make:
+    """Seeded inputs for this test."""
+    marker = request.node.get_closest_marker("grader")
+    label = request.node.callspec.id if hasattr(request.node, "callspec") else ""
+    return _grader_desk.make(marker.kwargs["exercise"], request.node.originalname, label)
+
+
+@pytest.fixture
+def reference(_grader_desk: Desk, make: Make) -> Reference:
+    """The course's references."""
+    return _grader_desk.reference(make)
+
+
+@pytest.fixture
+def student(_grader_student: Any, make: Make) -> Student:
+    """The submission, behind the wall."""
+    return _grader_student.begin(make)  # type: ignore[no-any-return]

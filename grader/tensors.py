@@ -1,0 +1,92 @@
+"""Seeded inputs with the same bits on every platform.
+
+torch's normals differ between platforms, versions and even tensor sizes, and NumPy's between
+versions. Here only Philox's raw integers are used (Salmon et al. 2011, *Parallel random numbers:
+as easy as 1, 2, 3*), and exact arithmetic on them: uniform = (raw >> 11) · 2⁻⁵³, and normal = the
+sum of twelve uniforms minus six (Irwin-Hall: mean 0, variance 1, bounded by ±6). Every draw has
+a key of its own, so that no draw depends on how many came before it, nor on their sizes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+TWELVE = 12
+
+
+class Make:
+    """Draws tensors for one test, their sizes given by name: ``make.normal(batch=2, d_in=3)``."""
+
+    def __init__(self, seed: str, exercise: str, test: str) -> None:
+        self._key = (seed, exercise, test)
+        self._draws = 0
+
+    def seed(self, name: str) -> int:
+        """A 63-bit integer for this test and this name."""
+        return int.from_bytes(self._hash(name)[:8], "little") >> 1
+
+    def _hash(self, name: str) -> bytes:
+        text = "\x00".join((*self._key, name))
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+    def _raw(self, count: int, name: str | None) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        if name is None:
+            name = str(self._draws)
+            self._draws += 1
+        key = int.from_bytes(self._hash(name), "little")
+        return np.asarray(np.random.Philox(key=key, counter=0).random_raw(count), dtype=np.uint64)
+
+    def uniform(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        *,
+        dtype: torch.dtype = torch.float32,
+        name: str | None = None,
+        **sizes: int,
+    ) -> Tensor:
+        """Uniform values in [low, high), of shape `sizes`.
+
+        ``make.uniform(batch=2, tokens=5)`` has shape (2, 5).
+        """
+        raw = self._raw(math.prod(sizes.values()), name) >> np.uint64(11)
+        values = raw.astype(np.float64) * 2.0**-53
+        return _tensor(values * (high - low) + low, sizes, dtype)
+
+    def normal(
+        self,
+        scale: float = 1.0,
+        *,
+        dtype: torch.dtype = torch.float32,
+        name: str | None = None,
+        **sizes: int,
+    ) -> Tensor:
+        """Normal values of standard deviation `scale`, of shape `sizes`.
+
+        ``make.normal(batch=2, tokens=5, d_in=3)`` has shape (2, 5, 3).
+        """
+        count = math.prod(sizes.values())
+        raw = self._raw(TWELVE * count, name).reshape(TWELVE, count) >> np.uint64(11)
+        # Twelve integers of 53 bits add up exactly; one rounding, the same everywhere.
+        values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
+        return _tensor(values * scale, sizes, dtype)
+
+    def integers(self, low: int, high: int, *, name: str | None = None, **sizes: int) -> Tensor:
+        """Integers in [low, high) as int64, of shape `sizes`."""
+        span = np.uint64(high - low)
+        raw = self._raw(math.prod(sizes.values()), name) >> np.uint64(11)
+        return _tensor((raw % span).astype(np.int64) + low, sizes, torch.int64)
+
+    def booleans(self, share: float = 0.5, *, name: str | None = None, **sizes: int) -> Tensor:
+        """Booleans, True with probability `share`, of shape `sizes`."""
+        return self.uniform(dtype=torch.float64, name=name, **sizes) < share
+
+
+def _tensor(values: np.ndarray[tuple[int], np.dtype[np.generic]], sizes: dict[str, int],
+            dtype: torch.dtype) -> Tensor:  # fmt: skip
+    return torch.from_numpy(values.reshape(tuple(sizes.values())).copy()).to(dtype)

@@ -1,0 +1,340 @@
+"""What a grader's author imports.
+
+A grader is an ordinary pytest function at module level. Its arguments are the kit's fixtures
+(``student``, ``reference``, ``make``) and the names it is parametrised with. One decorator says
+which exercise it belongs to, on which rung of the ladder it stands, and what it weighs::
+
+    @rung.value("softmax_rows", points=2)
+    def test_softmax_rows_agrees_with_the_reference(student, reference, make):
+        '''Every row agrees with the reference.'''
+        scores = make.normal(2.0, queries=4, keys=6)
+        assert_agrees(student.softmax_rows(scores), reference.softmax_rows(scores))
+
+The docstring's first line is the title that a student sees. Tests under ``solutions/graders``
+are hidden, tests under ``exercises/checks`` are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from grader import adoption as _adoption
+from grader.contract import describe
+from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
+from grader.oracle import Reference
+from grader.tensors import Make
+
+__all__ = [
+    "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
+    "assert_batch_rows_do_not_mix", "assert_causal", "assert_gradients_agree",
+    "assert_input_unchanged", "assert_operations_do_not_grow", "assert_refuses",
+    "assert_rows_sum_to_one", "assert_that", "rung",
+]  # fmt: skip
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+class rung:  # noqa: N801
+    """The ladder: each rung is a decorator. Rungs are climbed in the order in which they stand.
+
+    *exists* and *signature* come before these and are checked by the engine itself. When a rung
+    that others stand on fails, those are skipped, so that one bug is told once. Shape tests carry
+    no points.
+    """
+
+    order = (
+        "exists", "signature", "shape", "value", "property", "gradient", "stability", "efficiency",
+    )  # fmt: skip
+
+    @staticmethod
+    def shape(exercise: str) -> Callable[[Test], Test]:
+        """The result has the promised shape and dtype."""
+        return _mark(exercise, "shape", 0)
+
+    @staticmethod
+    def value(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
+        """The result agrees with the reference. At least half of an exercise's points."""
+        return _mark(exercise, "value", points)
+
+    @staticmethod
+    def property(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
+        """Something that holds for every right answer: rows sum to one, no peeking."""
+        return _mark(exercise, "property", points)
+
+    @staticmethod
+    def gradient(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
+        """Gradients flow, and agree with the reference."""
+        return _mark(exercise, "gradient", points)
+
+    @staticmethod
+    def stability(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
+        """Extreme inputs give finite, right results."""
+        return _mark(exercise, "stability", points)
+
+    @staticmethod
+    def efficiency(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
+        """Work and memory grow no faster than they must."""
+        return _mark(exercise, "efficiency", points)
+
+
+def _mark(exercise: str, name: str, points: float) -> Callable[[Test], Test]:
+    return pytest.mark.grader(exercise=exercise, rung=name, points=points)
+
+
+# --- weights -------------------------------------------------------------------------------------
+
+
+def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
+    """Give the student's module the reference's weights, by role; see `grader.adoption`.
+
+    Returns how they were matched: ``.missing`` are roles that the student has no parameter for
+    (zero in `ours` from now on), ``.extra`` the student's parameters that have no role.
+    Raises an AssertionError for the student where there is nothing to adopt.
+    """
+    return _adoption.adopt(theirs, ours, theirs.aliases)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def assert_that(condition: bool, message: str) -> None:
+    """Fail with a message for the student unless `condition` holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def assert_agrees(
+    theirs: Any, ours: Any, *, rtol: float | None = None, atol: float | None = None, what: str = ""
+) -> None:
+    """Fail unless two tensors, or nests of them, agree in shape, dtype and value.
+
+    The tolerances are those of `torch.testing.assert_close` for the dtype. Nothing is broadcast,
+    and NaN agrees with nothing, itself included.
+    """
+    what = what or "the result"
+    if isinstance(ours, (tuple, list)):
+        assert_that(
+            isinstance(theirs, (tuple, list)) and len(theirs) == len(ours),
+            f"{what}: expected {len(ours)} tensors, got {describe(theirs)}",
+        )
+        for number, (their_part, our_part) in enumerate(zip(theirs, ours, strict=True), start=1):
+            assert_agrees(their_part, our_part, rtol=rtol, atol=atol, what=f"{what} {number}")
+        return
+    if isinstance(ours, dict):
+        names = sorted(theirs) if isinstance(theirs, dict) else None
+        assert_that(names == sorted(ours), f"{what}: expected the keys {sorted(ours)}, got {names}")
+        for name, our_part in ours.items():
+            assert_agrees(theirs[name], our_part, rtol=rtol, atol=atol, what=f"{what} {name!r}")
+        return
+    assert_that(isinstance(theirs, Tensor), f"{what}: expected a tensor, got {describe(theirs)}")
+    assert_that(
+        theirs.shape == ours.shape,
+        f"{what}: expected shape {tuple(ours.shape)}, got {tuple(theirs.shape)}",
+    )
+    assert_that(theirs.dtype == ours.dtype, f"{what}: expected {ours.dtype}, got {theirs.dtype}")
+    message = _difference(theirs.detach(), ours.detach(), rtol, atol)
+    assert_that(not message, f"{what}: {message}")
+
+
+def _difference(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | None) -> str:
+    if not ours.is_floating_point():
+        wrong = theirs != ours
+    else:
+        default = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5)}.get(
+            ours.dtype, (1e-2, 1e-3)
+        )
+        wrong = ~torch.isclose(
+            theirs, ours,
+            rtol=default[0] if rtol is None else rtol, atol=default[1] if atol is None else atol,
+        )  # fmt: skip
+    count = int(wrong.sum())
+    if count == 0:
+        return ""
+    share = f"{count} of {wrong.numel()} elements differ"
+    nans = theirs.isnan()
+    if nans.any():
+        return f"NaN at {_index(nans)}; {share}"
+    if not ours.is_floating_point():
+        at = _index(wrong)
+        return f"{share}, the first at {at}: expected {_at(ours, at)}, got {_at(theirs, at)}"
+    gap = (theirs.double() - ours.double()).abs().nan_to_num(nan=0.0, posinf=torch.inf)
+    at = _index(wrong & (gap == gap[wrong].max()))
+    return (
+        f"{share}; the largest difference is at {at}: "
+        f"expected {_at(ours, at):.4g}, got {_at(theirs, at):.4g}"
+    )
+
+
+def _index(mask: Tensor) -> list[int]:
+    return [int(step) for step in mask.nonzero()[0]]
+
+
+def _at(tensor: Tensor, index: Sequence[int]) -> Any:
+    return tensor[tuple(index)].item()
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
+    """Fail unless the weights along `dim` are a distribution: none negative, sum one."""
+    assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
+    sums = weights.sum(dim=dim)
+    off = (sums - 1).abs().max().item()
+    assert_that(off < 1e-5, f"weights along dim {dim} should sum to one; a sum is off by {off:.3g}")
+
+
+def assert_input_unchanged(call: Callable[..., Any], *arguments: Any) -> None:
+    """Fail if the student's code changed a tensor that it was given. `call` is a proxy."""
+    seen: Observation = call.observe(*arguments)  # type: ignore[attr-defined]
+    given = [argument for argument in arguments if isinstance(argument, Tensor)]
+    for number, (before, after) in enumerate(zip(given, seen.inputs, strict=True), start=1):
+        same = isinstance(after, Tensor) and torch.equal(before, after)
+        assert_that(same, f"argument {number} was changed in place: build a new tensor instead")
+
+
+def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
+    """Fail if an output depends on a later token. `dim` is the tokens' axis of input and output."""
+    tokens = x.shape[dim]
+    before = call(x)
+    for cut in range(1, tokens):
+        changed = x.clone()
+        # Far from what was there, and not a multiple of it.
+        changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
+        after = call(changed)
+        same = torch.allclose(
+            before.narrow(dim, 0, cut), after.narrow(dim, 0, cut), rtol=1e-5, atol=1e-6
+        )
+        assert_that(
+            same,
+            f"outputs of the first {cut} tokens changed when only later tokens did: "
+            "they see the future",
+        )
+        if not torch.equal(before.narrow(dim, cut, 1), after.narrow(dim, cut, 1)):
+            continue
+        raise AssertionError(f"the output of token {cut} does not depend on the token itself")
+
+
+def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    """Fail if one batch row's output depends on another row. The first axis is the batch."""
+    before = call(x)
+    changed = x.clone()
+    changed[0] = changed[0] * -2.0 + 1.0
+    after = call(changed)
+    same = torch.allclose(before[1:], after[1:], rtol=1e-5, atol=1e-6)
+    assert_that(same, "the output of one batch row changed when only another row's input did")
+    assert_that(not torch.allclose(before[0], after[0]), "the output does not depend on the input")
+
+
+def assert_refuses(call: Callable[..., Any], *arguments: Any) -> None:
+    """Fail unless the student's code raises an ordinary exception for these arguments."""
+    try:
+        call(*arguments)
+    except StudentRaised as raised:
+        # Not finished, or gone: that is no answer to a wrong argument.
+        if raised.kind in ("NotImplementedError", "SystemExit", "KeyboardInterrupt", "NotBound"):
+            raise
+        return
+    raise AssertionError("this should raise an exception, and came back with a result")
+
+
+def assert_operations_do_not_grow(
+    call: Callable[..., Any], small: Sequence[Any], large: Sequence[Any]
+) -> None:
+    """Fail if the larger input takes more tensor operations. `call` is a proxy."""
+    few = call.observe(*small).operations.count  # type: ignore[attr-defined]
+    many = call.observe(*large).operations.count  # type: ignore[attr-defined]
+    assert_that(
+        many <= few,
+        f"{few} tensor operations on a small input and {many} on a larger one: "
+        "is there a loop where one product would do?",
+    )
+
+
+# --- gradients -----------------------------------------------------------------------------------
+
+
+def assert_gradients_agree(
+    theirs: Callable[..., Any], ours: Callable[..., Any], *arguments: Any, make: Make
+) -> None:
+    """Fail unless the gradients of a random projection of the result agree.
+
+    For floating-point inputs, and for the parameters too if `theirs` is a module that has adopted
+    the weights of `ours`.
+    """
+    their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
+    _push_back(theirs(*their_arguments), make)
+    _push_back(ours(*our_arguments), make)
+    pairs = zip(their_arguments, our_arguments, strict=True)
+    for number, (their_leaf, our_leaf) in enumerate(pairs, start=1):
+        if isinstance(our_leaf, Tensor) and our_leaf.grad is not None:
+            _compare_gradient(their_leaf.grad, our_leaf.grad, f"argument {number}")
+    if isinstance(theirs, RemoteModule) and theirs.adoption is not None:
+        assert isinstance(ours, nn.Module)
+        for role, actual, expected in theirs.adoption.joined_gradients(theirs, ours):
+            _compare_gradient(actual, expected, role)
+
+
+def _leaves(arguments: Sequence[Any]) -> list[Any]:
+    return [
+        argument.detach().clone().requires_grad_()
+        if isinstance(argument, Tensor) and argument.is_floating_point()
+        else argument
+        for argument in arguments
+    ]
+
+
+def _push_back(result: Any, make: Make) -> None:
+    results = result if isinstance(result, (tuple, list)) else [result]
+    total = torch.zeros((), dtype=torch.float64)
+    for number, part in enumerate(results):
+        sizes = {str(axis): size for axis, size in enumerate(part.shape)}
+        upstream = make.normal(dtype=part.dtype, name=f"upstream {number}", **sizes)
+        total = total + (part * upstream).sum()
+    if total.requires_grad:
+        total.backward()  # type: ignore[no-untyped-call]
+
+
+def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> None:
+    if actual is None:
+        raise AssertionError(
+            f"no gradient reaches {what}: is there a .detach(), .data, .item(), .numpy() or "
+            "torch.no_grad() on the way, or a new tensor built from numbers?"
+        )
+    assert_agrees(actual, expected, rtol=1e-4, atol=1e-5, what=f"the gradient of {what}")
+
+
+# --- dropout -------------------------------------------------------------------------------------
+
+
+def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: float) -> None:
+    """Fail unless `dropped` is what inverted dropout with probability `p` makes of `weights`.
+
+    Judged by statistics, never by a generator's stream. Entries are 0 or ``weights / (1 - p)``,
+    and about p of them are 0: the bound errs with a probability below 1e-9. `twins` holds the
+    same attention weights, seen through a second set of value columns: they fall together only
+    if weights were dropped and not the context.
+    """
+    visible = weights > 0
+    scaled = (dropped[visible] * (1 - p) / weights[visible]).double()
+    is_zero, is_one = scaled.abs() < 1e-4, (scaled - 1).abs() < 1e-4
+    assert_that(
+        bool((is_zero | is_one).all()),
+        f"with dropout {p} a weight w should become 0 or w / {1 - p:g} in training",
+    )
+    assert_that(
+        torch.allclose(dropped, twins, atol=1e-5),
+        "values that share a weight were dropped apart: drop the weights, not the context",
+    )
+    share, count = is_zero.double().mean().item(), is_zero.numel()
+    bound = 6.3 * (p * (1 - p) / count) ** 0.5 + 1 / count
+    assert_that(
+        abs(share - p) < bound,
+        f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}",
+    )
+    assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
