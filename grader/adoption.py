@@ -370,12 +370,12 @@ def _probe(theirs: RemoteModule) -> list[Any]:
     for parameter in contract.forward.parameters:
         if parameter.optional or parameter.spec is None:
             break
-        shape = {
-            dimension.label: sizes.setdefault(dimension.label, 3)
+        shape = [
+            sizes.setdefault(dimension.label, 3)
             for dimension in parameter.spec.dimensions
             if not dimension.variadic
-        }
-        arguments.append(make.normal(**shape))
+        ]
+        arguments.append(make.normal_like(torch.empty(shape)))
     return arguments
 
 

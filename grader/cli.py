@@ -1,2 +1,193 @@
-def main():
-    pass
+"""The commands. They read arguments and print results; the work is done elsewhere.
+
+Exit codes: 0 all well, 1 the answer is wrong, 2 the call is wrong, 3 the grader itself failed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from grader import __version__
+from grader.course import Course, find_course, load_course
+from grader.faults import CallError, HostFault
+
+app = typer.Typer(
+    name="grader", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    help="Exercises and an autograder for self-attention in PyTorch.",
+)  # fmt: skip
+
+CourseOption = Annotated[
+    Path | None,
+    typer.Option("--course", metavar="DIR", help="The course: a folder with course.toml in it."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
+]
+
+
+@app.command(
+    epilog="Example: grader grade submissions/ --out grades/ --jobs 2",
+)
+def grade(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="A .py file, a notebook, a folder with course files, or a folder of those.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="Processes (default: by the cores).")
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
+    ] = None,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade submissions into a gradebook: grades.db, gradebook.csv and results.jsonl.
+
+    A student's name is the file's or the folder's. Grades of an earlier run in the same folder
+    are replaced.
+    """
+    from grader import batch, terminal
+    from grader.intake import find_submissions
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("grade")
+    if jobs is not None and jobs < 1:
+        raise CallError(f"--jobs must be at least 1, got {jobs}")
+    chosen = opened.select(only or [])
+    submissions = find_submissions(paths, opened)
+    files = dict.fromkeys(opened.check_files(), False) | dict.fromkeys(opened.grader_files(), True)
+    order = batch.Order(opened, seed or opened.hidden_seed(), files, chosen)
+    stderr, stdout = Console(stderr=True), Console()
+    with terminal.grading_progress(stderr, len(submissions)) as progress:
+        summary = batch.grade_into(
+            out, order, submissions, jobs or batch.default_jobs(len(submissions)),
+            lambda _: progress.update(progress.task_ids[0], advance=1, description="grading"),
+        )  # fmt: skip
+    if as_json:
+        fields = ("student", "status", "total", "max")
+        print(json.dumps([{f: getattr(g, f) for f in fields} for g in summary.grades]))
+    else:
+        stdout.print(terminal.gradebook_table(opened, summary.grades))
+        for note in terminal.notes(summary.grades):
+            stdout.print(note)
+        if summary.forgotten:
+            stdout.print(f"{summary.forgotten} grades of an earlier run were removed from {out}")
+        stdout.print(f"{len(summary.grades)} submissions in {out / 'gradebook.csv'}")
+    if any(grade.status == "grader_error" for grade in summary.grades):
+        raise typer.Exit(3)
+
+
+@app.command(epilog="Example: grader check softmax_naive causal_attention")
+def check(
+    names: NamesArgument = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--in", metavar="DIR", help="Where the answers are (default: the course)."),
+    ] = None,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the public checks on your answers, and say what is wrong first."""
+    from grader.checking import check_folder
+
+    opened = load_course(find_course(course))
+    results = check_folder(opened, names or [], folder)
+    if as_json:
+        print(msgspec.json.encode(results).decode())
+    else:
+        _print_checks(Console(), opened, results, detail=bool(names))
+    statuses = {test.status for result in results for test in result.tests}
+    if "grader_error" in statuses:
+        raise typer.Exit(3)
+    raise typer.Exit(0 if all(result.solved for result in results) else 1)
+
+
+def _print_checks(console: Console, course: Course, results: Any, detail: bool) -> None:
+    from grader import terminal
+
+    unit = None
+    for result in results:
+        if result.unit != unit:
+            unit = result.unit
+            title = next(u.title for u in course.units if u.name == unit)
+            console.print(f"\n[bold]{unit}[/bold]: {title}", highlight=False)
+        terminal.verdict(console, result, detail)
+    solved = sum(result.solved for result in results)
+    console.print(f"\n{solved} of {len(results)} solved", highlight=False)
+    todo = next((result for result in results if not result.solved), None)
+    if todo is not None and not detail:
+        console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}", highlight=False)
+
+
+@app.command(epilog="Example: grader doctor")
+def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
+    """Show versions, the course and the isolation layers, and what is missing."""
+    from grader.doctor import examine
+
+    findings = examine(course)
+    if as_json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        console = Console()
+        for topic in dict.fromkeys(finding.topic for finding in findings):
+            table = Table(title=topic, title_justify="left", show_header=False)
+            for finding in findings:
+                if finding.topic == topic:
+                    sign = "[green]✓[/green]" if finding.well else "[red]✗[/red]"
+                    table.add_row(sign, finding.name, finding.text)
+            console.print(table)
+    raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"attention-grader {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Exercises and an autograder for self-attention in PyTorch."""
+
+
+def main() -> None:
+    """Run a command; our exceptions become one line and an exit code."""
+    try:
+        app()
+    except CallError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        sys.exit(2)
+    except HostFault as fault:
+        print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        print("grader: stopped; what was graded so far is kept", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from grader.course import CallError, Course
+from grader.course import Course
+from grader.faults import CallError
 from grader.testing import rung
 
 FIXTURES = frozenset({"student", "reference", "make"})

@@ -16,11 +16,9 @@ from typing import Any
 
 import msgspec
 
+from grader.faults import CallError
+
 THOUSAND = 1000  # points are counted in integers of a thousandth
-
-
-class CallError(Exception):
-    """The call is wrong, not the kit: one line that says what to do; exit code 2."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,7 +168,8 @@ class Course:
 
         known = [*self.exercises, *(unit.name for unit in self.units)]
         near = difflib.get_close_matches(name, known, n=1)
-        return f"; did you mean {near[0]}?" if near else "; `grader list` shows them"
+        units = ", ".join(unit.name for unit in self.units)
+        return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
     def fingerprint(self) -> str:
         """A hash over everything that decides a grade: course file, checks, graders, references."""
@@ -298,7 +297,7 @@ def _line_of(text: str, keys: Sequence[Any], wrong: str | None) -> int:
     return best
 
 
-def _depth_fits(wanted: str, table: str, wrong: str) -> bool:
+def _depth_fits(wanted: str, table: str, wrong: str | None) -> bool:
     """Whether a key in `table` is the one meant by the path `wanted`."""
     full = f"{table}.{wrong}".lstrip(".")
     return wanted in (table, full) or wanted.startswith(f"{full}.")

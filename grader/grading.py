@@ -20,6 +20,7 @@ from grader import messages
 from grader.collection import Case, Test, collect
 from grader.contract import Contract, ContractError
 from grader.course import Course
+from grader.faults import HostFault
 from grader.grade import (
     ExerciseResult,
     Grade,
@@ -31,7 +32,7 @@ from grader.grade import (
 from grader.intake import Submission
 from grader.jail import wire
 from grader.jail.remote import AuthorError, Calls, Student, StudentRaised
-from grader.jail.session import HostFault, Limits, Session, StudentLost, Warm
+from grader.jail.session import Limits, Session, StudentLost, Warm
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
 
@@ -170,7 +171,7 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     first = _exists(found)
     if first.status != "passed":
         rest = first.status if first.status == "missing" else "skipped"
-        results = [_result(test, rest) for test in tests]  # type: ignore[arg-type]
+        results = [_result(test, rest) for test in tests]
         return _scored(desk, name, [first], results)
     second = _signature(found, contract)
     failed = second.status != "passed"

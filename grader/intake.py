@@ -11,13 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course import CallError, Course
+from grader.course import Course
+from grader.faults import CallError
 from grader.jail.wire import SourceText
 
 SUFFIXES = (".py", ".ipynb")
 MAX_FILE = 4 * 2**20  # bytes
 MAX_FILES = 500
-SKIPPED_FOLDERS = frozenset({"__pycache__", "__MACOSX", "node_modules", "site-packages", "venv"})
+# Not the student's own work; "checks" are the course's public tests, handed back.
+SKIPPED_FOLDERS = frozenset(
+    {"__pycache__", "__MACOSX", "checks", "node_modules", "site-packages", "venv"}
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def _cells(data: bytes) -> tuple[str, ...]:
     import nbformat
 
     try:
-        notebook = nbformat.reads(data.decode("utf-8-sig"), as_version=4)
+        text = data.decode("utf-8-sig")
+        notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
         return tuple(str(cell.source) for cell in cells)
     except (UnicodeDecodeError, json.JSONDecodeError, nbformat.reader.NotJSONError):

@@ -18,7 +18,8 @@ import torch
 from torch import nn
 
 from grader.contract import Contract, compile_contract
-from grader.course import CallError, Course
+from grader.course import Course
+from grader.faults import CallError
 from grader.tensors import Make
 
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
@@ -84,9 +85,6 @@ class Reference:
         number, self._made = self._made, self._made + 1
         with torch.no_grad():
             for path, parameter in module.named_parameters():
-                drawn = self._make.normal(
-                    WEIGHT_SCALE, dtype=parameter.dtype, name=f"{name} {number} {path}",
-                    **{str(axis): size for axis, size in enumerate(parameter.shape)},
-                )  # fmt: skip
-                parameter.copy_(drawn)
+                name_of_draw = f"{name} {number} {path}"
+                parameter.copy_(self._make.normal_like(parameter, WEIGHT_SCALE, name=name_of_draw))
         return module

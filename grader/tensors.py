@@ -76,6 +76,11 @@ class Make:
         values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
         return _tensor(values * scale, sizes, dtype)
 
+    def normal_like(self, like: Tensor, scale: float = 1.0, *, name: str | None = None) -> Tensor:
+        """Normal values of the shape and dtype of `like`."""
+        sizes = {f"axis_{axis}": size for axis, size in enumerate(like.shape)}
+        return self.normal(scale, name=name, dtype=like.dtype, **sizes)
+
     def integers(self, low: int, high: int, *, name: str | None = None, **sizes: int) -> Tensor:
         """Integers in [low, high) as int64, of shape `sizes`."""
         span = np.uint64(high - low)

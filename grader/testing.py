@@ -293,8 +293,7 @@ def _push_back(result: Any, make: Make) -> None:
     results = result if isinstance(result, (tuple, list)) else [result]
     total = torch.zeros((), dtype=torch.float64)
     for number, part in enumerate(results):
-        sizes = {str(axis): size for axis, size in enumerate(part.shape)}
-        upstream = make.normal(dtype=part.dtype, name=f"upstream {number}", **sizes)
+        upstream = make.normal_like(part, name=f"upstream {number}")
         total = total + (part * upstream).sum()
     if total.requires_grad:
         total.backward()  # type: ignore[no-untyped-call]

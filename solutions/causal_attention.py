@@ -53,6 +53,8 @@ class CausalAttention(nn.Module):
     Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1) under a causal mask (3.2.3).
     """
 
+    mask: Tensor
+
     def __init__(
         self, d_in: int, d_out: int, context_length: int, dropout: float, qkv_bias: bool = False
     ) -> None:

@@ -64,6 +64,8 @@ class MultiHeadAttention(nn.Module):
     Vaswani et al. 2017, section 3.2.2, with one wide projection that all heads share out.
     """
 
+    mask: Tensor
+
     def __init__(
         self,
         d_in: int,

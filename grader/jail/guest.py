@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from grader.jail import wire
 from grader.jail.loader import NotBound, Submission, install
+from grader.jail.source import CODE_PREFIX
 from grader.jail.trace import submission_line, traced
 
 # Bound before any student code runs: a submission may override or replace what it likes.
@@ -157,7 +158,7 @@ class Guest:
     # --- telling where ---------------------------------------------------------------------------
 
     def _here(self) -> wire.Place | None:
-        return self._place(submission_line("<submission>/"))
+        return self._place(submission_line(CODE_PREFIX))
 
     def _place(self, found: tuple[str, int] | None) -> wire.Place | None:
         if found is None or self.submission is None:
@@ -180,7 +181,7 @@ class Guest:
         frames = [
             (frame.filename, frame.lineno or 0)
             for frame in traceback.extract_tb(error.__traceback__, limit=-200)
-            if frame.filename.startswith("<submission>/")
+            if frame.filename.startswith(CODE_PREFIX)
         ]
         return wire.Raised(kind, text, self._place(frames[-1] if frames else None), uses)
 

@@ -87,7 +87,7 @@ class _Remote:
             "back with assert_agrees(theirs, ours)"
         )
 
-    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
     __bool__ = __iter__ = __len__ = __getitem__ = _refuse
     __hash__ = None  # type: ignore[assignment]
 

@@ -20,6 +20,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from grader.faults import HostFault
 from grader.jail import wire
 from grader.jail.warm import Ended, Fork, Reap, send
 
@@ -35,10 +36,6 @@ class StudentLost(Exception):
         super().__init__(text)
         self.status = status
         self.text = text
-
-
-class HostFault(Exception):
-    """Our own side failed: never counted against a student."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ class Warm:
     def layers(self) -> tuple[str, ...]:
         """The isolation layers of each jail; waits until torch is loaded."""
         if self._layers is None:
-            self._layers = tuple(self._read(list[str]))
+            self._layers = tuple(msgspec.msgpack.decode(self._read(), type=list[str]))
         return self._layers
 
     def fork(self, limits: Limits) -> Jail:
@@ -104,13 +101,13 @@ class Warm:
     def reap(self, pid: int) -> Ended:
         """How a dead jail ended."""
         self._control.send(msgspec.msgpack.encode(Reap(pid)))
-        return self._read(Ended)
+        return msgspec.msgpack.decode(self._read(), type=Ended)
 
-    def _read(self, kind: type[msgspec.Struct] | type[list[str]]):  # type: ignore[no-untyped-def]
+    def _read(self) -> bytes:
         message = self._control.recv(4096)
         if not message:
             raise HostFault("the warm process has ended; `grader doctor` tells what is missing")
-        return msgspec.msgpack.decode(message, type=kind)
+        return message
 
     def close(self) -> None:
         """End the warm process; jails that are still there die with it."""
@@ -162,7 +159,7 @@ class Jail:
             size = int.from_bytes(header, "little")
             if size > wire.MAX_REPLY:
                 raise self._lost("crashed", "the answer was too large to be one")
-            reply = wire.decode_reply(self._receive(size, cpu_limit, wall_limit))
+            reply = wire.decode_reply(bytes(self._receive(size, cpu_limit, wall_limit)))
         except (wire.WireError, OSError) as error:
             raise self._lost("crashed", f"the answer could not be read ({error})") from None
         if isinstance(reply, wire.Refused):

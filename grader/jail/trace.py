@@ -48,11 +48,11 @@ class FunctionTrace(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class OperationTrace(TorchDispatchMode):
+class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and remembers the largest result."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
         self.largest = 0
 
@@ -92,7 +92,7 @@ def traced(
 
     with ExitStack() as stack:
         if modes:
-            threading.Thread.run = run  # type: ignore[method-assign]
+            threading.Thread.run = run  # type: ignore[method-assign, assignment]
             stack.callback(setattr, threading.Thread, "run", _run_thread)
         for mode in modes:
             stack.enter_context(mode)

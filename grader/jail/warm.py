@@ -93,7 +93,7 @@ def _preload() -> None:
 
     # Optimisers, vmap and dispatch modes import this when first used, and then look for a
     # temporary directory, which a jail does not have.
-    import torch._dynamo  # noqa: F401
+    import torch._dynamo
 
     import grader.jail.guest  # noqa: F401
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import torch
@@ -393,12 +393,12 @@ def encode(message: Request | Reply) -> bytes:
 
 def decode_request(data: bytes) -> Request:
     """Bytes from the trusted side as a request."""
-    return _requests.decode(data)
+    return cast(Request, _requests.decode(data))
 
 
 def decode_reply(data: bytes) -> Reply:
     """Bytes from a student's process as a reply; raise `WireError` for anything else."""
     try:
-        return _replies.decode(data)
+        return cast(Reply, _replies.decode(data))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(f"a reply that is not of the declared form: {error}"[:MAX_TEXT]) from None

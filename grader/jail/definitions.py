@@ -1,0 +1,207 @@
+"""Which definition counts as the answer to an exercise, what it takes, and what it would hide.
+
+Works on syntax only, before any line of the submission has run: what is found here cannot have
+been forged by student code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from grader.jail.source import SourceFile, Statement
+from grader.jail.wire import Argument, Found, Use, Wanted
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+# Ways to hide operations from the trace.
+EVASIONS = frozenset(
+    {
+        "DisableTorchFunction", "DisableTorchFunctionSubclass", "no_dispatch",
+        "_DisableFuncTorch", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
+        "_ForceDispatchKeyGuard", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily",
+        "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_python_dispatch",
+        "_torch_function_mode_enabled", "_unset_dispatch_mode",
+    }
+)  # fmt: skip
+HIDING_MODULES = ("torch.jit", "torch.overrides", "torch.utils._python_dispatch", "ctypes")
+
+
+def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
+    """What stands under an exercise's name, and the statement that counts.
+
+    A definition equal to the stub never wins over one that is not; otherwise the file named like
+    the unit wins, then the last in order.
+    """
+    name = wanted.name
+    stub = _skeleton_of_stub(wanted)
+    candidates = [
+        statement
+        for file in files
+        for statement in file.statements
+        if name in statement.makes and not statement.is_import
+    ]
+    written = [
+        candidate
+        for candidate in candidates
+        if not is_untouched(candidate.node)
+        and not (candidate.is_definition and skeleton(candidate.node) == stub)
+    ]
+    if not written:
+        for file in files:
+            for broken, place, message in file.broken:
+                if broken == name:
+                    return Found(name, "broken", place=place, message=message), None
+        if candidates:
+            return Found(name, "stub", place=candidates[-1].place), None
+        return Found(name, "missing"), None
+    at_home = [statement for statement in written if statement.file.stem == wanted.unit]
+    winner = (at_home or written)[-1]
+    return _describe(name, winner, at_home or written), winner
+
+
+def _describe(name: str, winner: Statement, rivals: Iterable[Statement]) -> Found:
+    notes = []
+    # Earlier versions in one file are ordinary work; two files that disagree are worth a word.
+    others = sorted({rival.file.name for rival in rivals} - {winner.file.name})
+    if others:
+        notes.append(
+            f"{name} is defined in {', '.join(others)} and in {winner.file.name}; "
+            f"the one in {winner.file.name} counts"
+        )
+    match winner.node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            arguments = _arguments(winner.node, method=False)
+            return Found(name, "found", "function", winner.place, arguments, notes=notes)
+        case ast.ClassDef():
+            methods = {
+                part.name: part
+                for part in winner.node.body
+                if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+            }
+            made, called = methods.get("__init__"), methods.get("forward")
+            return Found(
+                name, "found", "class", winner.place,
+                _arguments(made, method=True) if made else None,
+                _arguments(called, method=True) if called else None, notes=notes,
+            )  # fmt: skip
+    return Found(name, "found", "other", winner.place, notes=notes)
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+
+
+# --- stubs ---------------------------------------------------------------------------------------
+
+
+def _skeleton_of_stub(wanted: Wanted) -> str | None:
+    for node in ast.parse(wanted.stub).body:
+        if getattr(node, "name", None) == wanted.name:
+            return skeleton(node)
+    return None
+
+
+class _Skeleton(ast.NodeTransformer):
+    """Reduce a definition to what makes two of them the same answer."""
+
+    def _strip(self, node: Any) -> Any:
+        self.generic_visit(node)
+        match node.body[:1]:
+            case [ast.Expr(ast.Constant(str()))]:
+                node.body = node.body[1:]
+        node.decorator_list = []
+        if hasattr(node, "returns"):
+            node.returns = None
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _strip  # noqa: N815
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        """Annotations say nothing about the answer."""
+        node.annotation = None
+        return node
+
+
+def skeleton(node: ast.stmt) -> str:
+    """A definition without docstrings, annotations and decorators, as text to compare."""
+    return ast.dump(_Skeleton().visit(ast.parse(ast.unparse(node)).body[0]))
+
+
+def is_untouched(node: ast.stmt) -> bool:
+    """Whether nothing has been written: every body only raises NotImplementedError or passes."""
+    if isinstance(node, ast.ClassDef):
+        methods = [part for part in node.body if _is_function(part)]
+        return bool(methods) and all(map(is_untouched, methods))
+    return _is_function(node) and all(map(_says_nothing, node.body))  # type: ignore[attr-defined]
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(ast.Constant()):
+            return True
+        case ast.Raise(ast.Name("NotImplementedError")):
+            return True
+        case ast.Raise(ast.Call(ast.Name("NotImplementedError"))):
+            return True
+        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super")), "__init__"))):
+            return True
+    return False
+
+
+# --- signatures ----------------------------------------------------------------------------------
+
+
+def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
+    """A function's parameters as its text gives them, without ``self``."""
+    given = node.args
+    positional = [*given.posonlyargs, *given.args]
+    first_default = len(positional) - len(given.defaults)
+    found = [
+        Argument(arg.arg, "positional", index >= first_default)
+        for index, arg in enumerate(positional)
+    ]
+    if method:
+        found = found[1:]
+    if given.vararg:
+        found.append(Argument(given.vararg.arg, "star", True))
+    for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        found.append(Argument(arg.arg, "keyword", default is not None))
+    if given.kwarg:
+        found.append(Argument(given.kwarg.arg, "double_star", True))
+    return found
+
+
+# --- evasions ------------------------------------------------------------------------------------
+
+
+def evasions(statements: Iterable[Statement]) -> list[Use]:
+    """Lines that would switch the trace of operations off, or hide operations from it."""
+    return [
+        Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))
+        for statement in statements
+        for part in ast.walk(statement.node)
+        if (word := _evasive_word(part))
+    ]
+
+
+def _evasive_word(node: ast.AST) -> str | None:
+    match node:
+        case ast.Attribute(attr=word) | ast.Name(id=word) | ast.Constant(value=str(word)) if (
+            word in EVASIONS
+        ):
+            return word
+        case ast.Attribute(value=ast.Name() | ast.Attribute()):
+            return _hiding(ast.unparse(node))
+        case ast.Import(names):
+            return next(filter(None, (_hiding(alias.name) for alias in names)), None)
+        case ast.ImportFrom(module=str(module), names=names):
+            full = [f"{module}.{alias.name}" for alias in names]
+            named = [alias.name for alias in names if alias.name in EVASIONS]
+            return next(filter(None, [*map(_hiding, full), *named]), None)
+    return None
+
+
+def _hiding(dotted: str) -> str | None:
+    return next((m for m in HIDING_MODULES if f"{dotted}.".startswith(f"{m}.")), None)

@@ -1,0 +1,193 @@
+"""A submission's text as statements: what each one makes, changes and reads. Nothing runs here.
+
+Works on syntax only, in the student's process: parsing a hostile text is no work for the
+trusted side.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import re
+import types
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from grader.jail.wire import Place, SourceText
+
+FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type hint is evaluated
+CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+STAR = "*"
+
+
+@dataclass
+class Statement:
+    """One top-level statement, and what became of it."""
+
+    node: ast.stmt
+    file: SourceFile
+    makes: frozenset[str]  # module-level names that it binds anew
+    changes: frozenset[str]  # names whose object it changes: name.x = 1, name[0] = 1, name += 1
+    reads: frozenset[str]  # module-level names that it, or code inside it, looks up when run
+    ran: bool = False
+    error: BaseException | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return self.file.place(self.node.lineno)
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether it is a ``def`` or a ``class``."""
+        return isinstance(self.node, DEFINITIONS)
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it is an import."""
+        return isinstance(self.node, (ast.Import, ast.ImportFrom))
+
+
+@dataclass
+class SourceFile:
+    """One file of the submission, and the namespace its statements run in."""
+
+    name: str
+    stem: str
+    statements: list[Statement] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)  # the first line of each cell
+    broken: list[tuple[str, Place, str]] = field(default_factory=list)  # (name, place, message)
+    namespace: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def code_name(self) -> str:
+        """The file name in tracebacks."""
+        return CODE_PREFIX + self.name
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether places are told by cell."""
+        return self.name.endswith(".ipynb")
+
+    def place(self, line: int) -> Place:
+        """A line of this file, told by cell where the file is a notebook."""
+        text = self.lines[line - 1].strip()[:200] if 0 < line <= len(self.lines) else ""
+        if not self.is_notebook:
+            return Place(self.name, line, text)
+        cell = max((n for n, first in enumerate(self.cells, 1) if first <= line), default=1)
+        return Place(f"{self.name} cell {cell}", line - self.cells[cell - 1] + 1, text)
+
+
+def read_file(source: SourceText) -> SourceFile:
+    """Parse each cell by itself, so that one that does not parse hides no other."""
+    path = PurePosixPath(source.name)
+    file = SourceFile(source.name, re.sub(r"\W", "_", path.stem))
+    for cell in source.cells:
+        offset = len(file.lines)
+        text = re.sub(r"\r\n?", "\n", cell)
+        text = without_magics(text) if file.is_notebook else text
+        file.cells.append(offset + 1)
+        file.lines.extend(text.split("\n"))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # invalid escapes in someone's plot title
+                tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = offset + (getattr(error, "lineno", None) or 1)
+            message = getattr(error, "msg", None) or str(error) or type(error).__name__
+            found = names_in_broken(text)
+            file.broken += [(name, file.place(line), message) for name in found]
+            continue
+        ast.increment_lineno(tree, offset)
+        file.statements += [
+            Statement(node, file, *_binds(node), _reads(node)) for node in flatten(tree.body)
+        ]
+    return file
+
+
+def without_magics(cell: str) -> str:
+    """Blank out what IPython understands and Python does not; line numbers stay."""
+    if cell.lstrip().startswith("%%"):
+        magic = cell.lstrip().split(None, 1)[0]
+        if magic not in ("%%time", "%%timeit", "%%capture"):
+            return "\n" * cell.count("\n")  # a cell in another language
+    lines = []
+    for line in cell.split("\n"):
+        bare = line.strip()
+        indent = line[: len(line) - len(line.lstrip())]
+        assigned = re.match(r"\s*[\w, ]+=\s*(?=[!%]\S)", line)
+        if bare.startswith(("%", "!", "?")) or re.fullmatch(r"[\w.]+\?{1,2}", bare):
+            lines.append(f"{indent}pass")  # it may be the only line of a block
+        else:
+            lines.append(f"{assigned.group()}None" if assigned else line)
+    return "\n".join(lines)
+
+
+def flatten(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Top-level statements; definitions under a plain ``if`` or ``with`` too; no main blocks."""
+    for node in body:
+        if isinstance(node, ast.If) and "__name__" in _names(node.test):
+            continue
+        if isinstance(node, (ast.If, ast.With)) and _holds_definitions(node):
+            yield from flatten(node.body)
+            yield from flatten(getattr(node, "orelse", []))
+        else:
+            yield node
+
+
+def names_in_broken(text: str) -> list[str]:
+    """Names that a text defines, as far as can be told without parsing it."""
+    return re.findall(r"^\s*(?:async\s+def|def|class)\s+([^\W\d]\w*)", text, re.MULTILINE)
+
+
+def _holds_definitions(node: ast.AST) -> bool:
+    return any(isinstance(part, DEFINITIONS) for part in ast.walk(node))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that a statement makes, and those that it only changes."""
+    if isinstance(node, DEFINITIONS):
+        return frozenset([node.name]), frozenset()
+    makes: set[str] = set()
+    changes: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            (changes if isinstance(node, ast.AugAssign) else makes).add(part.id)
+        elif isinstance(part, (ast.Import, ast.ImportFrom)):
+            makes |= {alias.asname or alias.name.split(".")[0] for alias in part.names}
+        elif isinstance(part, DEFINITIONS):
+            makes.add(part.name)
+        elif isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store):
+            root: ast.expr = part
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            if isinstance(root, ast.Name):
+                changes.add(root.id)
+    return frozenset(makes), frozenset(changes - makes)
+
+
+def _reads(node: ast.stmt) -> frozenset[str]:
+    """Module-level names, read from the compiled code: it knows which names are local."""
+    module = ast.Module(body=[node], type_ignores=[])
+    try:
+        code = compile(module, "<reads>", "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    names: set[str] = set()
+    pending = [code]
+    while pending:
+        current = pending.pop()
+        pending += [const for const in current.co_consts if isinstance(const, types.CodeType)]
+        for instruction in dis.get_instructions(current):
+            if instruction.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"):
+                names.add(str(instruction.argval))
+    return frozenset(names)

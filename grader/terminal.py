@@ -1,0 +1,115 @@
+"""What people see in a terminal. No logic: results come in, text goes out.
+
+Student names, messages and source lines are printed as plain text: markup and control
+characters in them mean nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from grader.course import Course
+from grader.grade import ExerciseResult, Grade, TestResult
+from grader.gradebook import number
+
+SIGNS = {
+    "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
+    "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
+}  # fmt: skip
+
+
+def safe(text: str) -> str:
+    """Text without control characters, which could repaint a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+
+
+@contextmanager
+def grading_progress(console: Console, total: int) -> Iterator[Progress]:
+    """A bar that is gone when the work is done."""
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeRemainingColumn(), console=console, transient=True,
+    ) as progress:  # fmt: skip
+        progress.add_task("loading torch", total=total)
+        yield progress
+
+
+def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
+    """One row a student: status, points per unit, total."""
+    units = [u for u in course.units if any(e.unit == u.name for g in grades for e in g.exercises)]
+    table = Table(title=course.file.title, title_justify="left")
+    table.add_column("student", overflow="fold")
+    table.add_column("status")
+    for unit in units:
+        table.add_column(unit.name.replace("_", " "), justify="right")
+    table.add_column("total", justify="right", style="bold")
+    for grade in grades:
+        by_unit = [
+            number(round(sum(e.points for e in grade.exercises if e.unit == unit.name), 3))
+            for unit in units
+        ]
+        total = f"{number(grade.total)} / {number(grade.max)}"
+        if grade.status == "grader_error":
+            by_unit, total = ["?"] * len(units), "?"
+        style = "" if grade.status == "graded" else "yellow"
+        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *by_unit, total)
+    return table
+
+
+def notes(grades: Sequence[Grade]) -> Iterator[Text]:
+    """What an instructor should know of single submissions."""
+    for grade in grades:
+        if grade.status == "grader_error":
+            faults = [
+                f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
+                for exercise in grade.exercises
+                for test in exercise.tests
+                if test.status == "grader_error"
+            ]
+            for fault in faults or [grade.message or ""]:
+                yield Text(safe(f"{grade.student}: {fault}"), style="magenta")
+        elif grade.message:
+            yield Text(safe(f"{grade.student}: {grade.message}"), style="dim")
+        for note in grade.notes:
+            yield Text(safe(f"{grade.student}: {note}"), style="dim")
+
+
+# --- a student's checks --------------------------------------------------------------------------
+
+
+def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
+    """One exercise: solved, untouched, or what is wrong with it first."""
+    if exercise.solved:
+        sign, style = "✓", "green"
+    elif exercise.tests[0].status == "missing":
+        sign, style = "·", "dim"
+    else:
+        sign, style = "✗", "red"
+    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold")))
+    if exercise.solved and not detail:
+        return
+    for test in exercise.tests:
+        if (
+            test.status not in ("passed", "skipped", "missing")
+            or (detail and test.message)
+            or (detail and test.status != "missing")
+        ):
+            console.print(Padding(_test_line(test), (0, 0, 0, 4)))
+
+
+def _test_line(test: TestResult) -> Text:
+    sign, style = SIGNS.get(test.status, ("✗", "red"))
+    line = Text.assemble((f"{sign} ", style), test.title)
+    if test.status in ("timeout", "memory", "crashed"):
+        line.append(f"  ({test.status})", style="red")
+    if test.message:
+        body = safe(test.message.strip()).replace("\n", "\n    ")
+        line.append(f"\n    {body}", style="" if test.status != "missing" else "dim")
+    return line
