@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations, product
+from itertools import chain, islice, permutations, product
 from typing import Any
 
 import torch
@@ -85,15 +85,39 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
         role: _cat([_canonical(parameter.detach(), owner) for parameter, owner in pieces])
         for role, pieces in parts.items()
     }
-    plan = _Plan(theirs, joined, aliases)
-    adoption = plan.by_name() or plan.by_probe(ours)
-    theirs.assign(plan.values(adoption))
+    plans = [_Plan(theirs, joined, aliases, by_last) for by_last in (False, True)]
+    candidates = plans[0].by_name() or list(
+        islice(chain.from_iterable(plan.by_shape() for plan in plans), MAX_CANDIDATES)
+    )
+    if not candidates:
+        raise Unadoptable(plans[0].nothing_fits())
     with torch.no_grad():
-        for role in adoption.missing:
+        for role in candidates[0].missing:
             for parameter, _ in parts[role]:
                 parameter.zero_()
+    adoption = _choose(theirs, ours, candidates, plans[0])
+    theirs.assign(plans[0].values(adoption))
     theirs.adoption = adoption
     return adoption
+
+
+def _choose(
+    theirs: RemoteModule, ours: nn.Module, candidates: Sequence[Adoption], plan: _Plan
+) -> Adoption:  # fmt: skip
+    """The candidate under which the student's module gives the reference's result, or the first."""
+    if len(candidates) == 1:
+        return candidates[0]
+    arguments = _probe(theirs)
+    training = theirs.structure.training
+    with torch.no_grad():
+        expected = ours.eval()(*arguments)
+        ours.train(training)
+        theirs.eval()
+        results = theirs.try_all([plan.values(candidate) for candidate in candidates], arguments)
+        if training:
+            theirs.train()
+    agreeing = (c for c, r in zip(candidates, results, strict=False) if _agrees(r, expected))
+    return next(agreeing, candidates[0])
 
 
 # --- the reference's side ------------------------------------------------------------------------
@@ -140,10 +164,19 @@ class _Group:
         return re.sub(r"[._]?(weight|bias)$", "", self.key)
 
 
-def _groups(infos: Sequence[ParameterInfo]) -> list[_Group]:
+def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
+    """Group by path without numbers.
+
+    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
+    latter, and so for part of the name.
+    """
     found: dict[str, list[ParameterInfo]] = {}
     for info in infos:
-        key = ".".join(step for step in info.path.split(".") if not step.isdigit())
+        steps = re.sub(r"[._]?(weight|bias)$", "", info.path).split(".")
+        last = len(steps) - 1 if by_last else None
+        kept = [s for n, s in enumerate(steps) if not s.isdigit() or n == last]
+        suffix = info.path.rpartition(".")[2]
+        key = ".".join([*kept, suffix] if suffix in ("weight", "bias") else kept)
         found.setdefault(f"{key}/{len(info.shape)}", []).append(info)
     ordered = {
         key: sorted(group, key=lambda info: [int(n) for n in re.findall(r"(?<!\w)\d+", info.path)])
@@ -157,11 +190,11 @@ class _Plan:
 
     def __init__(
         self, theirs: RemoteModule, joined: Mapping[str, Tensor],
-        aliases: Mapping[str, Sequence[str]],
+        aliases: Mapping[str, Sequence[str]], by_last: bool,
     ) -> None:  # fmt: skip
         self.theirs = theirs
         self.joined = joined
-        self.groups = _groups(theirs.structure.parameters)
+        self.groups = _groups(theirs.structure.parameters, by_last)
         self.weights = [role for role in joined if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several, in order.
         self.spelled: dict[str, tuple[str, ...]] = {}
@@ -180,63 +213,43 @@ class _Plan:
                 return meant
         return None
 
-    def by_name(self) -> Adoption | None:
-        """Names are final when they identify every weight."""
+    def by_name(self) -> list[Adoption]:
+        """What the names say, in every layout that fits; none if they do not name every weight.
+
+        Names are final: a weight that is used for something else than its name is a mistake.
+        """
         named = {group: self.named(group) for group in self.groups if not group.is_bias}
         chosen = {group: roles for group, roles in named.items() if roles}
         covered = [role for roles in chosen.values() for role in roles]
         if sorted(covered) != sorted(self.weights):
-            return None
-        for layout in _layouts(chosen, self.joined):
-            return self.settle(chosen, layout)
-        shapes = "; ".join(
-            f"{info.path} has shape {tuple(info.shape)}" for g in chosen for info in g.infos
-        )
-        raise Unadoptable(f"the weights do not have the sizes that they need: {shapes}")
+            return []
+        found = [self.settle(chosen, layout) for layout in _layouts(chosen, self.joined)]
+        if not found:
+            shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
+            raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
+        return found
 
-    def by_probe(self, ours: nn.Module) -> Adoption:
-        """Try what shapes allow, and keep the first that gives the reference's result."""
-        named = {g: self.named(g) for g in self.groups if not g.is_bias}
+    def by_shape(self) -> Iterator[Adoption]:
+        """What shapes allow for the weights that no name identifies."""
+        named = {group: self.named(group) for group in self.groups if not group.is_bias}
         fixed = {group: roles for group, roles in named.items() if roles}
         covered = [role for roles in fixed.values() for role in roles]
         if len(set(covered)) != len(covered):
             fixed, covered = {}, []
-        free = [g for g in self.groups if not g.is_bias and g not in fixed]
+        free = [group for group in named if group not in fixed]
         rest = [role for role in self.weights if role not in covered]
-        adoptions = list(
-            islice(
-                (
-                    self.settle({**fixed, **choice}, layout)
-                    for choice in _assignments(free, rest)
-                    for layout in _layouts({**fixed, **choice}, self.joined)
-                ),
-                MAX_CANDIDATES,
-            )
+        for choice in _assignments(free, rest):
+            for layout in _layouts({**fixed, **choice}, self.joined):
+                yield self.settle({**fixed, **choice}, layout)
+
+    def nothing_fits(self) -> str:
+        """What to tell a student whose module has no place for the weights."""
+        have = [f"{info.path} {tuple(info.shape)}" for info in self.theirs.structure.parameters]
+        return (
+            f"no parameters were found for {', '.join(self.weights)}: the module has "
+            f"{', '.join(have) or 'no parameters at all'}. Weights live in nn.Parameter or "
+            "nn.Linear, made in __init__ and kept as attributes"
         )
-        if not adoptions:
-            have = ", ".join(
-                f"{info.path} {tuple(info.shape)}" for info in self.theirs.structure.parameters
-            )
-            raise Unadoptable(
-                f"no parameters for {', '.join(rest)}: the module has "
-                f"{have or 'no parameters at all'}. Weights live in nn.Parameter or nn.Linear, "
-                "made in __init__ and kept as attributes"
-            )
-        if len(adoptions) == 1:
-            return adoptions[0]
-        arguments = _probe(self.theirs)
-        training = self.theirs.structure.training
-        with torch.no_grad():
-            expected = ours.eval()(*arguments)
-            ours.train(training)
-            self.theirs.eval()
-            results = self.theirs.try_all([self.values(a) for a in adoptions], arguments)
-            if training:
-                self.theirs.train()
-        for adoption, result in zip(adoptions, results, strict=False):
-            if _agrees(result, expected):
-                return adoption
-        return adoptions[0]
 
     def settle(self, chosen: Mapping[_Group, tuple[str, ...]], layout: frozenset[str]) -> Adoption:
         """Slots for weights and for the biases beside them."""

@@ -21,7 +21,6 @@ import pytest
 
 from grader.course import Course
 from grader.faults import CallError
-from grader.testing import rung
 
 FIXTURES = frozenset({"student", "reference", "make"})
 BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})
@@ -54,7 +53,7 @@ class Test:
 
 
 def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
-    """The tests in these files, in ladder order within each exercise; `CallError` if refused."""
+    """The tests in these files, as they stand; raise `CallError` for what is refused."""
     for path in files:
         if not path.is_file():
             raise CallError(f"{path} is not there: each unit has a test file on both sides")
@@ -69,11 +68,10 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             found[test.name] = Test(**{**vars(before), "cases": cases})
         else:
             raise CallError(f"{test.place}: there is another test called {test.name}")
-    tests = sorted(found.values(), key=lambda test: rung.order.index(test.rung))
     if hidden:
         for name in course.exercises:
-            _check_weights(name, [test for test in tests if test.exercise == name])
-    return tests
+            _check_weights(name, [test for test in found.values() if test.exercise == name])
+    return list(found.values())
 
 
 def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
@@ -148,8 +146,14 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         "--noconftest", "-p", "no:cacheprovider", "-p", "grader.pytest_plugin",
         "-c", os.devnull, "--rootdir", str(files[0].parent),
     ]  # fmt: skip
+    before = set(sys.modules)
     with _quietly():
         code = pytest.main([*options, *map(str, files)], plugins=[collector])
+    # pytest names modules by their place under the root. Another course, or the public file of
+    # the same name, must not be answered from this one's cache.
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in {path.stem for path in files}:
+            del sys.modules[name]
     if collector.errors:
         raise CallError(f"a test file cannot be collected:\n{collector.errors[0]}")
     if code != pytest.ExitCode.OK:

@@ -35,6 +35,7 @@ from grader.jail.remote import AuthorError, Calls, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
+from grader.testing import rung
 
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
 FOUNDATIONS = ("exists", "signature", "shape", "value")
@@ -119,6 +120,7 @@ def open_desk(
         for hidden in (False, True):
             group = [path for path, is_hidden in files.items() if is_hidden is hidden]
             tests += collect(group, hidden, course) if group else []
+        tests.sort(key=lambda test: rung.order.index(test.rung))
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
         stubs = {unit.name: course.stub_file(unit.name).read_text("utf-8") for unit in course.units}
         torch.set_num_threads(1)
@@ -183,7 +185,9 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
             continue
         status, message = run_test(desk, seat, test)
         results.append(_result(test, status, message))
-        if status != "passed" and test.rung in FOUNDATIONS:
+        if status == "timeout" and test.rung in FOUNDATIONS:
+            failed_at = "timeout"  # no rung's name: what never ends would not end again
+        elif status != "passed" and test.rung in FOUNDATIONS:
             failed_at = test.rung
     firsts = [first, second]
     forbidden = _forbidden(desk, seat, name, found)

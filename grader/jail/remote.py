@@ -20,6 +20,9 @@ from grader.jail import wire
 from grader.jail.session import Session, StudentLost
 
 
+MAX_USES = 20  # of watched functions that one call may report
+
+
 class StudentRaised(Exception):
     """An exception in student code, as text: its kind, its message, and the student's line."""
 
@@ -60,7 +63,7 @@ class Calls:
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember the watched functions that a call used."""
         if isinstance(outcome, (wire.Returned, wire.Raised)):
-            self.uses.setdefault(exercise, []).extend(outcome.uses)
+            self.uses.setdefault(exercise, []).extend(outcome.uses[:MAX_USES])
         return outcome
 
 
@@ -416,7 +419,9 @@ def _unexpected(outcome: wire.Outcome) -> Exception:
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
             return StudentLost("memory", "it asked for more memory than a submission may use")
-        return StudentRaised(outcome.kind, outcome.text, outcome.place)
+        # The guest cuts its text, but a jail may hold a guest no longer.
+        kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
+        return StudentRaised(kind, text, outcome.place)
     return StudentLost("crashed", "the answer was of the wrong type")
 
 

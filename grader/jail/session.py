@@ -160,8 +160,12 @@ class Jail:
             if size > wire.MAX_REPLY:
                 raise self._lost("crashed", "the answer was too large to be one")
             reply = wire.decode_reply(bytes(self._receive(size, cpu_limit, wall_limit)))
-        except (wire.WireError, OSError) as error:
+        except wire.WireError as error:
             raise self._lost("crashed", f"the answer could not be read ({error})") from None
+        except TimeoutError:
+            raise self._lost("timeout", "it took too long: does a loop never end?") from None
+        except OSError:
+            raise self._died() from None
         if isinstance(reply, wire.Refused):
             raise self._lost("crashed", f"no answer: {reply.why}")
         return reply

@@ -13,8 +13,10 @@ import ctypes
 import os
 import resource
 import signal
+import site
 import socket
 import sys
+import sysconfig
 from typing import NoReturn
 
 import msgspec
@@ -52,6 +54,7 @@ def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _preload()
+    _forget_projects()
     baseline = _data_bytes()
     layers = ["process", *_try_layers()]
     control.send(msgspec.msgpack.encode(layers))
@@ -99,6 +102,23 @@ def _preload() -> None:
 
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+
+
+def _forget_projects() -> None:
+    """Leave only Python and installed packages importable.
+
+    A kit installed in place has its own folder on the path, and with it every course beside it,
+    solutions included.
+    """
+    installed = {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    sys.path[:] = [
+        path for path in sys.path if any(f"{path}/".startswith(f"{root}/") for root in installed)
+    ]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path
+        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
+    ]  # fmt: skip
+    sys.path_importer_cache.clear()
 
 
 def _try_layers() -> list[str]:
