@@ -150,7 +150,7 @@ class Binding:
 
     sizes: Mapping[str, int]
     leading: tuple[int, ...]
-    dtype: torch.dtype
+    dtype: torch.dtype | None  # of the inputs; without any, results have the default dtype
     device: str
 
 
@@ -188,7 +188,7 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
                 )
         if value.is_floating_point() and dtype is None:
             dtype, device = value.dtype, value.device.type
-    return Binding(sizes, leading or (), dtype or torch.get_default_dtype(), device)
+    return Binding(sizes, leading or (), dtype, device)
 
 
 def check(name: str, signature: Signature, binding: Binding, value: Any) -> None:
@@ -214,11 +214,13 @@ def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> 
     labels, sizes = expected_shape(spec, binding)
     if tuple(value.shape) != sizes:
         raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
-    expected = {"float": binding.dtype, "bool": torch.bool, "int": torch.int64}[spec.kind]
+    kept = spec.kind == "float" and binding.dtype is not None
+    floating = binding.dtype or torch.get_default_dtype()
+    expected = {"float": floating, "bool": torch.bool, "int": torch.int64}[spec.kind]
     if value.dtype != expected:
         raise ContractBroken(
             f"{what} {_dtype(expected)} values, got {_dtype(value.dtype)}"
-            + (": the result's dtype is the input's" if spec.kind == "float" else "")
+            + (": the result's dtype is the input's" if kept else "")
         )
     if value.device.type != binding.device:
         raise ContractBroken(

@@ -33,7 +33,7 @@ __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
     "assert_batch_rows_do_not_mix", "assert_causal", "assert_gradients_agree",
     "assert_input_unchanged", "assert_operations_do_not_grow", "assert_refuses",
-    "assert_rows_sum_to_one", "assert_that", "rung",
+    "assert_rows_sum_to_one", "assert_that", "assert_uses", "rung",
 ]  # fmt: skip
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -164,10 +164,14 @@ def _difference(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | 
         return f"{share}, the first at {at}: expected {_at(ours, at)}, got {_at(theirs, at)}"
     gap = (theirs.double() - ours.double()).abs().nan_to_num(nan=0.0, posinf=torch.inf)
     at = _index(wrong & (gap == gap[wrong].max()))
-    return (
-        f"{share}; the largest difference is at {at}: "
-        f"expected {_at(ours, at):.4g}, got {_at(theirs, at):.4g}"
-    )
+    expected, got = _tell_apart(_at(ours, at), _at(theirs, at))
+    return f"{share}; the largest difference is at {at}: expected {expected}, got {got}"
+
+
+def _tell_apart(expected: float, got: float) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to see the difference, four at least."""
+    pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
+    return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
 
 
 def _index(mask: Tensor) -> list[int]:
@@ -253,6 +257,15 @@ def assert_operations_do_not_grow(
         many <= few,
         f"{few} tensor operations on a small input and {many} on a larger one: "
         "is there a loop where one product would do?",
+    )
+
+
+def assert_uses(call: Callable[..., Any], functions: Sequence[str], *arguments: Any) -> None:
+    """Fail unless the student's code calls one of these torch functions. `call` is a proxy."""
+    seen: Observation = call.observe(*arguments)  # type: ignore[attr-defined]
+    wanted = " or ".join(functions[:2])
+    assert_that(
+        not seen.functions.isdisjoint(functions), f"the exercise is about {wanted}: none was used"
     )
 
 

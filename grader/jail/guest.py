@@ -11,6 +11,7 @@ import hashlib
 import random
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,19 @@ _named_modules = nn.Module.named_modules
 _train = nn.Module.train
 _to = nn.Module.to
 _grad = torch.autograd.grad
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A result whose graph a test may push gradients through."""
+
+    outputs: list[Tensor]
+    inputs: list[Tensor]
+    parameters: dict[str, nn.Parameter]
+    watch: frozenset[str]
+
+
+MAX_NAMES = 500  # of torch functions that one call may report
 
 
 class Guest:
@@ -83,7 +97,7 @@ class Guest:
             case wire.Describe(handle, values):
                 return describe(self.kept[handle], values)
             case wire.Backward(result, gradients):
-                return self._backward(result, gradients)
+                return self._backward(result, gradients, uses)
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -122,37 +136,44 @@ class Guest:
             uses,
             inputs=[wire.pack_tensor(tensor) for tensor in passed] if call.observe else None,
             operations=operations.report() if operations else None,
+            functions=sorted(functions.names)[:MAX_NAMES] if functions and call.observe else [],
         )
         if call.keep_graph:
             parameters = dict(_named_parameters(target)) if isinstance(target, nn.Module) else {}
-            self.kept[call.result] = (list(wire.tensors_of(value)), leaves, parameters)
+            self.kept[call.result] = _Kept(
+                list(wire.tensors_of(value)), leaves, parameters, frozenset(call.watch)
+            )
         return reply
 
     def _backward(
-        self, result: int, gradients: list[wire.TensorData | None]
+        self, result: int, gradients: list[wire.TensorData | None], uses: list[wire.Use]
     ) -> wire.Outcome:  # fmt: skip
-        outputs, inputs, parameters = self.kept[result]
+        kept = self.kept[result]
         pairs = [
             (output, wire.unpack_tensor(gradient))
-            for output, gradient in zip(outputs, gradients, strict=True)
+            for output, gradient in zip(kept.outputs, gradients, strict=True)
             if gradient is not None and output.requires_grad
         ]
-        leaves = [tensor for tensor in inputs if tensor.requires_grad]
-        named = {path: p for path, p in parameters.items() if p.requires_grad}
+        leaves = [tensor for tensor in kept.inputs if tensor.requires_grad]
+        named = {path: p for path, p in kept.parameters.items() if p.requires_grad}
         wanted = [*leaves, *named.values()]
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
-            found = list(
-                _grad(
-                    [output for output, _ in pairs], wanted, [grad for _, grad in pairs],
-                    allow_unused=True, retain_graph=True,
-                )
-            )  # fmt: skip
+            with traced(kept.watch, self._here, False) as (functions, _):
+                if functions is not None:
+                    functions.uses = uses
+                found = list(
+                    _grad(
+                        [output for output, _ in pairs], wanted, [grad for _, grad in pairs],
+                        allow_unused=True, retain_graph=True,
+                    )
+                )  # fmt: skip
         packed = [None if g is None else wire.pack_tensor(g) for g in found]
         by_leaf = iter(packed[: len(leaves)])
         return wire.Gradients(
-            [next(by_leaf) if tensor.requires_grad else None for tensor in inputs],
+            [next(by_leaf) if tensor.requires_grad else None for tensor in kept.inputs],
             dict(zip(named, packed[len(leaves) :], strict=True)),
+            uses,
         )
 
     # --- telling where ---------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from grader.contract import Contract, ContractBroken, Signature, bind, call_orde
 from grader.jail import wire
 from grader.jail.session import Session, StudentLost
 
-
 MAX_USES = 20  # of watched functions that one call may report
 
 
@@ -44,6 +43,7 @@ class Observation:
     result: Any
     inputs: list[Any]  # the tensors passed, as the student's code left them
     operations: wire.Operations
+    functions: frozenset[str]  # names of the torch functions that were called
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Calls:
 
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember the watched functions that a call used."""
-        if isinstance(outcome, (wire.Returned, wire.Raised)):
+        if isinstance(outcome, (wire.Returned, wire.Raised, wire.Gradients)):
             self.uses.setdefault(exercise, []).extend(outcome.uses[:MAX_USES])
         return outcome
 
@@ -302,7 +302,8 @@ def _observe(
     assert isinstance(outcome, wire.Returned)
     if outcome.inputs is None or outcome.operations is None:
         raise StudentLost("crashed", "an answer without its observations")
-    return Observation(result, [_plain(value) for value in outcome.inputs], outcome.operations)
+    inputs = [_plain(value) for value in outcome.inputs]
+    return Observation(result, inputs, outcome.operations, frozenset(outcome.functions))
 
 
 class _Pending:
@@ -312,6 +313,7 @@ class _Pending:
         self, calls: Calls, contract: Contract, target: str | int, arguments: list[Any],
         made_with: Sequence[Any], mirrors: Mapping[str, Tensor], observe: bool = False,
     ) -> None:  # fmt: skip
+        self.calls = calls
         self.session = calls.session
         self.contract = contract
         self.mirrors = mirrors
@@ -354,6 +356,7 @@ class _Pending:
         """Gradients of the tensors sent and of the parameters, in that order."""
         packed = [None if g is None else wire.pack_tensor(g) for g in gradients]
         outcome = _first(self.session.run(wire.Backward(self.result, packed)))
+        self.calls.note(self.contract.name, outcome)
         if not isinstance(outcome, wire.Gradients):
             raise _unexpected(outcome)
         if len(outcome.inputs) != len(self.sent):

@@ -30,19 +30,21 @@ def plain_name(function: Any) -> str:
 
 
 class FunctionTrace(TorchFunctionMode):
-    """Notes each call of a torch function whose name is watched, with the student's line."""
+    """Notes the torch functions called, and those that are watched with the student's line."""
 
     def __init__(self, watch: frozenset[str], locate: Callable[[], Place | None]) -> None:
         super().__init__()
         self.watch = watch
         self.locate = locate
         self.uses: list[Use] = []
+        self.names: set[str] = set()
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         """See torch.overrides.TorchFunctionMode."""
         name = plain_name(func)
+        self.names.add(name)
         if name in self.watch and len(self.uses) < MAX_USES:
             self.uses.append(Use(name, self.locate()))
         return func(*args, **(kwargs or {}))
@@ -80,7 +82,7 @@ def traced(
     watch: frozenset[str], locate: Callable[[], Place | None], observe: bool
 ) -> Iterator[tuple[FunctionTrace | None, OperationTrace | None]]:
     """Trace what happens inside, in this thread and in those started meanwhile."""
-    functions = FunctionTrace(watch, locate) if watch else None
+    functions = FunctionTrace(watch, locate) if watch or observe else None
     operations = OperationTrace() if observe else None
     modes = [mode for mode in (functions, operations) if mode is not None]
 

@@ -294,6 +294,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     uses: list[Use] = []
     inputs: list[Value] | None = None
     operations: Operations | None = None
+    functions: list[str] = []
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
@@ -329,6 +330,7 @@ class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
 
     inputs: list[Value]
     parameters: dict[str, TensorData | None]
+    uses: list[Use] = []
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
