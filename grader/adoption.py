@@ -10,8 +10,9 @@ parts of several heads stand below each other. A student's parameter covers some
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, permutations, product
 from typing import Any
@@ -26,6 +27,7 @@ from grader.tensors import Make
 MAX_CANDIDATES = 600
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
+SUFFIX = re.compile(r"[._]?(weight|bias)$")
 
 
 class Unadoptable(AssertionError):
@@ -52,25 +54,23 @@ class Adoption:
     missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
     extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
 
-    def joined_gradients(self, theirs: RemoteModule, ours: nn.Module) -> Iterator[
-        tuple[str, Tensor | None, Tensor]
-    ]:  # fmt: skip
+    def joined_gradients(
+        self, theirs: RemoteModule, ours: nn.Module
+    ) -> Iterator[tuple[str, Tensor | None, Tensor]]:
         """Per role: the student's gradient and the reference's, in the same form."""
-        grads = {
-            role: _cat([_canonical(p.grad, owner) for p, owner in parts])
-            for role, parts in _reference_parts(ours).items()
-            if role not in self.missing and all(p.grad is not None for p, _ in parts)
-        }
         mirrors = theirs.parameters()
-        for role, expected in grads.items():
+        for role, parts in _reference_parts(ours).items():
+            if role in self.missing or any(parameter.grad is None for parameter, _ in parts):
+                continue
+            expected = _join([(p.grad, owner) for p, owner in parts if p.grad is not None])
             actual: Tensor | None = torch.zeros_like(expected)
             for slot in (slot for slot in self.slots if slot.role == role):
                 grad = mirrors[slot.path].grad
                 if grad is None or actual is None:
                     actual = None
                     break
-                grad = grad.T if slot.path in self.transposed else grad
-                actual[slot.at : slot.at + slot.stop - slot.start] = grad[slot.start : slot.stop]
+                rows = _as_rows(grad, slot.path in self.transposed)
+                actual[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
             yield role, actual, expected
 
 
@@ -82,7 +82,7 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
     """
     parts = _reference_parts(ours)
     joined = {
-        role: _cat([_canonical(parameter.detach(), owner) for parameter, owner in pieces])
+        role: _join([(parameter.detach(), owner) for parameter, owner in pieces])
         for role, pieces in parts.items()
     }
     plans = [_Plan(theirs, joined, aliases, by_last) for by_last in (False, True)]
@@ -120,6 +120,31 @@ def _choose(
     return next(agreeing, candidates[0])
 
 
+# --- one form for all: rows are outputs, columns are inputs --------------------------------------
+
+
+def _as_rows(value: Tensor, transposed: bool) -> Tensor:
+    """A parameter as (d_out, d_in), or (d_out) for a bias; stacked matrices below each other."""
+    if value.dim() < 2:
+        return value
+    return (value.mT if transposed else value).reshape(-1, value.shape[-2 if transposed else -1])
+
+
+def _from_rows(rows: Tensor, shape: Sequence[int], transposed: bool) -> Tensor:
+    """The inverse of `_as_rows`."""
+    if len(shape) < 2 or not transposed:
+        return rows.reshape(tuple(shape))
+    return rows.reshape((*shape[:-2], shape[-1], shape[-2])).mT.contiguous()
+
+
+def _rows_and_width(shape: Sequence[int], transposed: bool) -> tuple[int, int | None]:
+    """The size of `_as_rows` of a parameter of this shape; a bias has no width."""
+    if len(shape) < 2:
+        return math.prod(shape), None
+    width = shape[-2] if transposed else shape[-1]
+    return math.prod(shape) // max(width, 1), width
+
+
 # --- the reference's side ------------------------------------------------------------------------
 
 
@@ -134,14 +159,9 @@ def _reference_parts(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, st
     return parts
 
 
-def _canonical(value: Tensor | None, owner: str) -> Tensor:
-    """(d_out, d_in): as in nn.Linear; a plain parameter is written (d_in, d_out)."""
-    assert value is not None
-    return value.T if value.dim() == 2 and owner != "Linear" else value
-
-
-def _cat(tensors: list[Tensor]) -> Tensor:
-    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
+def _join(parts: Sequence[tuple[Tensor, str]]) -> Tensor:
+    """The parts of several heads below each other; a plain parameter is written (d_in, d_out)."""
+    return torch.cat([_as_rows(value, owner != "Linear") for value, owner in parts])
 
 
 # --- the student's side --------------------------------------------------------------------------
@@ -155,13 +175,17 @@ class _Group:
     infos: tuple[ParameterInfo, ...]
 
     @property
+    def is_weight(self) -> bool:
+        return len(self.infos[0].shape) in (2, 3)
+
+    @property
     def is_bias(self) -> bool:
         return len(self.infos[0].shape) == 1
 
     @property
     def module(self) -> str:
         """The module's path without numbers, by which a bias finds its weight."""
-        return re.sub(r"[._]?(weight|bias)$", "", self.key)
+        return SUFFIX.sub("", self.key)
 
 
 def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
@@ -170,19 +194,30 @@ def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
     In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
     latter, and so for part of the name.
     """
-    found: dict[str, list[ParameterInfo]] = {}
+    found: dict[tuple[str, int], list[ParameterInfo]] = {}
     for info in infos:
-        steps = re.sub(r"[._]?(weight|bias)$", "", info.path).split(".")
+        suffix = SUFFIX.search(info.path)
+        steps = SUFFIX.sub("", info.path).split(".")
         last = len(steps) - 1 if by_last else None
-        kept = [s for n, s in enumerate(steps) if not s.isdigit() or n == last]
-        suffix = info.path.rpartition(".")[2]
-        key = ".".join([*kept, suffix] if suffix in ("weight", "bias") else kept)
-        found.setdefault(f"{key}/{len(info.shape)}", []).append(info)
-    ordered = {
-        key: sorted(group, key=lambda info: [int(n) for n in re.findall(r"(?<!\w)\d+", info.path)])
-        for key, group in found.items()
-    }
-    return [_Group(key.rpartition("/")[0], tuple(group)) for key, group in ordered.items()]
+        kept = [step for n, step in enumerate(steps) if not step.isdigit() or n == last]
+        key = ".".join(kept) + (suffix.group() if suffix else "")
+        found.setdefault((key, len(info.shape)), []).append(info)
+    return [
+        _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
+        for (key, _), group in found.items()
+    ]
+
+
+def _numbers(path: str) -> list[str]:
+    return [step for step in path.split(".") if step.isdigit()]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which roles a group of weights holds, in order, and in how many turns they alternate."""
+
+    roles: tuple[str, ...]
+    turns: int = 1  # q k v q k v …: a fused projection that is split per head
 
 
 class _Plan:
@@ -196,34 +231,40 @@ class _Plan:
         self.joined = joined
         self.groups = _groups(theirs.structure.parameters, by_last)
         self.weights = [role for role in joined if not role.endswith(".bias")]
-        # Spelling → the roles it means; a fused projection means several, in order.
-        self.spelled: dict[str, tuple[str, ...]] = {}
+        # Spelling → the roles it means; a fused projection means several.
+        self.spelled: dict[str, tuple[str, ...]] = {_core(r): (r,) for r in self.weights}
         for names, spellings in aliases.items():
             meant = tuple(names.split())
-            for spelling in (*spellings, *(meant if len(meant) == 1 else ())):
-                self.spelled[_core(spelling)] = meant
-        for role in self.weights:
-            self.spelled.setdefault(_core(role), (role,))
+            if all(role in self.weights for role in meant):
+                self.spelled |= {_core(spelling): meant for spelling in spellings}
 
     def named(self, group: _Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
         for step in reversed(group.key.split(".")):
-            meant = self.spelled.get(_core(step))
-            if meant and all(role in self.weights for role in meant):
+            core = _core(step)
+            meant = self.spelled.get(core)
+            if meant is None and group.is_bias:  # b_q, bq, qb
+                meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
+                    core.removesuffix("b")
+                )
+            if meant:
                 return meant
         return None
 
     def by_name(self) -> list[Adoption]:
         """What the names say, in every layout that fits; none if they do not name every weight.
 
-        Names are final: a weight that is used for something else than its name is a mistake.
+        Names are final: a weight that is used for something else than its name is a mistake. But
+        ``qkv`` does not say in which order, nor a shape whether it is (d_in, d_out).
         """
-        named = {group: self.named(group) for group in self.groups if not group.is_bias}
+        named = {group: self.named(group) for group in self.groups if group.is_weight}
         chosen = {group: roles for group, roles in named.items() if roles}
         covered = [role for roles in chosen.values() for role in roles]
         if sorted(covered) != sorted(self.weights):
             return []
-        found = [self.settle(chosen, layout) for layout in _layouts(chosen, self.joined)]
+        orders = [list(permutations(roles)) for roles in chosen.values()]
+        choices = (dict(zip(chosen, order, strict=True)) for order in product(*orders))
+        found = list(islice(self.settled(choices), MAX_CANDIDATES))
         if not found:
             shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
             raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
@@ -231,16 +272,14 @@ class _Plan:
 
     def by_shape(self) -> Iterator[Adoption]:
         """What shapes allow for the weights that no name identifies."""
-        named = {group: self.named(group) for group in self.groups if not group.is_bias}
+        named = {group: self.named(group) for group in self.groups if group.is_weight}
         fixed = {group: roles for group, roles in named.items() if roles}
         covered = [role for roles in fixed.values() for role in roles]
         if len(set(covered)) != len(covered):
             fixed, covered = {}, []
         free = [group for group in named if group not in fixed]
         rest = [role for role in self.weights if role not in covered]
-        for choice in _assignments(free, rest):
-            for layout in _layouts({**fixed, **choice}, self.joined):
-                yield self.settle({**fixed, **choice}, layout)
+        return self.settled({**fixed, **choice} for choice in _assignments(free, rest))
 
     def nothing_fits(self) -> str:
         """What to tell a student whose module has no place for the weights."""
@@ -251,60 +290,89 @@ class _Plan:
             "nn.Linear, made in __init__ and kept as attributes"
         )
 
-    def settle(self, chosen: Mapping[_Group, tuple[str, ...]], layout: frozenset[str]) -> Adoption:
+    def settled(self, choices: Iterable[Mapping[_Group, tuple[str, ...]]]) -> Iterator[Adoption]:
+        """Every choice in every layout that shapes allow, with every way to take turns."""
+        for choice in choices:
+            for layout in _layouts(choice, self.joined):
+                for turns in self.turns(choice):
+                    yield self.settle(
+                        {group: _Choice(roles, turns) for group, roles in choice.items()}, layout
+                    )
+
+    def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
+        """In how many turns a fused projection may alternate: one, a head each, a row each."""
+        fused = [roles for roles in choice.values() if len(roles) > 1]
+        if not fused:
+            return [1]
+        heights = {self.joined[role].shape[0] for roles in fused for role in roles}
+        heads = [value for value in self.theirs.made_with if type(value) is int and value > 1]
+        return [1, *(n for n in dict.fromkeys([*heads, *heights])
+                     if all(height % n == 0 for height in heights))]  # fmt: skip
+
+    def settle(self, choice: Mapping[_Group, _Choice], layout: frozenset[str]) -> Adoption:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
         extra: list[str] = []
-        modules = {group.module: roles for group, roles in chosen.items()}
+        modules = {group.module: chosen for group, chosen in choice.items()}
         for group in self.groups:
-            roles = chosen.get(group)
+            chosen = choice.get(group)
             if group.is_bias:
-                weights = modules.get(group.module) or self.named(group) or ()
-                roles = tuple(f"{role}.bias" for role in weights)
-            known = [role for role in roles or () if role in self.joined]
-            rows = sum(_rows(info, info.path in layout) for info in group.infos)
-            if not known or len(known) != len(roles or ()) or rows != self.height(known):
+                weights = modules.get(group.module) or _Choice(self.named(group) or ())
+                names = tuple(f"{role}.bias" for role in weights.roles)
+                chosen = _Choice(names, weights.turns)
+            if chosen is None or not self.fits(group, chosen, layout):
                 extra += [info.path for info in group.infos]
-                continue
-            slots += self.slots(group, known, layout)
+            else:
+                slots += self.slots(group, chosen, layout)
         covered = {slot.role for slot in slots}
         missing = tuple(role for role in self.joined if role not in covered)
         return Adoption(tuple(slots), layout, missing, tuple(extra))
 
-    def height(self, roles: Sequence[str]) -> int:
-        return sum(self.joined[role].shape[0] for role in roles)
+    def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
+        """Whether the roles exist and fill the group's rows."""
+        if not choice.roles or any(role not in self.joined for role in choice.roles):
+            return False
+        rows = sum(_rows_and_width(i.shape, i.path in layout)[0] for i in group.infos)
+        return rows == sum(self.joined[role].shape[0] for role in choice.roles)
 
     def slots(
-        self, group: _Group, roles: Sequence[str], layout: frozenset[str]
+        self, group: _Group, choice: _Choice, layout: frozenset[str]
     ) -> Iterator[Slot]:  # fmt: skip
         """Lay the roles' rows below each other, and cut them where the student's parts end."""
-        pieces = [(info.path, _rows(info, info.path in layout)) for info in group.infos]
-        path, left = pieces.pop(0)
-        start = 0
-        for role in roles:
-            at, height = 0, self.joined[role].shape[0]
-            while at < height:
-                if left == 0:
-                    path, left = pieces.pop(0)
-                    start = 0
-                count = min(left, height - at)
-                yield Slot(path, role, start, start + count, at)
-                start, left, at = start + count, left - count, at + count
+        pieces = iter(
+            [(i.path, _rows_and_width(i.shape, i.path in layout)[0]) for i in group.infos]
+        )
+        path, left, start = "", 0, 0
+        for turn in range(choice.turns):
+            for role in choice.roles:
+                share = self.joined[role].shape[0] // choice.turns
+                at, end = turn * share, (turn + 1) * share
+                while at < end:
+                    if left == 0:
+                        (path, left), start = next(pieces), 0
+                    count = min(left, end - at)
+                    yield Slot(path, role, start, start + count, at)
+                    start, left, at = start + count, left - count, at + count
 
     def values(self, adoption: Adoption) -> dict[str, Tensor]:
         """What to write into each of the student's parameters."""
         infos = {info.path: info for info in self.theirs.structure.parameters}
-        values: dict[str, Tensor] = {}
+        rows: dict[str, Tensor] = {}
         for slot in adoption.slots:
             info = infos[slot.path]
-            if slot.path not in values:
-                values[slot.path] = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
-            whole = values[slot.path]
-            rows = whole.T if slot.path in adoption.transposed else whole
+            if slot.path not in rows:
+                empty = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
+                rows[slot.path] = _as_rows(empty, slot.path in adoption.transposed).clone()
             height = slot.stop - slot.start
-            rows[slot.start : slot.stop] = self.joined[slot.role][slot.at : slot.at + height]
+            part = self.joined[slot.role][slot.at : slot.at + height]
+            rows[slot.path][slot.start : slot.stop] = part
+        values = {
+            path: _from_rows(part, infos[path].shape, path in adoption.transposed)
+            for path, part in rows.items()
+        }
         for path in adoption.extra:
-            if len(infos[path].shape) == 1 and path.endswith("bias"):
+            name = path.rpartition(".")[2]
+            if len(infos[path].shape) == 1 and (name.endswith("bias") or name.startswith("b")):
                 values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
         return values
 
@@ -313,29 +381,21 @@ def _core(name: str) -> str:
     return NOISE.sub("", name.lower()) or name.lower()
 
 
-def _rows(info: ParameterInfo, transposed: bool) -> int:
-    return info.shape[-1] if transposed else info.shape[0]
-
-
 def _layouts(
-    chosen: Mapping[_Group, tuple[str, ...]], joined: Mapping[str, Tensor]
+    choice: Mapping[_Group, tuple[str, ...]], joined: Mapping[str, Tensor]
 ) -> Iterator[frozenset[str]]:  # fmt: skip
     """Which parameters are (d_in, d_out), in every way that shapes allow, likeliest first."""
     options: list[list[frozenset[str]]] = []
-    for group, roles in chosen.items():
-        height = sum(joined[role].shape[0] for role in roles)
-        width = joined[roles[0]].shape[1]
-        fits: list[frozenset[str]] = []
+    for group, roles in choice.items():
+        wanted = sum(joined[role].shape[0] for role in roles)
+        widths = {joined[role].shape[1] for role in roles}
         linear = all(info.owner == "Linear" for info in group.infos)
+        fits: list[frozenset[str]] = []
         for transposed in (False,) if linear else (True, False):
-            shapes = [i.shape[::-1] if transposed else i.shape for i in group.infos]
-            if all(len(s) == 2 and s[1] == width for s in shapes) and (
-                sum(s[0] for s in shapes) == height
-            ):
+            sizes = [_rows_and_width(info.shape, transposed) for info in group.infos]
+            if sum(rows for rows, _ in sizes) == wanted and {width for _, width in sizes} == widths:
                 paths = (info.path for info in group.infos)
                 fits.append(frozenset(paths) if transposed else frozenset())
-        if not fits:
-            return
         options.append(fits)
     for combination in product(*options):
         yield frozenset().union(*combination)

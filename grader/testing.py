@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from grader import adoption as _adoption
 from grader.contract import describe
+from grader.jail import wire
 from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
 from grader.tensors import Make
@@ -196,7 +197,7 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 def assert_input_unchanged(call: Callable[..., Any], *arguments: Any) -> None:
     """Fail if the student's code changed a tensor that it was given. `call` is a proxy."""
     seen: Observation = call.observe(*arguments)  # type: ignore[attr-defined]
-    given = [argument for argument in arguments if isinstance(argument, Tensor)]
+    given = list(wire.tensors_of(arguments))
     for number, (before, after) in enumerate(zip(given, seen.inputs, strict=True), start=1):
         same = isinstance(after, Tensor) and torch.equal(before, after)
         assert_that(same, f"argument {number} was changed in place: build a new tensor instead")

@@ -8,8 +8,10 @@ gradient over and brings back the gradients of inputs and parameters, so that a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NoReturn
 
 import torch
@@ -19,6 +21,7 @@ from grader.contract import Contract, ContractBroken, Signature, bind, call_orde
 from grader.jail import wire
 from grader.jail.session import Session, StudentLost
 
+MAX_WEIGHTS = 2**24  # of one module: the largest that the course makes has a few thousand
 MAX_USES = 20  # of watched functions that one call may report
 
 
@@ -134,10 +137,10 @@ class RemoteClass(_Remote):
         """Make a module there."""
         calls, session = self._calls, self._calls.session
         handle = session.new_handle()
-        packed = _ordered(calls, self._contract.call, self.name, list(arguments), "arguments")
+        order = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(
-                self.name, [wire.pack(value) for value in packed], handle,
+                self.name, [wire.pack(arguments[index]) for index in order], handle,
                 construct=True, watch=calls.watch.get(self.name, ()),
             )
         )  # fmt: skip
@@ -146,6 +149,7 @@ class RemoteClass(_Remote):
             raise ContractBroken(f"{self.name} should make an nn.Module, got {outcome.value.what}")
         if not isinstance(outcome, wire.Structure):
             raise _unexpected(outcome)
+        _believable(outcome)
         return RemoteModule(calls, self._contract, handle, arguments, outcome)
 
 
@@ -300,9 +304,9 @@ def _observe(
     outcome = calls.note(contract.name, _first(calls.session.run(call.message)))
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
-    if outcome.inputs is None or outcome.operations is None:
+    if outcome.operations is None or len(outcome.inputs or ()) != len(call.sent):
         raise StudentLost("crashed", "an answer without its observations")
-    inputs = [_plain(value) for value in outcome.inputs]
+    inputs = call.as_given([_plain(value) for value in outcome.inputs or ()])
     return Observation(result, inputs, outcome.operations, frozenset(outcome.functions))
 
 
@@ -324,14 +328,22 @@ class _Pending:
         self.graph = torch.is_grad_enabled() and not observe and (
             bool(mirrors) or any(leaf.requires_grad for leaf in self.leaves)
         )  # fmt: skip
-        role = "arguments" if contract.forward is None else "forward"
-        ordered = _ordered(calls, self.signature, contract.name, arguments, role)
-        # Gradients come back in the order in which the tensors were sent.
+        part = "arguments" if contract.forward is None else "forward"
+        self.order = _order(calls, self.signature, contract.name, len(arguments), part)
+        ordered = [arguments[index] for index in self.order]
+        # Gradients and observed inputs come back in the order in which tensors were sent.
         self.sent = list(wire.tensors_of(ordered))
+        self.counts = [len(list(wire.tensors_of(argument))) for argument in arguments]
         self.message = wire.Invoke(
             target, [wire.pack(value, self._send) for value in ordered], self.result,
             keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
         )  # fmt: skip
+
+    def as_given(self, received: Sequence[Any]) -> list[Any]:
+        """Put what came back per tensor into the order of the arguments."""
+        remaining = iter(received)
+        by_argument = {index: list(islice(remaining, self.counts[index])) for index in self.order}
+        return [part for index in sorted(by_argument) for part in by_argument[index]]
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
         packed = wire.pack_tensor(tensor)
@@ -392,23 +404,33 @@ class _RemoteCall(torch.autograd.Function):
         return None, None, *ctx.pending.backward(gradients)
 
 
-def _ordered(
-    calls: Calls, signature: Signature, name: str, arguments: list[Any], part: str
-) -> list[Any]:  # fmt: skip
-    """The arguments in the student's order, where their parameters' names tell another one."""
+def _order(calls: Calls, signature: Signature, name: str, count: int, part: str) -> list[int]:
+    """In which order to pass `count` arguments: another one only where names of parameters say so.
+
+    Understanding people who changed the order is a courtesy; by position is the contract.
+    """
+    by_position = list(range(count))
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None
     if not listed or any(argument.kind != "positional" for argument in listed):
-        return arguments
-    order = call_order(signature, [argument.name for argument in listed], calls.argument_aliases)
+        return by_position
+    names = [argument.name for argument in listed]
+    order = call_order(signature, names, calls.argument_aliases)
     if order is None:
-        return arguments
-    defaults = [index for index in order if index >= len(arguments)]
-    if defaults and order[: len(arguments)] != tuple(
-        index for index in order if index < len(arguments)
-    ):
-        return arguments  # an argument left to its default stands before one that is given
-    return [arguments[index] for index in order if index < len(arguments)]
+        return by_position
+    given = [index for index in order if index < count]
+    # An argument left to its default must not stand before one that is given.
+    return given if list(order[: len(given)]) == given else by_position
+
+
+def _believable(structure: wire.Structure) -> None:
+    """Raise `StudentLost` for a structure that would not fit into this process."""
+    for info in (*structure.parameters, *structure.buffers):
+        known = info.dtype in wire.DTYPES and len(info.shape) <= wire.MAX_DIMENSIONS
+        if not known or any(size < 0 for size in info.shape):
+            raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
+    if sum(math.prod(info.shape) for info in structure.parameters) > MAX_WEIGHTS:
+        raise StudentLost("memory", "the module has far more weights than its arguments ask for")
 
 
 def _first(outcomes: list[wire.Outcome]) -> wire.Outcome:

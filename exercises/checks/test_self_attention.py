@@ -1,0 +1,337 @@
+"""Public checks of unit 4, queries, keys and values."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_causal,
+    assert_that,
+    rung,
+)
+
+# --- linear_by_hand ------------------------------------------------------------------------------
+
+
+@rung.shape("linear_by_hand")
+def test_linear_by_hand_changes_the_last_dimension_only(student, make):
+    """(batch, tokens, d_in) becomes (batch, tokens, d_out)."""
+    x = make.normal(batch=2, tokens=4, d_in=3)
+    student.linear_by_hand(x, make.normal(d_out=5, d_in=3), make.normal(d_out=5))
+
+
+@rung.value("linear_by_hand")
+def test_linear_by_hand_does_the_example(student):
+    """Two features become three: the first, the second and their sum, plus 10, 20 and 30."""
+    x, bias = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0, 30.0])
+    weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert_agrees(student.linear_by_hand(x, weight, bias), torch.tensor([11.0, 22.0, 33.0]))
+    assert_agrees(
+        student.linear_by_hand(x, weight, None),
+        torch.tensor([1.0, 2.0, 3.0]),
+        what="the result without a bias",
+    )
+
+
+@rung.value("linear_by_hand")
+def test_linear_by_hand_takes_a_batch(student, reference, make):
+    """A batch of sentences gives the same numbers as the reference."""
+    x, weight = make.normal(batch=2, tokens=4, d_in=3), make.normal(d_out=5, d_in=3)
+    bias = make.normal(d_out=5)
+    assert_agrees(
+        student.linear_by_hand(x, weight, bias), reference.linear_by_hand(x, weight, bias)
+    )
+
+
+# --- project_qkv ---------------------------------------------------------------------------------
+
+
+@rung.shape("project_qkv")
+def test_project_qkv_gives_queries_keys_and_values(student, make):
+    """Three tensors of shape (tokens, d_out) come back."""
+    matrices = [make.normal(d_in=3, d_out=2) for _ in range(3)]
+    student.project_qkv(make.normal(tokens=4, d_in=3), *matrices)
+
+
+@rung.value("project_qkv")
+def test_project_qkv_does_the_example(student):
+    """Queries swap the features, keys double them, values add them up."""
+    inputs = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    double = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+    add = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    queries, keys, values = student.project_qkv(inputs, swap, double, add)
+    assert_agrees(
+        queries, torch.tensor([[2.0, 1.0], [4.0, 3.0]]), what="queries, the first of the three"
+    )
+    assert_agrees(
+        keys, torch.tensor([[2.0, 4.0], [6.0, 8.0]]), what="keys, the second of the three"
+    )
+    assert_agrees(
+        values, torch.tensor([[3.0, 0.0], [7.0, 0.0]]), what="values, the third of the three"
+    )
+
+
+@rung.value("project_qkv")
+def test_project_qkv_takes_a_batch(student, reference, make):
+    """A batch of sentences gives the same numbers as the reference."""
+    inputs = make.normal(batch=2, tokens=4, d_in=3)
+    matrices = [make.normal(d_in=3, d_out=5) for _ in range(3)]
+    assert_agrees(student.project_qkv(inputs, *matrices), reference.project_qkv(inputs, *matrices))
+
+
+# --- scaled_scores -------------------------------------------------------------------------------
+
+
+@rung.shape("scaled_scores")
+def test_scaled_scores_have_a_row_for_each_query(student, make):
+    """Three queries and five keys give three rows of five scores."""
+    student.scaled_scores(make.normal(queries=3, d_k=4), make.normal(keys=5, d_k=4))
+
+
+@rung.value("scaled_scores")
+def test_scaled_scores_do_the_example(student):
+    """Dot products of 4 and 2, divided by the root of d_k = 4, are 2 and 1."""
+    queries = torch.tensor([[1.0, 1.0, 1.0, 1.0]])
+    keys = torch.tensor([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 0.0]])
+    assert_agrees(student.scaled_scores(queries, keys), torch.tensor([[2.0, 1.0]]))
+
+
+@rung.value("scaled_scores")
+def test_scaled_scores_agree_with_the_reference(student, reference, make):
+    """A batch with more keys than queries gives the same scores as the reference."""
+    queries, keys = make.normal(batch=2, queries=3, d_k=6), make.normal(batch=2, keys=5, d_k=6)
+    assert_agrees(student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys))
+
+
+@rung.property("scaled_scores")
+@pytest.mark.parametrize("d_k", [16, 100])
+def test_scaled_scores_stay_near_variance_one(student, make, d_k):
+    """Random queries and keys of variance 1 give scores of variance 1, however long they are."""
+    queries, keys = make.normal(queries=300, d_k=d_k), make.normal(keys=300, d_k=d_k)
+    variance = student.scaled_scores(queries, keys).var().item()
+    assert_that(
+        abs(variance - 1) < 0.4,
+        f"for d_k = {d_k} the variance of the scores is {variance:.3g}: it should stay near 1, so "
+        "what must a sum of d_k terms be divided by?",
+    )
+
+
+# --- scaled_dot_product_attention ----------------------------------------------------------------
+
+
+@rung.shape("scaled_dot_product_attention")
+def test_scaled_attention_gives_one_mix_of_values_per_query(student, make):
+    """Three queries, five keys and values of length 2 give a (3, 2) result."""
+    student.scaled_dot_product_attention(
+        make.normal(queries=3, d_k=4), make.normal(keys=5, d_k=4), make.normal(keys=5, d_v=2)
+    )
+
+
+@rung.value("scaled_dot_product_attention")
+def test_scaled_attention_does_the_example(student):
+    """Indifferent queries take equal parts of all that they may see."""
+    queries = torch.zeros(2, 4)
+    keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    values = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]])
+    mask = torch.tensor([[False, True], [False, False]])
+    assert_agrees(
+        student.scaled_dot_product_attention(queries, keys, values, mask),
+        torch.tensor([[10.0, 0.0, 0.0], [5.0, 5.0, 0.0]]),
+    )
+    assert_agrees(
+        student.scaled_dot_product_attention(queries, keys, values),
+        torch.tensor([[5.0, 5.0, 0.0], [5.0, 5.0, 0.0]]),
+        what="the result without a mask",
+    )
+
+
+@rung.value("scaled_dot_product_attention")
+def test_scaled_attention_agrees_with_the_reference(student, reference, make):
+    """A batch gives the same numbers as the reference, with a mask and without."""
+    inputs = (
+        make.normal(1.5, batch=2, queries=3, d_k=6),
+        make.normal(1.5, batch=2, keys=4, d_k=6),
+        make.normal(batch=2, keys=4, d_v=5),
+    )
+    mask = torch.tensor([[False, True, True, False], [False] * 4, [True, True, False, True]])
+    mask = mask.repeat(2, 1, 1)
+    assert_agrees(
+        student.scaled_dot_product_attention(*inputs),
+        reference.scaled_dot_product_attention(*inputs),
+        what="the result without a mask",
+    )
+    assert_agrees(
+        student.scaled_dot_product_attention(*inputs, mask),
+        reference.scaled_dot_product_attention(*inputs, mask),
+        what="the result with a mask",
+    )
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_ignores_what_is_hidden(student, make):
+    """Changing a key and its value changes nothing for queries that may not see it."""
+    queries, keys = make.normal(queries=3, d_k=4), make.normal(keys=5, d_k=4)
+    values = make.normal(keys=5, d_v=2)
+    mask = torch.tensor([False, False, True, False, False]).repeat(3, 1)
+    before = student.scaled_dot_product_attention(queries, keys, values, mask)
+    keys[2], values[2] = 3.0, -50.0
+    after = student.scaled_dot_product_attention(queries, keys, values, mask)
+    assert_that(
+        torch.allclose(before, after, rtol=1e-5, atol=1e-6),
+        "key 2 is hidden from every query (True = may NOT look), but the result changes with it: "
+        "which score becomes a weight of exactly 0?",
+    )
+
+
+# --- SelfAttention_v1 ----------------------------------------------------------------------------
+
+TOKENS = torch.tensor([[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
+CONTEXT = torch.tensor([[1.4359, 1.4320], [1.0000, 1.9426], [1.8765, 1.9732]])
+
+
+def with_identities(module):
+    """Make every weight matrix the identity."""
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.copy_(torch.eye(*weight.shape))
+    return module
+
+
+@rung.shape("SelfAttention_v1")
+def test_self_attention_v1_gives_one_vector_per_token(student, make):
+    """(tokens, d_in) becomes (tokens, d_out)."""
+    student.SelfAttention_v1(3, 2)(make.normal(tokens=4, d_in=3))
+
+
+@rung.value("SelfAttention_v1")
+def test_self_attention_v1_does_the_example(student, reference):
+    """With identities for weights, tokens meet as they are."""
+    theirs = student.SelfAttention_v1(2, 2)
+    adopt(theirs, with_identities(reference.SelfAttention_v1(2, 2)))
+    assert_agrees(theirs(TOKENS), CONTEXT, rtol=0, atol=1e-4)
+
+
+@rung.value("SelfAttention_v1")
+def test_self_attention_v1_agrees_with_the_reference(student, reference, make):
+    """With the same weights, the context vectors are those of the reference."""
+    theirs, ours = student.SelfAttention_v1(3, 6), reference.SelfAttention_v1(3, 6)
+    adopt(theirs, ours)
+    x = make.normal(tokens=4, d_in=3)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.property("SelfAttention_v1")
+def test_self_attention_v1_has_no_sense_of_order(student, make):
+    """Tokens in another order give the same context vectors in that order."""
+    attention = student.SelfAttention_v1(3, 2)
+    x, order = make.normal(tokens=4, d_in=3), torch.tensor([2, 0, 3, 1])
+    assert_that(
+        torch.allclose(attention(x[order]), attention(x)[order], rtol=1e-5, atol=1e-6),
+        "shuffle the tokens, and the outputs should be shuffled in the same way: every token looks "
+        "at all tokens, and nothing says where they stand",
+    )
+
+
+# --- SelfAttention_v2 ----------------------------------------------------------------------------
+
+
+@rung.shape("SelfAttention_v2")
+def test_self_attention_v2_gives_one_vector_per_token(student, make):
+    """(tokens, d_in) becomes (tokens, d_out), with biases and without."""
+    x = make.normal(tokens=4, d_in=3)
+    student.SelfAttention_v2(3, 2)(x)
+    student.SelfAttention_v2(3, 2, True)(x)
+
+
+@rung.value("SelfAttention_v2")
+def test_self_attention_v2_does_the_example(student, reference):
+    """With identities for weights, and no bias, it says what v1 says."""
+    theirs = student.SelfAttention_v2(2, 2)
+    adopt(theirs, with_identities(reference.SelfAttention_v2(2, 2)))
+    assert_agrees(theirs(TOKENS), CONTEXT, rtol=0, atol=1e-4)
+
+
+@rung.value("SelfAttention_v2")
+@pytest.mark.parametrize("qkv_bias", [False, True], ids=["no bias", "bias"])
+def test_self_attention_v2_agrees_with_the_reference(student, reference, make, qkv_bias):
+    """With the same weights, and biases if there are any, the context vectors are right."""
+    theirs = student.SelfAttention_v2(3, 6, qkv_bias)
+    ours = reference.SelfAttention_v2(3, 6, qkv_bias)
+    adopt(theirs, ours)
+    x = make.normal(tokens=4, d_in=3)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.property("SelfAttention_v2")
+def test_self_attention_v2_has_biases_only_when_asked(student, reference):
+    """There are no biases by default, and three with qkv_bias=True."""
+    theirs = student.SelfAttention_v2(3, 2)
+    adopt(theirs, reference.SelfAttention_v2(3, 2))
+    vectors = [path for path, value in theirs.parameters().items() if value.dim() == 1]
+    assert_that(
+        not vectors,
+        f"qkv_bias is False unless someone asks, but here is {', '.join(vectors)}: what does "
+        "nn.Linear do when you say nothing?",
+    )
+    adoption = adopt(student.SelfAttention_v2(3, 2, True), reference.SelfAttention_v2(3, 2, True))
+    assert_that(
+        not adoption.missing,
+        f"with qkv_bias=True there should be a {', '.join(adoption.missing)}: does the argument "
+        "reach all three layers?",
+    )
+
+
+# --- v1_weights_from_v2 --------------------------------------------------------------------------
+
+
+@rung.shape("v1_weights_from_v2")
+def test_v1_weights_are_a_dictionary(student, make):
+    """A dictionary comes back."""
+    names = ("W_query.weight", "W_key.weight", "W_value.weight")
+    student.v1_weights_from_v2({name: make.normal(d_out=2, d_in=3) for name in names})
+
+
+@rung.value("v1_weights_from_v2")
+def test_v1_weights_do_the_example(student):
+    """The names lose their ending, and (2, 3) matrices become (3, 2)."""
+    weight = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    state = {"W_query.weight": weight, "W_key.weight": weight + 10, "W_value.weight": weight + 20}
+    turned = torch.tensor([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])
+    expected = {"W_query": turned, "W_key": turned + 10, "W_value": turned + 20}
+    assert_agrees(student.v1_weights_from_v2(state), expected)
+
+
+# --- CausalHead ----------------------------------------------------------------------------------
+
+
+@rung.shape("CausalHead")
+def test_causal_head_gives_one_vector_per_token(student, make):
+    """(batch, time, d_in) becomes (batch, time, head_size)."""
+    student.CausalHead(3, 2)(make.normal(batch=2, time=5, d_in=3))
+
+
+@rung.value("CausalHead")
+def test_causal_head_does_the_example(student, reference):
+    """With identities for weights, the first token can only answer with itself."""
+    theirs = student.CausalHead(2, 2)
+    adopt(theirs, with_identities(reference.CausalHead(2, 2)))
+    expected = torch.tensor([[[1.0000, 0.0000], [0.0558, 1.8884], [1.8765, 1.9732]]])
+    assert_agrees(theirs(TOKENS[None]), expected, rtol=0, atol=1e-4)
+
+
+@rung.value("CausalHead")
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "not scaled"])
+def test_causal_head_agrees_with_the_reference(student, reference, make, scaled):
+    """With the same weights, the head gives what the reference gives, scaled or not."""
+    theirs, ours = student.CausalHead(3, 6, scaled), reference.CausalHead(3, 6, scaled)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, time=4, d_in=3)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.property("CausalHead")
+def test_causal_head_never_sees_the_future(student, make):
+    """Changing later tokens leaves the outputs of earlier ones as they were."""
+    assert_causal(student.CausalHead(3, 6), make.normal(batch=2, time=5, d_in=3))

@@ -1,0 +1,211 @@
+"""Public checks of unit 3, attention without weights to train."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    assert_agrees,
+    assert_operations_do_not_grow,
+    assert_rows_sum_to_one,
+    assert_that,
+    rung,
+)
+
+# "Your journey starts with one step", three numbers a word.
+WORDS = torch.tensor(
+    [
+        [0.43, 0.15, 0.89],
+        [0.55, 0.87, 0.66],
+        [0.57, 0.85, 0.64],
+        [0.22, 0.58, 0.33],
+        [0.77, 0.25, 0.10],
+        [0.05, 0.80, 0.55],
+    ]
+)
+# Token 2 is the sum of the other two.
+THREE = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+# The statements round to four decimals.
+ROUNDED = {"rtol": 0.0, "atol": 1e-4}
+
+# --- attention_scores_for_query ------------------------------------------------------------------
+
+
+@rung.shape("attention_scores_for_query")
+def test_scores_for_a_query_have_one_entry_per_token(student, make):
+    """Five tokens get five scores."""
+    student.attention_scores_for_query(make.normal(tokens=5, d_in=3), 2)
+
+
+@rung.value("attention_scores_for_query")
+def test_scores_for_a_query_do_the_example(student):
+    """The scores of "journey" are those of the statement."""
+    expected = torch.tensor([0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
+    assert_agrees(student.attention_scores_for_query(WORDS, 1), expected, **ROUNDED)
+
+
+@rung.value("attention_scores_for_query")
+@pytest.mark.parametrize("query_index", [0, 3, 4], ids=["first", "fourth", "last"])
+def test_scores_for_a_query_start_counting_at_zero(student, reference, make, query_index):
+    """Token 0 is the first of five, and token 4 the last."""
+    inputs = make.normal(tokens=5, d_in=3)
+    assert_agrees(
+        student.attention_scores_for_query(inputs, query_index),
+        reference.attention_scores_for_query(inputs, query_index),
+    )
+
+
+# --- attention_scores_loop -----------------------------------------------------------------------
+
+
+@rung.shape("attention_scores_loop")
+def test_looped_scores_have_a_row_for_each_query(student, make):
+    """Four tokens give four rows of four scores."""
+    student.attention_scores_loop(make.normal(tokens=4, d_in=3))
+
+
+@rung.value("attention_scores_loop")
+def test_looped_scores_do_the_example(student):
+    """The third token, a sum of the other two, agrees with both."""
+    expected = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
+    assert_agrees(student.attention_scores_loop(THREE), expected)
+
+
+@rung.value("attention_scores_loop")
+def test_looped_scores_of_random_tokens(student, reference, make):
+    """Four random tokens have the same scores as in the reference."""
+    inputs = make.normal(tokens=4, d_in=3)
+    assert_agrees(student.attention_scores_loop(inputs), reference.attention_scores_loop(inputs))
+
+
+# --- attention_scores ----------------------------------------------------------------------------
+
+
+@rung.shape("attention_scores")
+def test_attention_scores_have_a_row_for_each_query(student, make):
+    """Four tokens give four rows of four scores."""
+    student.attention_scores(make.normal(tokens=4, d_in=3))
+
+
+@rung.value("attention_scores")
+def test_attention_scores_do_the_example(student):
+    """Two tokens with three numbers each give four scores."""
+    inputs = torch.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 1.0]])
+    assert_agrees(student.attention_scores(inputs), torch.tensor([[5.0, 3.0], [3.0, 10.0]]))
+
+
+@rung.value("attention_scores")
+def test_attention_scores_of_random_tokens(student, reference, make):
+    """Four random tokens have the same scores as in the reference."""
+    inputs = make.normal(tokens=4, d_in=3)
+    assert_agrees(student.attention_scores(inputs), reference.attention_scores(inputs))
+
+
+@rung.efficiency("attention_scores")
+def test_attention_scores_need_no_loop(student, make):
+    """Eight tokens take no more steps than two."""
+    few, many = make.normal(tokens=2, d_in=3), make.normal(tokens=8, d_in=3)
+    assert_operations_do_not_grow(student.attention_scores, [few], [many])
+
+
+# --- attention_weights ---------------------------------------------------------------------------
+
+
+@rung.shape("attention_weights")
+def test_attention_weights_have_a_row_for_each_query(student, make):
+    """Four tokens give four rows of four weights."""
+    student.attention_weights(make.normal(tokens=4, d_in=3))
+
+
+@rung.value("attention_weights")
+def test_attention_weights_do_the_example(student):
+    """The weights of three tokens are those of the statement, read by rows."""
+    expected = torch.tensor(
+        [[0.4223, 0.1554, 0.4223], [0.1554, 0.4223, 0.4223], [0.2119, 0.2119, 0.5761]]
+    )
+    assert_agrees(student.attention_weights(THREE), expected, **ROUNDED)
+
+
+@rung.value("attention_weights")
+def test_attention_weights_of_random_tokens(student, reference, make):
+    """Four random tokens have the same weights as in the reference."""
+    inputs = make.normal(0.8, tokens=4, d_in=5)
+    assert_agrees(student.attention_weights(inputs), reference.attention_weights(inputs))
+
+
+@rung.property("attention_weights")
+def test_attention_weights_share_out_one_per_query(student, make):
+    """Each query shares out exactly one over the keys."""
+    assert_rows_sum_to_one(student.attention_weights(make.normal(0.8, tokens=6, d_in=3)))
+
+
+# --- context_vector ------------------------------------------------------------------------------
+
+
+@rung.shape("context_vector")
+def test_context_vector_has_the_length_of_a_token(student, make):
+    """Five tokens of three numbers give a vector of three numbers."""
+    student.context_vector(make.normal(tokens=5, d_in=3), 2)
+
+
+@rung.value("context_vector")
+def test_context_vector_does_the_example(student):
+    """The context of "journey" is that of the statement."""
+    expected = torch.tensor([0.4419, 0.6515, 0.5683])
+    assert_agrees(student.context_vector(WORDS, 1), expected, **ROUNDED)
+
+
+@rung.value("context_vector")
+@pytest.mark.parametrize("query_index", [0, 3, 4], ids=["first", "fourth", "last"])
+def test_context_vector_of_random_tokens(student, reference, make, query_index):
+    """The contexts of the first, the fourth and the last of five tokens are right."""
+    inputs = make.normal(0.8, tokens=5, d_in=3)
+    assert_agrees(
+        student.context_vector(inputs, query_index), reference.context_vector(inputs, query_index)
+    )
+
+
+@rung.property("context_vector")
+def test_context_vector_of_equal_tokens_is_that_token(student):
+    """If all tokens are the same, a mix of them is that token again."""
+    token = torch.tensor([1.0, -2.0, 0.5])
+    context = student.context_vector(token.repeat(4, 1), 2)
+    assert_that(
+        torch.allclose(context, token, atol=1e-5),
+        f"four times the same token should mix to that token, {token.tolist()}, and not to "
+        f"{context.tolist()}: do the weights sum to one?",
+    )
+
+
+# --- simple_self_attention -----------------------------------------------------------------------
+
+
+@rung.shape("simple_self_attention")
+def test_simple_self_attention_gives_a_vector_for_each_token(student, make):
+    """(tokens, d_in) stays (tokens, d_in)."""
+    student.simple_self_attention(make.normal(tokens=5, d_in=3))
+
+
+@rung.value("simple_self_attention")
+def test_simple_self_attention_does_the_example(student):
+    """Three tokens have the context vectors of the statement."""
+    expected = torch.tensor([[0.8446, 0.5777], [0.5777, 0.8446], [0.7881, 0.7881]])
+    assert_agrees(student.simple_self_attention(THREE), expected, **ROUNDED)
+
+
+@rung.value("simple_self_attention")
+def test_simple_self_attention_of_random_tokens(student, reference, make):
+    """Five random tokens have the same context vectors as in the reference."""
+    inputs = make.normal(0.8, tokens=5, d_in=3)
+    assert_agrees(student.simple_self_attention(inputs), reference.simple_self_attention(inputs))
+
+
+@rung.property("simple_self_attention")
+def test_simple_self_attention_has_no_sense_of_order(student, make):
+    """Tokens in another order give the same context vectors in that order."""
+    inputs, order = make.normal(0.8, tokens=4, d_in=3), torch.tensor([2, 0, 3, 1])
+    context, shuffled = student.simple_self_attention.each([(inputs,), (inputs[order],)])
+    assert_that(
+        torch.allclose(shuffled, context[order], rtol=1e-5, atol=1e-6),
+        "shuffle the tokens, and the outputs should be shuffled in the same way: every token looks "
+        "at all tokens, and nothing says where they stand",
+    )

@@ -1,0 +1,192 @@
+"""Public checks of unit 2, softmax."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    assert_agrees,
+    assert_input_unchanged,
+    assert_that,
+    rung,
+)
+
+# --- normalize_by_sum ----------------------------------------------------------------------------
+
+
+@rung.shape("normalize_by_sum")
+def test_normalize_by_sum_gives_a_weight_per_score(student, make):
+    """One weight comes back for each score."""
+    student.normalize_by_sum(make.uniform(0.5, 3.0, tokens=4))
+
+
+@rung.value("normalize_by_sum")
+def test_normalize_by_sum_shares_out_the_example(student):
+    """Scores of 1, 3 and 4 get one, three and four eighths."""
+    weights = student.normalize_by_sum(torch.tensor([1.0, 3.0, 4.0]))
+    assert_that(
+        abs(weights.sum().item() - 1) < 1e-5,
+        f"the weights of 1, 3 and 4 sum to {weights.sum().item():.4g} and should sum to 1: what "
+        "must every score be divided by?",
+    )
+    assert_agrees(weights, torch.tensor([0.125, 0.375, 0.5]), what="the weights of 1, 3 and 4")
+
+
+@rung.value("normalize_by_sum")
+@pytest.mark.parametrize("tokens", [3, 6], ids="{} scores".format)
+def test_normalize_by_sum_fits_any_positive_scores(student, reference, make, tokens):
+    """Other positive scores agree with the reference."""
+    scores = make.uniform(0.2, 3.0, tokens=tokens)
+    assert_agrees(student.normalize_by_sum(scores), reference.normalize_by_sum(scores))
+
+
+@rung.property("normalize_by_sum")
+def test_normalize_by_sum_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.normalize_by_sum, make.uniform(0.5, 3.0, tokens=4))
+
+
+# --- softmax_naive -------------------------------------------------------------------------------
+
+
+@rung.shape("softmax_naive")
+def test_softmax_naive_gives_a_weight_per_score(student, make):
+    """One weight comes back for each score."""
+    student.softmax_naive(make.normal(tokens=4))
+
+
+@rung.value("softmax_naive")
+def test_softmax_naive_gives_the_weights_of_the_example(student):
+    """Five scores, two of them negative, get the weights of the statement."""
+    weights = student.softmax_naive(torch.tensor([0.1, -0.2, 0.3, -0.2, 0.5]))
+    assert_that(
+        bool((weights > 0).all()),
+        "a negative score should still get a positive weight: which function is positive for "
+        "every number, and keeps the order?",
+    )
+    assert_that(
+        abs(weights.sum().item() - 1) < 1e-5,
+        f"the weights of the example sum to {weights.sum().item():.4g} and should sum to 1: is "
+        "each exponential divided by the sum of the exponentials?",
+    )
+    expected = torch.tensor([0.1925, 0.1426, 0.2351, 0.1426, 0.2872])
+    # The statement shows four decimals.
+    assert_agrees(weights, expected, rtol=0, atol=6e-5, what="the weights of the example")
+
+
+@rung.value("softmax_naive")
+@pytest.mark.parametrize("tokens", [3, 7], ids="{} scores".format)
+def test_softmax_naive_fits_any_scores(student, reference, make, tokens):
+    """Other scores agree with the reference."""
+    scores = make.normal(2.0, tokens=tokens)
+    assert_agrees(student.softmax_naive(scores), reference.softmax_naive(scores))
+
+
+@rung.property("softmax_naive")
+def test_softmax_naive_does_not_notice_a_shift(student):
+    """Adding 5 to every score changes no weight."""
+    scores = torch.tensor([0.5, -1.0, 2.0])
+    assert_agrees(
+        student.softmax_naive(scores + 5.0),
+        student.softmax_naive(scores),
+        what="the weights after 5 was added to every score",
+    )
+
+
+# --- softmax_rows --------------------------------------------------------------------------------
+
+
+@rung.shape("softmax_rows")
+def test_softmax_rows_gives_a_weight_per_score(student, make):
+    """The weights have the shape of the scores, which need not be square."""
+    student.softmax_rows(make.normal(queries=3, keys=4))
+
+
+@rung.value("softmax_rows")
+def test_softmax_rows_gives_the_weights_of_the_example(student):
+    """Both rows of the example sum to one, with the weights of the statement."""
+    weights = student.softmax_rows(torch.tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]]))
+    rows, columns = weights.sum(dim=1), weights.sum(dim=0)
+    assert_that(
+        not torch.allclose(columns, torch.ones(3)),
+        "your columns sum to one, and the rows should: along which axis does one query share out "
+        "its attention?",
+    )
+    assert_that(
+        torch.allclose(rows, torch.ones(2)),
+        f"your rows sum to {rows[0].item():.4g} and {rows[1].item():.4g}; each should sum to 1: "
+        "is there a total of its own for every row?",
+    )
+    expected = torch.tensor([[0.3333, 0.3333, 0.3333], [0.0900, 0.2447, 0.6652]])
+    # The statement shows four decimals.
+    assert_agrees(weights, expected, rtol=0, atol=6e-5, what="the weights of the example")
+
+
+@rung.value("softmax_rows")
+@pytest.mark.parametrize("shape", [(3, 5), (5, 2)], ids=str)
+def test_softmax_rows_fits_any_matrix(student, reference, make, shape):
+    """Other matrices, wide and tall, agree with the reference."""
+    scores = make.normal(1.5, queries=shape[0], keys=shape[1])
+    assert_agrees(student.softmax_rows(scores), reference.softmax_rows(scores))
+
+
+@rung.property("softmax_rows")
+def test_softmax_rows_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.softmax_rows, make.normal(queries=3, keys=4))
+
+
+# --- softmax_stable ------------------------------------------------------------------------------
+
+
+@rung.shape("softmax_stable")
+@pytest.mark.parametrize("dim", [0, 1, 2], ids="dim {}".format)
+def test_softmax_stable_gives_a_weight_per_score(student, make, dim):
+    """The weights have the shape of the scores, along every dimension."""
+    student.softmax_stable(make.normal(batch=2, queries=3, keys=4), dim)
+
+
+@rung.value("softmax_stable")
+def test_softmax_stable_works_along_the_last_dimension(student, reference, make):
+    """Without a dim, each row of a matrix becomes a distribution."""
+    scores = make.normal(1.5, queries=3, keys=5)
+    assert_agrees(student.softmax_stable(scores), reference.softmax_stable(scores))
+
+
+@rung.value("softmax_stable")
+@pytest.mark.parametrize("dim", [0, 1, -1], ids="dim {}".format)
+def test_softmax_stable_works_along_the_dimension_asked_for(student, reference, make, dim):
+    """The weights sum to one along dim, and agree with the reference."""
+    scores = make.normal(1.5, queries=3, keys=4)
+    weights = student.softmax_stable(scores, dim)
+    assert_that(
+        torch.allclose(weights.sum(dim=dim), torch.ones(weights.sum(dim=dim).shape)),
+        f"with dim={dim} the weights should sum to one along dimension {dim}: do both the "
+        "maximum and the sum use dim?",
+    )
+    assert_agrees(weights, reference.softmax_stable(scores, dim))
+
+
+@rung.property("softmax_stable")
+def test_softmax_stable_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.softmax_stable, make.normal(queries=3, keys=4))
+
+
+@rung.stability("softmax_stable")
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [(-1, [[0.2689, 0.7311], [1.0, 0.0]]), (0, [[1.0, 1.0], [0.0, 0.0]])],
+    ids=["its rows", "its columns"],
+)
+def test_softmax_stable_survives_the_example(student, dim, expected):
+    """The example, with 1001, -1000 and -inf in it, gets the weights of the statement."""
+    scores = torch.tensor([[1000.0, 1001.0], [-1000.0, float("-inf")]])
+    weights = student.softmax_stable(scores, dim)
+    assert_that(
+        not weights.isnan().any(),
+        "there is a NaN: either exp overflowed, or a slice lies so far below another that all its "
+        "exponentials vanished. Which shift, one for each slice along dim, makes the largest "
+        "exponential 1?",
+    )
+    # The statement shows four decimals, and a float32 step at 1000 is a wide one.
+    assert_agrees(weights, torch.tensor(expected), rtol=0, atol=3e-4, what="the example's weights")

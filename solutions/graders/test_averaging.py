@@ -1,0 +1,273 @@
+"""Hidden graders of unit 1, averaging."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    assert_agrees,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_operations_do_not_grow,
+    assert_rows_sum_to_one,
+    assert_that,
+    assert_uses,
+    rung,
+)
+
+SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels: never two alike
+
+
+def sequences(make, batch, time, channels, dtype=torch.float32):
+    """Sequences whose means stay far from zero, so that a wrong divisor shows."""
+    noise = make.normal(2.0, batch=batch, time=time, channels=channels, dtype=dtype)
+    return noise + make.uniform(1.0, 5.0, batch=batch, one=1, channels=channels, dtype=dtype)
+
+
+def assert_agrees_to_float64(theirs, ours):
+    """Fail unless the digits agree that float64 has and float32 has not."""
+    assert_agrees(theirs, ours, rtol=1e-4, atol=1e-5)  # another mistake speaks for itself
+    assert_that(
+        torch.allclose(theirs, ours, rtol=1e-11, atol=1e-11),
+        "float64 carries 16 digits, and yours are right for fewer: was something divided, or "
+        "made, in float32 before it met x?",
+    )
+
+
+# --- running_mean_loop ---------------------------------------------------------------------------
+
+
+@rung.shape("running_mean_loop")
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_loop_keeps_the_shape(student, make, sizes):
+    """A mean comes back for each token and channel."""
+    student.running_mean_loop(sequences(make, *sizes))
+
+
+@rung.value("running_mean_loop", points=6)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_loop_agrees_with_the_reference(student, reference, make, sizes):
+    """Each token becomes the mean of itself and all tokens before it."""
+    x = sequences(make, *sizes)
+    assert_agrees(student.running_mean_loop(x), reference.running_mean_loop(x))
+
+
+@rung.property("running_mean_loop")
+def test_running_mean_loop_works_for_a_single_token(student, make):
+    """A single token is its own mean, in a batch of one too."""
+    for batch in (1, 3):
+        x = sequences(make, batch, 1, 4)
+        assert_agrees(student.running_mean_loop(x), x)
+
+
+@rung.property("running_mean_loop")
+def test_running_mean_loop_sees_its_own_past_only(student, make):
+    """Neither later tokens nor other sequences of the batch change a mean."""
+    assert_causal(student.running_mean_loop, sequences(make, 2, 6, 3))
+    assert_batch_rows_do_not_mix(student.running_mean_loop, sequences(make, 3, 4, 2))
+
+
+@rung.property("running_mean_loop")
+def test_running_mean_loop_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, to its precision."""
+    x = sequences(make, 2, 7, 3, torch.float64)
+    assert_agrees_to_float64(student.running_mean_loop(x), reference.running_mean_loop(x))
+
+
+@rung.property("running_mean_loop")
+def test_running_mean_loop_leaves_its_input_alone(student, make):
+    """The sequences passed in stay as they were."""
+    assert_input_unchanged(student.running_mean_loop, sequences(make, 2, 5, 3))
+
+
+@rung.gradient("running_mean_loop")
+def test_running_mean_loop_has_the_right_gradient(student, reference, make):
+    """Gradients flow back to every token that a mean was made of."""
+    x = sequences(make, 2, 5, 3)
+    assert_gradients_agree(student.running_mean_loop, reference.running_mean_loop, x, make=make)
+
+
+# --- prefix_sum_matrix ---------------------------------------------------------------------------
+
+
+@rung.shape("prefix_sum_matrix")
+@pytest.mark.parametrize("time", [2, 5], ids="time {}".format)
+def test_prefix_sum_matrix_is_square(student, time):
+    """The matrix is square and floating point."""
+    student.prefix_sum_matrix(time)
+
+
+@rung.value("prefix_sum_matrix", points=3)
+@pytest.mark.parametrize("time", [2, 5, 12], ids="time {}".format)
+def test_prefix_sum_matrix_agrees_with_the_reference(student, reference, time):
+    """Row t has ones for the tokens up to t, and zeros for the others."""
+    assert_agrees(student.prefix_sum_matrix(time), reference.prefix_sum_matrix(time))
+
+
+@rung.property("prefix_sum_matrix")
+def test_prefix_sum_matrix_of_a_single_token(student):
+    """A single token is summed up by a single one."""
+    assert_agrees(student.prefix_sum_matrix(1), torch.ones(1, 1))
+
+
+@rung.property("prefix_sum_matrix")
+def test_prefix_sum_matrix_sums_up_the_past(student, make):
+    """Multiplied with a sequence, it gives the cumulative sums."""
+    x = make.integers(-9, 10, batch=2, time=9, channels=3).float()
+    assert_agrees(student.prefix_sum_matrix(9) @ x, x.cumsum(dim=1))
+
+
+# --- running_mean_matrix -------------------------------------------------------------------------
+
+
+@rung.shape("running_mean_matrix")
+@pytest.mark.parametrize("time", [2, 5], ids="time {}".format)
+def test_running_mean_matrix_is_square(student, time):
+    """The matrix is square and floating point."""
+    student.running_mean_matrix(time)
+
+
+@rung.value("running_mean_matrix", points=3)
+@pytest.mark.parametrize("time", [2, 5, 12], ids="time {}".format)
+def test_running_mean_matrix_agrees_with_the_reference(student, reference, time):
+    """Row t gives the same weight to the tokens up to t, and none to the others."""
+    weights = student.running_mean_matrix(time)
+    assert_rows_sum_to_one(weights)
+    assert_agrees(weights, reference.running_mean_matrix(time))
+
+
+@rung.property("running_mean_matrix")
+def test_running_mean_matrix_of_a_single_token(student):
+    """A single token gets the whole weight."""
+    assert_agrees(student.running_mean_matrix(1), torch.ones(1, 1))
+
+
+@rung.property("running_mean_matrix")
+def test_running_mean_matrix_fits_a_long_sequence(student):
+    """For 100 tokens the last row still shares out a total of one, evenly."""
+    weights = student.running_mean_matrix(100)
+    assert_rows_sum_to_one(weights)
+    assert_agrees(weights[-1], torch.full((100,), 0.01), what="the last row")
+
+
+# --- running_mean_matmul -------------------------------------------------------------------------
+
+
+@rung.shape("running_mean_matmul")
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_matmul_keeps_the_shape(student, make, sizes):
+    """A mean comes back for each token and channel."""
+    student.running_mean_matmul(sequences(make, *sizes))
+
+
+@rung.value("running_mean_matmul", points=7)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_matmul_agrees_with_the_reference(student, reference, make, sizes):
+    """Each token becomes the mean of itself and all tokens before it."""
+    x = sequences(make, *sizes)
+    assert_agrees(student.running_mean_matmul(x), reference.running_mean_matmul(x))
+
+
+@rung.property("running_mean_matmul")
+def test_running_mean_matmul_works_for_a_single_token(student, make):
+    """A single token is its own mean, in a batch of one too."""
+    for batch in (1, 3):
+        x = sequences(make, batch, 1, 4)
+        assert_agrees(student.running_mean_matmul(x), x)
+
+
+@rung.property("running_mean_matmul")
+def test_running_mean_matmul_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, to its precision."""
+    x = sequences(make, 2, 7, 3, torch.float64)
+    assert_agrees_to_float64(student.running_mean_matmul(x), reference.running_mean_matmul(x))
+
+
+@rung.property("running_mean_matmul")
+def test_running_mean_matmul_leaves_its_input_alone(student, make):
+    """The sequences passed in stay as they were."""
+    assert_input_unchanged(student.running_mean_matmul, sequences(make, 2, 5, 3))
+
+
+@rung.gradient("running_mean_matmul")
+def test_running_mean_matmul_has_the_right_gradient(student, reference, make):
+    """Gradients flow back to every token that a mean was made of."""
+    x = sequences(make, 2, 5, 3)
+    assert_gradients_agree(student.running_mean_matmul, reference.running_mean_matmul, x, make=make)
+
+
+@rung.efficiency("running_mean_matmul", points=3)
+def test_running_mean_matmul_has_no_loop_over_time(student, make):
+    """A sequence five times as long takes no more operations."""
+    short, long = sequences(make, 2, 5, 3), sequences(make, 2, 25, 3)
+    assert_operations_do_not_grow(student.running_mean_matmul, [short], [long])
+
+
+# --- running_mean_softmax ------------------------------------------------------------------------
+
+ROADS = ("softmax", "exp", "exp2", "log_softmax", "logsumexp", "pow", "softmin")
+
+
+@rung.shape("running_mean_softmax")
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_softmax_keeps_the_shape(student, make, sizes):
+    """A mean comes back for each token and channel."""
+    student.running_mean_softmax(sequences(make, *sizes))
+
+
+@rung.value("running_mean_softmax", points=6)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_running_mean_softmax_agrees_with_the_reference(student, reference, make, sizes):
+    """Each token becomes the mean of itself and all before it, by way of a softmax or an exp."""
+    x = sequences(make, *sizes)
+    assert_agrees(student.running_mean_softmax(x), reference.running_mean_softmax(x))
+    # The values alone cannot tell it from the other roads to the same means.
+    assert_uses(student.running_mean_softmax, ROADS, x)
+
+
+@rung.property("running_mean_softmax")
+def test_running_mean_softmax_works_for_a_single_token(student, make):
+    """A single token is its own mean, in a batch of one too."""
+    for batch in (1, 3):
+        x = sequences(make, batch, 1, 4)
+        assert_agrees(student.running_mean_softmax(x), x)
+
+
+@rung.property("running_mean_softmax")
+def test_running_mean_softmax_gives_nothing_to_the_future(student, make):
+    """A later token has no say at all in an earlier mean, however large it is."""
+    x = sequences(make, 2, 6, 3)
+    before = student.running_mean_softmax(x)
+    for cut in (1, 3, 5):
+        changed = x.clone()
+        changed[:, cut:] = 1e6
+        assert_that(
+            torch.allclose(before[:, :cut], student.running_mean_softmax(changed)[:, :cut]),
+            f"the means of the first {cut} tokens changed when later tokens became very large: is "
+            "their weight exactly zero? exp(-inf) is, and nothing else",
+        )
+
+
+@rung.property("running_mean_softmax")
+def test_running_mean_softmax_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, to its precision."""
+    x = sequences(make, 2, 7, 3, torch.float64)
+    assert_agrees_to_float64(student.running_mean_softmax(x), reference.running_mean_softmax(x))
+
+
+@rung.property("running_mean_softmax")
+def test_running_mean_softmax_leaves_its_input_alone(student, make):
+    """The sequences passed in stay as they were."""
+    assert_input_unchanged(student.running_mean_softmax, sequences(make, 2, 5, 3))
+
+
+@rung.gradient("running_mean_softmax")
+def test_running_mean_softmax_has_the_right_gradient(student, reference, make):
+    """Gradients flow back to every token that a mean was made of."""
+    assert_gradients_agree(
+        student.running_mean_softmax,
+        reference.running_mean_softmax,
+        sequences(make, 2, 5, 3),
+        make=make,
+    )

@@ -1,0 +1,661 @@
+"""Hidden graders of unit 4, queries, keys and values."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_that,
+    rung,
+)
+
+# What float64 is good for: a result that went through float32 on its way is off by far more. The
+# sizes have an exact root where there is a scale, since a root may come from float32.
+PRECISELY = {"rtol": 1e-10, "atol": 1e-10, "what": "the result, to the precision of float64"}
+
+# --- linear_by_hand ------------------------------------------------------------------------------
+
+LEADING = {
+    "a vector": {},
+    "a sentence": {"tokens": 4},
+    "a batch of sentences": {"batch": 2, "tokens": 4},
+    "a batch with heads": {"batch": 2, "heads": 3, "tokens": 4},
+}
+
+
+@rung.shape("linear_by_hand")
+@pytest.mark.parametrize("leading", LEADING.values(), ids=LEADING.keys())
+def test_linear_by_hand_turns_d_in_into_d_out(student, make, leading):
+    """The last dimension becomes d_out, and those in front stay."""
+    x = make.normal(**leading, d_in=5)
+    student.linear_by_hand(x, make.normal(d_out=6, d_in=5), make.normal(d_out=6))
+
+
+@rung.value("linear_by_hand", points=3)
+@pytest.mark.parametrize("leading", LEADING.values(), ids=LEADING.keys())
+def test_linear_by_hand_agrees_with_the_reference(student, reference, make, leading):
+    """With a bias, every output feature is right, for any leading dimensions."""
+    x, weight = make.normal(**leading, d_in=5), make.normal(d_out=3, d_in=5)
+    bias = make.normal(2.0, d_out=3)
+    assert_agrees(
+        student.linear_by_hand(x, weight, bias), reference.linear_by_hand(x, weight, bias)
+    )
+
+
+@rung.value("linear_by_hand", points=2)
+@pytest.mark.parametrize("leading", LEADING.values(), ids=LEADING.keys())
+def test_linear_by_hand_works_without_a_bias(student, reference, make, leading):
+    """A bias of None means that nothing is added."""
+    x, weight = make.normal(**leading, d_in=6), make.normal(d_out=7, d_in=6)
+    assert_agrees(
+        student.linear_by_hand(x, weight, None), reference.linear_by_hand(x, weight, None)
+    )
+
+
+@rung.property("linear_by_hand")
+def test_linear_by_hand_keeps_float64(student, reference, make):
+    """Numbers in float64 stay in float64, to its precision."""
+    x = make.normal(tokens=4, d_in=5, dtype=torch.float64)
+    weight = make.normal(d_out=3, d_in=5, dtype=torch.float64)
+    for bias in (make.normal(d_out=3, dtype=torch.float64), None):
+        assert_agrees(
+            student.linear_by_hand(x, weight, bias),
+            reference.linear_by_hand(x, weight, bias),
+            **PRECISELY,
+        )
+
+
+@rung.property("linear_by_hand")
+def test_linear_by_hand_leaves_its_inputs_alone(student, make):
+    """Neither x, nor the weight, nor the bias is changed in place."""
+    x, weight, bias = make.normal(tokens=4, d_in=5), make.normal(d_out=3, d_in=5), make.normal(d=3)
+    assert_input_unchanged(student.linear_by_hand, x, weight, bias)
+    assert_input_unchanged(student.linear_by_hand, x, weight, None)
+
+
+@rung.gradient("linear_by_hand", points=2)
+def test_linear_by_hand_has_the_right_gradients(student, reference, make):
+    """Gradients reach x, the weight and the bias."""
+    x = make.normal(batch=2, tokens=4, d_in=5)
+    weight, bias = make.normal(d_out=3, d_in=5), make.normal(d_out=3)
+    theirs, ours = student.linear_by_hand, reference.linear_by_hand
+    assert_gradients_agree(theirs, ours, x, weight, bias, make=make)
+    assert_gradients_agree(theirs, ours, x, weight, None, make=make)
+
+
+# --- project_qkv ---------------------------------------------------------------------------------
+
+
+def three_matrices(make, d_in, d_out, dtype=torch.float32):
+    """One (d_in, d_out) matrix each for queries, keys and values."""
+    return [make.normal(d_in=d_in, d_out=d_out, dtype=dtype) for _ in range(3)]
+
+
+@rung.shape("project_qkv")
+def test_project_qkv_gives_three_tensors(student, make):
+    """Three tensors come back, each with d_out features for every token."""
+    student.project_qkv(make.normal(batch=2, tokens=5, d_in=3), *three_matrices(make, 3, 4))
+
+
+@rung.value("project_qkv", points=3)
+@pytest.mark.parametrize(
+    ("tokens", "d_in", "d_out"),
+    [(5, 3, 4), (4, 6, 2), (3, 5, 5)],
+    ids=["wider", "narrower", "same"],
+)
+def test_project_qkv_agrees_with_the_reference(student, reference, make, tokens, d_in, d_out):
+    """Queries, keys and values of one sentence are right, and come in that order."""
+    inputs, matrices = make.normal(tokens=tokens, d_in=d_in), three_matrices(make, d_in, d_out)
+    assert_agrees(student.project_qkv(inputs, *matrices), reference.project_qkv(inputs, *matrices))
+
+
+@rung.value("project_qkv")
+@pytest.mark.parametrize(
+    "leading", [{"batch": 2}, {"batch": 2, "heads": 3}], ids=["batch", "heads"]
+)
+def test_project_qkv_takes_leading_dimensions(student, reference, make, leading):
+    """A batch of sentences is projected like each sentence alone."""
+    inputs, matrices = make.normal(**leading, tokens=5, d_in=4), three_matrices(make, 4, 6)
+    assert_agrees(student.project_qkv(inputs, *matrices), reference.project_qkv(inputs, *matrices))
+
+
+@rung.property("project_qkv")
+def test_project_qkv_keeps_float64(student, reference, make):
+    """Numbers in float64 stay in float64, to its precision."""
+    inputs = make.normal(tokens=5, d_in=3, dtype=torch.float64)
+    matrices = three_matrices(make, 3, 4, torch.float64)
+    assert_agrees(
+        student.project_qkv(inputs, *matrices),
+        reference.project_qkv(inputs, *matrices),
+        **PRECISELY,
+    )
+
+
+@rung.property("project_qkv")
+def test_project_qkv_leaves_its_inputs_alone(student, make):
+    """Neither the inputs nor the three matrices are changed in place."""
+    inputs = make.normal(tokens=5, d_in=3)
+    assert_input_unchanged(student.project_qkv, inputs, *three_matrices(make, 3, 4))
+
+
+@rung.gradient("project_qkv", points=2)
+def test_project_qkv_has_the_right_gradients(student, reference, make):
+    """Gradients reach the inputs and all three matrices."""
+    inputs, matrices = make.normal(batch=2, tokens=5, d_in=3), three_matrices(make, 3, 4)
+    assert_gradients_agree(student.project_qkv, reference.project_qkv, inputs, *matrices, make=make)
+
+
+# --- scaled_scores -------------------------------------------------------------------------------
+
+SCORE_SIZES = {
+    "more keys than queries": {"queries": 4, "keys": 6, "d_k": 5},
+    "more queries than keys": {"queries": 7, "keys": 3, "d_k": 2},
+    "a batch": {"batch": 2, "queries": 5, "keys": 4, "d_k": 7},
+    "a batch with heads": {"batch": 2, "heads": 3, "queries": 4, "keys": 5, "d_k": 6},
+}
+
+
+def queries_and_keys(make, *, queries, keys, d_k, dtype=torch.float32, **leading):
+    """Queries and keys, large enough that a scale is seen."""
+    return (
+        make.normal(1.5, **leading, queries=queries, d_k=d_k, dtype=dtype),
+        make.normal(1.5, **leading, keys=keys, d_k=d_k, dtype=dtype),
+    )
+
+
+@rung.shape("scaled_scores")
+def test_scaled_scores_give_a_score_for_every_pair(student, make):
+    """There is a row for each query, with a score for each key."""
+    student.scaled_scores(*queries_and_keys(make, batch=2, queries=4, keys=6, d_k=5))
+
+
+@rung.value("scaled_scores", points=5)
+@pytest.mark.parametrize("sizes", SCORE_SIZES.values(), ids=SCORE_SIZES.keys())
+def test_scaled_scores_agree_with_the_reference(student, reference, make, sizes):
+    """Every score is the dot product over the root of d_k, for any leading dimensions."""
+    queries, keys = queries_and_keys(make, **sizes)
+    assert_agrees(student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys))
+
+
+@rung.property("scaled_scores")
+@pytest.mark.parametrize("d_k", [8, 50, 200])
+def test_scaled_scores_have_variance_one(student, make, d_k):
+    """Queries and keys of variance 1 give scores of variance 1, however long they are."""
+    # With 400 queries and 400 keys it strays by 0.035 (d_k = 8) or less: 0.4 is eleven times that.
+    queries, keys = make.normal(queries=400, d_k=d_k), make.normal(keys=400, d_k=d_k)
+    variance = student.scaled_scores(queries, keys).var().item()
+    assert_that(
+        abs(variance - 1) < 0.4,
+        f"for d_k = {d_k} the variance of the scores is {variance:.3g}: it should stay near 1, "
+        "whatever d_k is",
+    )
+
+
+@rung.property("scaled_scores")
+def test_scaled_scores_keep_batch_rows_apart(student, make):
+    """Queries meet the keys of their own batch row only."""
+    queries, keys = queries_and_keys(make, batch=3, queries=4, keys=6, d_k=5)
+    assert_batch_rows_do_not_mix(lambda changed: student.scaled_scores(changed, keys), queries)
+    assert_batch_rows_do_not_mix(lambda changed: student.scaled_scores(queries, changed), keys)
+
+
+@rung.property("scaled_scores")
+def test_scaled_scores_keep_float64(student, reference, make):
+    """Queries and keys in float64 give scores in float64, to its precision."""
+    queries, keys = queries_and_keys(make, queries=4, keys=6, d_k=4, dtype=torch.float64)
+    assert_agrees(
+        student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys), **PRECISELY
+    )
+
+
+@rung.property("scaled_scores")
+def test_scaled_scores_leave_queries_and_keys_alone(student, make):
+    """Neither queries nor keys are changed in place."""
+    assert_input_unchanged(
+        student.scaled_scores, *queries_and_keys(make, batch=2, queries=4, keys=6, d_k=5)
+    )
+
+
+@rung.gradient("scaled_scores")
+def test_scaled_scores_have_the_right_gradients(student, reference, make):
+    """Gradients reach the queries and the keys."""
+    queries, keys = queries_and_keys(make, batch=2, queries=4, keys=6, d_k=5)
+    assert_gradients_agree(student.scaled_scores, reference.scaled_scores, queries, keys, make=make)
+
+
+# --- scaled_dot_product_attention ----------------------------------------------------------------
+
+ATTENTION_SIZES = {
+    "one sentence": {"queries": 4, "keys": 6, "d_k": 5, "d_v": 3},
+    "more queries than keys": {"queries": 7, "keys": 4, "d_k": 3, "d_v": 5},
+    "a batch": {"batch": 2, "queries": 5, "keys": 4, "d_k": 3, "d_v": 6},
+    "a batch with heads": {"batch": 2, "heads": 3, "queries": 4, "keys": 5, "d_k": 6, "d_v": 7},
+}
+
+
+def attention_inputs(make, *, queries, keys, d_k, d_v, dtype=torch.float32, **leading):
+    """Queries, keys and values."""
+    return (
+        make.normal(1.5, **leading, queries=queries, d_k=d_k, dtype=dtype),
+        make.normal(1.5, **leading, keys=keys, d_k=d_k, dtype=dtype),
+        make.normal(2.0, **leading, keys=keys, d_v=d_v, dtype=dtype),
+    )
+
+
+def some_mask(make, *, queries, keys, d_k=0, d_v=0, **leading):  # noqa: ARG001
+    """Hide about half of the keys from each query: one for sure, but never all."""
+    mask = make.booleans(0.5, **leading, queries=queries, keys=keys)
+    for query in range(queries):
+        mask[..., query, query % keys] = False
+        mask[..., query, (query + 1) % keys] = True
+    return mask
+
+
+@rung.shape("scaled_dot_product_attention")
+@pytest.mark.parametrize("sizes", ATTENTION_SIZES.values(), ids=ATTENTION_SIZES.keys())
+def test_scaled_attention_gives_a_mix_of_values_per_query(student, make, sizes):
+    """Each query gets one vector, as long as a value."""
+    student.scaled_dot_product_attention(*attention_inputs(make, **sizes))
+
+
+@rung.value("scaled_dot_product_attention", points=4)
+@pytest.mark.parametrize("sizes", ATTENTION_SIZES.values(), ids=ATTENTION_SIZES.keys())
+def test_scaled_attention_agrees_with_the_reference(student, reference, make, sizes):
+    """Without a mask, each query mixes the values as in the reference."""
+    inputs = attention_inputs(make, **sizes)
+    assert_agrees(
+        student.scaled_dot_product_attention(*inputs),
+        reference.scaled_dot_product_attention(*inputs),
+    )
+
+
+@rung.value("scaled_dot_product_attention", points=4)
+@pytest.mark.parametrize("sizes", ATTENTION_SIZES.values(), ids=ATTENTION_SIZES.keys())
+def test_scaled_attention_hides_what_the_mask_hides(student, reference, make, sizes):
+    """With a mask, only the keys that a query may see share its weight."""
+    inputs, mask = attention_inputs(make, **sizes), some_mask(make, **sizes)
+    assert_agrees(
+        student.scaled_dot_product_attention(*inputs, mask),
+        reference.scaled_dot_product_attention(*inputs, mask),
+    )
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_takes_one_mask_for_the_whole_batch(student, reference, make):
+    """A mask of shape (queries, keys) counts for every row of the batch."""
+    inputs = attention_inputs(make, batch=2, heads=3, queries=4, keys=5, d_k=6, d_v=7)
+    mask = some_mask(make, queries=4, keys=5)
+    assert_agrees(
+        student.scaled_dot_product_attention(*inputs, mask),
+        reference.scaled_dot_product_attention(*inputs, mask),
+    )
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_takes_none_for_no_mask(student, reference, make):
+    """A mask of None hides nothing, and a mask of nothing but False hides nothing either."""
+    inputs = attention_inputs(make, batch=2, queries=4, keys=6, d_k=5, d_v=3)
+    expected = reference.scaled_dot_product_attention(*inputs)
+    nothing = torch.zeros(2, 4, 6, dtype=torch.bool)
+    for mask, what in ((None, "with None"), (nothing, "with a mask that hides nothing")):
+        assert_agrees(student.scaled_dot_product_attention(*inputs, mask), expected, what=what)
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_gives_hidden_keys_no_weight_at_all(student, reference, make):
+    """A hidden key gets nothing, even where all visible keys have low scores."""
+    # Every score is about -60, and the values behind hidden keys are huge: a little weight shows.
+    queries = 5.0 + make.uniform(queries=4, d_k=4)
+    keys = -6.0 + make.uniform(keys=6, d_k=4)
+    values = make.normal(keys=6, d_v=3)
+    values[[1, 4]] = 1e30
+    mask = torch.tensor([False, True, False, False, True, False]).repeat(4, 1)
+    assert_agrees(
+        student.scaled_dot_product_attention(queries, keys, values, mask),
+        reference.scaled_dot_product_attention(queries, keys, values, mask),
+    )
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_keeps_batch_rows_apart(student, make):
+    """Queries, keys and values of one batch row never reach another."""
+    queries, keys, values = attention_inputs(make, batch=3, queries=4, keys=6, d_k=5, d_v=2)
+    attend = student.scaled_dot_product_attention
+    assert_batch_rows_do_not_mix(lambda changed: attend(changed, keys, values), queries)
+    assert_batch_rows_do_not_mix(lambda changed: attend(queries, changed, values), keys)
+    assert_batch_rows_do_not_mix(lambda changed: attend(queries, keys, changed), values)
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_keeps_float64(student, reference, make):
+    """Inputs in float64 give a result in float64, to its precision."""
+    sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 4, "d_v": 3}
+    inputs = attention_inputs(make, **sizes, dtype=torch.float64)
+    for mask in (None, some_mask(make, **sizes)):
+        assert_agrees(
+            student.scaled_dot_product_attention(*inputs, mask),
+            reference.scaled_dot_product_attention(*inputs, mask),
+            **PRECISELY,
+        )
+
+
+@rung.property("scaled_dot_product_attention")
+def test_scaled_attention_leaves_its_inputs_alone(student, make):
+    """Neither queries, keys and values nor the mask are changed in place."""
+    sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 5, "d_v": 3}
+    inputs = attention_inputs(make, **sizes)
+    assert_input_unchanged(student.scaled_dot_product_attention, *inputs)
+    assert_input_unchanged(student.scaled_dot_product_attention, *inputs, some_mask(make, **sizes))
+
+
+@rung.gradient("scaled_dot_product_attention", points=2)
+def test_scaled_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach queries, keys and values, with a mask and without."""
+    sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 5, "d_v": 3}
+    inputs = attention_inputs(make, **sizes)
+    theirs, ours = student.scaled_dot_product_attention, reference.scaled_dot_product_attention
+    assert_gradients_agree(theirs, ours, *inputs, make=make)
+    assert_gradients_agree(theirs, ours, *inputs, some_mask(make, **sizes), make=make)
+
+
+# --- SelfAttention_v1 ----------------------------------------------------------------------------
+
+# d_in, d_out, tokens. Never d_in = d_out: the layout of a square matrix cannot be told.
+SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]
+
+
+def bias_names(theirs, paths):
+    """Those of the student's parameters that are vectors, as biases are."""
+    shapes = theirs.parameters()
+    return ", ".join(path for path in paths if path in shapes and shapes[path].dim() == 1)
+
+
+@rung.shape("SelfAttention_v1")
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+def test_self_attention_v1_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
+    """One context vector of size d_out comes back for each token."""
+    student.SelfAttention_v1(d_in, d_out)(make.normal(tokens=tokens, d_in=d_in))
+
+
+@rung.value("SelfAttention_v1", points=5)
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+def test_self_attention_v1_agrees_with_the_reference(student, reference, make, d_in, d_out, tokens):
+    """With the same weights, the context vectors are those of the reference."""
+    theirs, ours = student.SelfAttention_v1(d_in, d_out), reference.SelfAttention_v1(d_in, d_out)
+    adopt(theirs, ours)
+    x = make.normal(tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("SelfAttention_v1", points=2)
+def test_self_attention_v1_takes_sentences_of_any_length(student, reference, make):
+    """One layer takes sentences of several lengths, one after another, a single token too."""
+    theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
+    adopt(theirs, ours)
+    for tokens in (6, 2, 1, 9):
+        x = make.normal(tokens=tokens, d_in=3)
+        assert_agrees(theirs(x), ours(x), what=f"the result for tokens={tokens}")
+
+
+@rung.property("SelfAttention_v1")
+def test_self_attention_v1_does_not_know_the_order_of_tokens(student, make):
+    """Shuffled tokens give the same context vectors, shuffled in the same way."""
+    attention = student.SelfAttention_v1(3, 4)
+    x, order = make.normal(tokens=5, d_in=3), torch.tensor([3, 0, 4, 1, 2])
+    assert_agrees(attention(x[order]), attention(x)[order], what="the result for shuffled tokens")
+
+
+@rung.property("SelfAttention_v1")
+def test_self_attention_v1_learns_three_matrices_and_no_biases(student, reference):
+    """There are three matrices to train, and no biases."""
+    theirs = student.SelfAttention_v1(3, 4)
+    adoption = adopt(theirs, reference.SelfAttention_v1(3, 4))
+    extra = bias_names(theirs, adoption.extra)
+    assert_that(not extra, f"three matrices are all that v1 learns, and here is {extra} as well")
+
+
+@rung.property("SelfAttention_v1")
+def test_self_attention_v1_works_in_float64(student, reference, make):
+    """A layer in float64 takes and gives float64, to its precision."""
+    theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
+    adopt(theirs, ours)
+    x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+
+
+@rung.property("SelfAttention_v1")
+def test_self_attention_v1_leaves_its_input_alone(student, make):
+    """The tokens passed in are not changed in place."""
+    assert_input_unchanged(student.SelfAttention_v1(3, 4), make.normal(tokens=5, d_in=3))
+
+
+@rung.gradient("SelfAttention_v1", points=2)
+def test_self_attention_v1_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all three matrices."""
+    theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(tokens=5, d_in=3), make=make)
+
+
+# --- SelfAttention_v2 ----------------------------------------------------------------------------
+
+
+@rung.shape("SelfAttention_v2")
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+def test_self_attention_v2_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
+    """One context vector of size d_out comes back for each token."""
+    student.SelfAttention_v2(d_in, d_out)(make.normal(tokens=tokens, d_in=d_in))
+
+
+@rung.value("SelfAttention_v2", points=5)
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+def test_self_attention_v2_agrees_with_the_reference(student, reference, make, d_in, d_out, tokens):
+    """With the same weights, the context vectors are those of the reference."""
+    theirs, ours = student.SelfAttention_v2(d_in, d_out), reference.SelfAttention_v2(d_in, d_out)
+    adopt(theirs, ours)
+    x = make.normal(tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("SelfAttention_v2", points=2)
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+def test_self_attention_v2_uses_its_biases(student, reference, make, d_in, d_out, tokens):
+    """With qkv_bias=True and the same biases, the context vectors are right as well."""
+    theirs = student.SelfAttention_v2(d_in, d_out, True)
+    ours = reference.SelfAttention_v2(d_in, d_out, True)
+    adopt(theirs, ours)
+    x = make.normal(tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("SelfAttention_v2")
+def test_self_attention_v2_takes_sentences_of_any_length(student, reference, make):
+    """One layer takes sentences of several lengths, one after another, a single token too."""
+    theirs, ours = student.SelfAttention_v2(3, 4, False), reference.SelfAttention_v2(3, 4, False)
+    adopt(theirs, ours)
+    for tokens in (6, 2, 1, 9):
+        x = make.normal(tokens=tokens, d_in=3)
+        assert_agrees(theirs(x), ours(x), what=f"the result for tokens={tokens}")
+
+
+@rung.property("SelfAttention_v2", points=2)
+def test_self_attention_v2_has_no_biases_unless_asked(student, reference):
+    """Queries, keys and values have no bias by default, nor with qkv_bias=False."""
+    for arguments in ((3, 4), (3, 4, False)):
+        theirs = student.SelfAttention_v2(*arguments)
+        adoption = adopt(theirs, reference.SelfAttention_v2(*arguments))
+        extra = bias_names(theirs, adoption.extra)
+        assert_that(not extra, f"without qkv_bias there should be no {extra}")
+
+
+@rung.property("SelfAttention_v2", points=2)
+def test_self_attention_v2_has_three_biases_when_asked(student, reference):
+    """With qkv_bias=True, queries, keys and values have a bias each."""
+    adoption = adopt(student.SelfAttention_v2(3, 4, True), reference.SelfAttention_v2(3, 4, True))
+    missing = ", ".join(adoption.missing)
+    assert_that(not missing, f"with qkv_bias=True there should be a {missing}")
+
+
+@rung.property("SelfAttention_v2")
+def test_self_attention_v2_works_in_float64(student, reference, make):
+    """A layer in float64 takes and gives float64, to its precision."""
+    theirs, ours = student.SelfAttention_v2(3, 4), reference.SelfAttention_v2(3, 4)
+    adopt(theirs, ours)
+    x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+
+
+@rung.property("SelfAttention_v2")
+def test_self_attention_v2_leaves_its_input_alone(student, make):
+    """The tokens passed in are not changed in place."""
+    assert_input_unchanged(student.SelfAttention_v2(3, 4), make.normal(tokens=5, d_in=3))
+
+
+@rung.gradient("SelfAttention_v2", points=2)
+def test_self_attention_v2_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all three layers, biases included."""
+    x = make.normal(tokens=5, d_in=3)
+    for arguments in ((3, 4), (3, 4, True)):
+        theirs, ours = student.SelfAttention_v2(*arguments), reference.SelfAttention_v2(*arguments)
+        adopt(theirs, ours)
+        assert_gradients_agree(theirs, ours, x, make=make)
+
+
+# --- v1_weights_from_v2 --------------------------------------------------------------------------
+
+NAMES = ("W_query", "W_key", "W_value")
+
+
+def v2_state(make, d_in, d_out, *, names=NAMES, dtype=torch.float32):
+    """What the state dict of a v2 holds: three matrices of shape (d_out, d_in)."""
+    return {f"{name}.weight": make.normal(d_out=d_out, d_in=d_in, dtype=dtype) for name in names}
+
+
+@rung.shape("v1_weights_from_v2")
+def test_v1_weights_come_as_a_dictionary(student, make):
+    """A dictionary comes back."""
+    student.v1_weights_from_v2(v2_state(make, 3, 4))
+
+
+@rung.value("v1_weights_from_v2", points=3)
+@pytest.mark.parametrize(("d_in", "d_out"), [(3, 4), (6, 2), (5, 7)])
+def test_v1_weights_agree_with_the_reference(student, reference, make, d_in, d_out):
+    """Each matrix stands under v1's name, in v1's layout."""
+    state = v2_state(make, d_in, d_out)
+    assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
+
+
+@rung.property("v1_weights_from_v2")
+def test_v1_weights_are_found_by_their_names(student, reference, make):
+    """The names say which matrix is which, in whatever order they stand."""
+    state = v2_state(make, 3, 4, names=("W_value", "W_query", "W_key"))
+    assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
+
+
+@rung.property("v1_weights_from_v2")
+def test_v1_weights_keep_float64(student, reference, make):
+    """Weights in float64 stay in float64."""
+    state = v2_state(make, 3, 4, dtype=torch.float64)
+    assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
+
+
+@rung.property("v1_weights_from_v2")
+def test_v1_weights_leave_the_state_alone(student, make):
+    """The matrices in v2's state dict stay as they were."""
+    state = v2_state(make, 3, 4)
+    after = student.v1_weights_from_v2.observe(state).inputs
+    for name, before, now in zip(state, state.values(), after, strict=True):
+        assert_that(torch.equal(before, now), f"{name} was changed in place: make a new matrix")
+
+
+# --- CausalHead ----------------------------------------------------------------------------------
+
+HEAD_SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]  # d_in, head_size, time
+
+
+@rung.shape("CausalHead")
+@pytest.mark.parametrize(("d_in", "head_size", "time"), HEAD_SIZES)
+def test_causal_head_has_the_shape_of_the_contract(student, make, d_in, head_size, time):
+    """One vector of size head_size comes back for each token."""
+    student.CausalHead(d_in, head_size)(make.normal(batch=2, time=time, d_in=d_in))
+
+
+@rung.value("CausalHead", points=4)
+@pytest.mark.parametrize(("d_in", "head_size", "time"), HEAD_SIZES)
+def test_causal_head_agrees_with_the_reference(student, reference, make, d_in, head_size, time):
+    """With the same weights, a scaled head gives what the reference gives."""
+    theirs, ours = student.CausalHead(d_in, head_size), reference.CausalHead(d_in, head_size)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, time=time, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("CausalHead", points=2)
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "not scaled"])
+def test_causal_head_scales_when_asked(student, reference, make, scaled):
+    """The third argument says whether scores are divided by the root of head_size."""
+    theirs, ours = student.CausalHead(4, 6, scaled), reference.CausalHead(4, 6, scaled)
+    adopt(theirs, ours)
+    x = make.normal(batch=3, time=5, d_in=4)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("CausalHead")
+def test_causal_head_takes_sentences_of_any_length(student, reference, make):
+    """One head takes sentences of several lengths, one after another, a single token too."""
+    theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
+    adopt(theirs, ours)
+    for time in (6, 2, 1, 9):
+        x = make.normal(batch=2, time=time, d_in=3)
+        assert_agrees(theirs(x), ours(x), what=f"the result for time={time}")
+
+
+@rung.property("CausalHead")
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "not scaled"])
+def test_causal_head_never_sees_the_future(student, reference, make, scaled):
+    """Changing later tokens, or another sentence, leaves the outputs before as they were."""
+    theirs = student.CausalHead(3, 4, scaled)
+    adopt(theirs, reference.CausalHead(3, 4, scaled))
+    x = make.normal(batch=2, time=6, d_in=3)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("CausalHead")
+def test_causal_head_has_no_biases(student, reference):
+    """Keys, queries and values have no bias."""
+    for arguments in ((3, 4), (3, 4, False)):
+        theirs = student.CausalHead(*arguments)
+        adoption = adopt(theirs, reference.CausalHead(*arguments))
+        extra = bias_names(theirs, adoption.extra)
+        assert_that(not extra, f"the three layers have no bias, and here is {extra}")
+
+
+@rung.property("CausalHead")
+def test_causal_head_works_in_float64(student, reference, make):
+    """A head in float64 takes and gives float64, to its precision."""
+    theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, time=5, d_in=3, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+
+
+@rung.property("CausalHead")
+def test_causal_head_leaves_its_input_alone(student, make):
+    """The tokens passed in are not changed in place."""
+    assert_input_unchanged(student.CausalHead(3, 4), make.normal(batch=2, time=5, d_in=3))
+
+
+@rung.gradient("CausalHead", points=2)
+def test_causal_head_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all three layers, scaled or not."""
+    x = make.normal(batch=2, time=5, d_in=3)
+    for scaled in (True, False):
+        theirs, ours = student.CausalHead(3, 4, scaled), reference.CausalHead(3, 4, scaled)
+        adopt(theirs, ours)
+        assert_gradients_agree(theirs, ours, x, make=make)
