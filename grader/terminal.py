@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -42,25 +43,31 @@ def grading_progress(console: Console, total: int) -> Iterator[Progress]:
 
 
 def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
-    """One row a student: status, points per unit, total."""
-    units = [u for u in course.units if any(e.unit == u.name for g in grades for e in g.exercises)]
-    table = Table(title=course.file.title, title_justify="left")
-    table.add_column("student", overflow="fold")
-    table.add_column("status")
-    for unit in units:
-        table.add_column(unit.name.replace("_", " "), justify="right")
-    table.add_column("total", justify="right", style="bold")
+    """One row a student: status, points per unit, total. Fits into 80 columns."""
+    present = {exercise.unit for grade in grades for exercise in grade.exercises}
+    units = [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
+    table = Table(
+        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
+        caption=", ".join(f"{n} {name.replace('_', ' ')}" for n, name in units),
+        caption_justify="left",
+    )  # fmt: skip
+    table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("status", no_wrap=True)
+    for n, _ in units:
+        table.add_column(str(n), justify="right", no_wrap=True)
+    most = max((grade.max for grade in grades), default=0)
+    table.add_column(f"of {number(most)}", justify="right", style="bold", no_wrap=True)
     for grade in grades:
-        by_unit = [
-            number(round(sum(e.points for e in grade.exercises if e.unit == unit.name), 3))
-            for unit in units
-        ]
-        total = f"{number(grade.total)} / {number(grade.max)}"
-        if grade.status == "grader_error":
-            by_unit, total = ["?"] * len(units), "?"
+        known = grade.status != "grader_error"
+        by_unit = [sum(e.points for e in grade.exercises if e.unit == name) for _, name in units]
+        cells = [_short(points) if known else "?" for points in (*by_unit, grade.total)]
         style = "" if grade.status == "graded" else "yellow"
-        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *by_unit, total)
+        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *cells)
     return table
+
+
+def _short(points: float) -> str:
+    return f"{points:.1f}".removesuffix(".0")
 
 
 def notes(grades: Sequence[Grade]) -> Iterator[Text]:

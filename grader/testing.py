@@ -32,9 +32,10 @@ from grader.tensors import Make
 
 __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
-    "assert_batch_rows_do_not_mix", "assert_causal", "assert_gradients_agree",
-    "assert_input_unchanged", "assert_operations_do_not_grow", "assert_refuses",
-    "assert_rows_sum_to_one", "assert_that", "assert_uses", "rung",
+    "assert_agrees_to_float64", "assert_batch_rows_do_not_mix", "assert_causal",
+    "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
+    "assert_operations_do_not_grow", "assert_refuses", "assert_rows_sum_to_one", "assert_that",
+    "assert_uses", "rung",
 ]  # fmt: skip
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -140,6 +141,18 @@ def assert_agrees(
     assert_that(theirs.dtype == ours.dtype, f"{what}: expected {ours.dtype}, got {theirs.dtype}")
     message = _difference(theirs.detach(), ours.detach(), rtol, atol)
     assert_that(not message, f"{what}: {message}")
+
+
+def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 1e-9) -> None:
+    """Fail unless the digits agree that float64 has and float32 has not."""
+    assert_agrees(theirs, ours, rtol=1e-4, atol=1e-5)  # another mistake speaks for itself
+    try:
+        assert_agrees(theirs, ours, rtol=rtol, atol=rtol)
+    except AssertionError:
+        raise AssertionError(
+            "float64 carries 16 digits, and yours are right for fewer: does something make a "
+            "detour over float32, like .float() or a new tensor without a dtype?"
+        ) from None
 
 
 def _difference(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | None) -> str:

@@ -6,6 +6,7 @@ import torch
 from grader.testing import (
     adopt,
     assert_agrees,
+    assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_causal,
     assert_gradients_agree,
@@ -14,9 +15,7 @@ from grader.testing import (
     rung,
 )
 
-# What float64 is good for: a result that went through float32 on its way is off by far more. The
-# sizes have an exact root where there is a scale, since a root may come from float32.
-PRECISELY = {"rtol": 1e-10, "atol": 1e-10, "what": "the result, to the precision of float64"}
+# In float64 tests, sizes have an exact root where there is a scale: a root may come from float32.
 
 # --- linear_by_hand ------------------------------------------------------------------------------
 
@@ -63,10 +62,8 @@ def test_linear_by_hand_keeps_float64(student, reference, make):
     x = make.normal(tokens=4, d_in=5, dtype=torch.float64)
     weight = make.normal(d_out=3, d_in=5, dtype=torch.float64)
     for bias in (make.normal(d_out=3, dtype=torch.float64), None):
-        assert_agrees(
-            student.linear_by_hand(x, weight, bias),
-            reference.linear_by_hand(x, weight, bias),
-            **PRECISELY,
+        assert_agrees_to_float64(
+            student.linear_by_hand(x, weight, bias), reference.linear_by_hand(x, weight, bias)
         )
 
 
@@ -129,10 +126,8 @@ def test_project_qkv_keeps_float64(student, reference, make):
     """Numbers in float64 stay in float64, to its precision."""
     inputs = make.normal(tokens=5, d_in=3, dtype=torch.float64)
     matrices = three_matrices(make, 3, 4, torch.float64)
-    assert_agrees(
-        student.project_qkv(inputs, *matrices),
-        reference.project_qkv(inputs, *matrices),
-        **PRECISELY,
+    assert_agrees_to_float64(
+        student.project_qkv(inputs, *matrices), reference.project_qkv(inputs, *matrices)
     )
 
 
@@ -208,8 +203,8 @@ def test_scaled_scores_keep_batch_rows_apart(student, make):
 def test_scaled_scores_keep_float64(student, reference, make):
     """Queries and keys in float64 give scores in float64, to its precision."""
     queries, keys = queries_and_keys(make, queries=4, keys=6, d_k=4, dtype=torch.float64)
-    assert_agrees(
-        student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys), **PRECISELY
+    assert_agrees_to_float64(
+        student.scaled_scores(queries, keys), reference.scaled_scores(queries, keys)
     )
 
 
@@ -337,10 +332,9 @@ def test_scaled_attention_keeps_float64(student, reference, make):
     sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 4, "d_v": 3}
     inputs = attention_inputs(make, **sizes, dtype=torch.float64)
     for mask in (None, some_mask(make, **sizes)):
-        assert_agrees(
+        assert_agrees_to_float64(
             student.scaled_dot_product_attention(*inputs, mask),
             reference.scaled_dot_product_attention(*inputs, mask),
-            **PRECISELY,
         )
 
 
@@ -425,7 +419,7 @@ def test_self_attention_v1_works_in_float64(student, reference, make):
     theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("SelfAttention_v1")
@@ -507,7 +501,7 @@ def test_self_attention_v2_works_in_float64(student, reference, make):
     theirs, ours = student.SelfAttention_v2(3, 4), reference.SelfAttention_v2(3, 4)
     adopt(theirs, ours)
     x = make.normal(tokens=5, d_in=3, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("SelfAttention_v2")
@@ -642,7 +636,7 @@ def test_causal_head_works_in_float64(student, reference, make):
     theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, time=5, d_in=3, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), **PRECISELY)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("CausalHead")

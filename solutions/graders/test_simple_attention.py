@@ -5,6 +5,7 @@ import torch
 
 from grader.testing import (
     assert_agrees,
+    assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_operations_do_not_grow,
@@ -17,8 +18,6 @@ from grader.testing import (
 SIZES = [(7, 3), (4, 6), (2, 5)]
 # Tokens, d_in and the query: the first token, the last one, and one between.
 QUERIES = [(7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2, 5, 1)]
-# A result that went through float32 on its way is off by far more.
-PRECISELY = {"rtol": 1e-10, "atol": 1e-10, "what": "the result, to the precision of float64"}
 
 
 def some_tokens(make, tokens, d_in, dtype=torch.float32):
@@ -53,10 +52,9 @@ def test_scores_for_a_query_agree_with_the_reference(
 def test_scores_for_a_query_keep_float64(student, reference, make):
     """Inputs in float64 give scores in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(
+    assert_agrees_to_float64(
         student.attention_scores_for_query(inputs, 2),
         reference.attention_scores_for_query(inputs, 2),
-        **PRECISELY,
     )
 
 
@@ -100,10 +98,8 @@ def test_looped_scores_agree_with_the_reference(student, reference, make, tokens
 def test_looped_scores_keep_float64(student, reference, make):
     """Inputs in float64 give scores in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(
-        student.attention_scores_loop(inputs),
-        reference.attention_scores_loop(inputs),
-        **PRECISELY,
+    assert_agrees_to_float64(
+        student.attention_scores_loop(inputs), reference.attention_scores_loop(inputs)
     )
 
 
@@ -146,7 +142,7 @@ def test_attention_scores_agree_with_the_reference(student, reference, make, tok
 def test_attention_scores_keep_float64(student, reference, make):
     """Inputs in float64 give scores in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(student.attention_scores(inputs), reference.attention_scores(inputs), **PRECISELY)
+    assert_agrees_to_float64(student.attention_scores(inputs), reference.attention_scores(inputs))
 
 
 @rung.property("attention_scores")
@@ -199,9 +195,7 @@ def test_attention_weights_of_each_query_sum_to_one(student, make, tokens):
 def test_attention_weights_keep_float64(student, reference, make):
     """Inputs in float64 give weights in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(
-        student.attention_weights(inputs), reference.attention_weights(inputs), **PRECISELY
-    )
+    assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
 @rung.property("attention_weights")
@@ -251,9 +245,7 @@ def test_context_vector_of_a_single_token_is_that_token(student, make):
 def test_context_vector_keeps_float64(student, reference, make):
     """Inputs in float64 give a context in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(
-        student.context_vector(inputs, 2), reference.context_vector(inputs, 2), **PRECISELY
-    )
+    assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
 
 
 @rung.property("context_vector")
@@ -315,8 +307,8 @@ def test_simple_self_attention_stays_between_the_tokens(student, make):
 def test_simple_self_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give context vectors in float64, to its precision."""
     inputs = some_tokens(make, 5, 4, torch.float64)
-    assert_agrees(
-        student.simple_self_attention(inputs), reference.simple_self_attention(inputs), **PRECISELY
+    assert_agrees_to_float64(
+        student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
     )
 
 

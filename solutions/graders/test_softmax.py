@@ -5,6 +5,7 @@ import torch
 
 from grader.testing import (
     assert_agrees,
+    assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_rows_sum_to_one,
@@ -13,16 +14,6 @@ from grader.testing import (
 )
 
 INFINITY = float("inf")
-
-
-def assert_agrees_to_float64(theirs, ours, rtol=1e-9):
-    """Fail unless the digits agree that float64 has and float32 has not."""
-    assert_agrees(theirs, ours, rtol=1e-4, atol=1e-6)  # another mistake speaks for itself
-    assert_that(
-        torch.allclose(theirs, ours, rtol=rtol, atol=0.0),
-        "float64 carries 16 digits, and yours are right for fewer: does something make a detour "
-        "over float32, like .float() or a new tensor without a dtype?",
-    )
 
 
 # --- normalize_by_sum ----------------------------------------------------------------------------
