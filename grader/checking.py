@@ -33,7 +33,13 @@ def check_folder(
         if unit.name in wanted
     }
     with (
-        open_desk(course, seed=course.seed, files=files, only=chosen) as desk,
+        open_desk(
+            course,
+            seed=course.seed,
+            files=files,
+            only=chosen,
+            stubs=answers.resolve() != course.folder,
+        ) as desk,
         desk.seat(submission) as seat,
     ):
         return [grade_exercise(desk, seat, name) for name in chosen]

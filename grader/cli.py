@@ -78,11 +78,15 @@ def grade(
     files = dict.fromkeys(opened.check_files(), False) | dict.fromkeys(opened.grader_files(), True)
     order = batch.Order(opened, seed or opened.hidden_seed(), files, chosen)
     stderr, stdout = Console(stderr=True), Console()
-    with terminal.grading_progress(stderr, len(submissions)) as progress:
-        summary = batch.grade_into(
-            out, order, submissions, jobs or batch.default_jobs(len(submissions)),
-            lambda _: progress.update(progress.task_ids[0], advance=1, description="grading"),
-        )  # fmt: skip
+    try:
+        with terminal.grading_progress(stderr, len(submissions)) as progress:
+            summary = batch.grade_into(
+                out, order, submissions, jobs or batch.default_jobs(len(submissions)),
+                lambda _: progress.update(progress.task_ids[0], advance=1, description="grading"),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
+        raise typer.Exit(130) from None
     if as_json:
         fields = ("student", "status", "total", "max")
         print(json.dumps([{f: getattr(g, f) for f in fields} for g in summary.grades]))
@@ -184,9 +188,6 @@ def main() -> None:
     except HostFault as fault:
         print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
         sys.exit(3)
-    except KeyboardInterrupt:
-        print("grader: stopped; what was graded so far is kept", file=sys.stderr)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -95,16 +95,23 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         raise CallError(f"{place}: course.toml has no exercise called {details['exercise']!r}")
     parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     label = item.callspec.id if hasattr(item, "callspec") else ""
-    others = set(item.fixturenames) - FIXTURES - BEHIND_THEM - set(parameters)
+    direct = set(inspect.signature(item.obj).parameters)
+    others = (set(item.fixturenames) - BEHIND_THEM | direct) - FIXTURES - set(parameters)
     if others:
         raise CallError(
             f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a grader may "
             "use student, reference, make and parametrise names, and no autouse fixtures"
         )
+    marks = {mark.name for mark in item.iter_markers()} - {"grader", "parametrize"}
+    if marks:
+        raise CallError(
+            f"{place}: {item.originalname} is marked {sorted(marks)[0]!r}, which the kit's own "
+            "runner would not see"
+        )
     title = (inspect.getdoc(item.obj) or "").partition("\n")[0].rstrip(".")
     if not title:
         raise CallError(f"{place}: {item.originalname} needs a docstring: it is the test's title")
-    fixtures = tuple(name for name in inspect.signature(item.obj).parameters if name in FIXTURES)
+    fixtures = tuple(sorted(direct & FIXTURES))
     return Test(
         item.originalname, title, details["exercise"], details["rung"], details["points"], hidden,
         item.obj, fixtures, (Case(label, parameters),), place,

@@ -176,7 +176,8 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
         if parameter.spec is None or not isinstance(value, Tensor):
             continue
         names = [d for d in parameter.spec.dimensions if not d.variadic]
-        if len(names) > value.dim():
+        exact = len(names) == len(parameter.spec.dimensions)
+        if len(names) > value.dim() or (exact and len(names) != value.dim()):
             raise ContractError(f"{contract.name}: {parameter.name} has shape {tuple(value.shape)}")
         if len(names) < len(parameter.spec.dimensions) and leading is None:
             leading = tuple(value.shape[: value.dim() - len(names)])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import keyword
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -142,13 +142,16 @@ class Course:
 
     def hidden_seed(self) -> str:
         """The seed of the hidden graders."""
+        path = self.solutions / "seed"
         try:
-            return (self.solutions / "seed").read_text(encoding="utf-8").strip()
-        except OSError:
+            seed = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            seed = ""
+        if not seed:
             raise CallError(
-                f"{self.solutions / 'seed'} cannot be read: write any secret text into it, "
-                "or pass --seed"
-            ) from None
+                f"{path} is missing or empty: write any secret text into it, or pass --seed"
+            )
+        return seed
 
     def select(self, names: Sequence[str]) -> tuple[str, ...]:
         """These exercises in teaching order (a unit's name stands for all of it); all if empty."""
@@ -220,17 +223,24 @@ def load_course(folder: Path) -> Course:
 
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
+    for key, value in msgspec.structs.asdict(file.limits).items():
+        if not 0 < value < math.inf:
+            yield f"$.limits.{key}", f"{key} must be positive, got {value}"
+    units: set[str] = set()
     seen: set[str] = set()
     for u, unit in enumerate(file.unit):
         if not unit.name.isidentifier():
             yield f"$.unit[{u}].name", f"unit {unit.name!r} is not a file stem"
+        if unit.name in units:
+            yield f"$.unit[{u}].name", f"unit {unit.name!r} is there twice"
+        units.add(unit.name)
         for e, exercise in enumerate(unit.exercise):
             where = f"$.unit[{u}].exercise[{e}]"
             if not exercise.name.isidentifier() or keyword.iskeyword(exercise.name):
                 yield f"{where}.name", f"exercise {exercise.name!r} is not a Python name"
             if exercise.name in seen:
                 yield f"{where}.name", f"exercise {exercise.name!r} is there twice"
-            if exercise.points <= 0:
+            if not 1 / THOUSAND <= exercise.points < math.inf:
                 yield f"{where}.points", f"points must be positive, got {exercise.points}"
             for name in exercise.requires:
                 if name not in seen:
@@ -248,56 +258,52 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
 def _located(path: Path, text: str, message: str) -> str:
     """Add the line to a msgspec message, which names the place as ``$.unit[0].exercise[1]``."""
     told, _, place = message.partition(" - at `")
-    place = place.rstrip("`")
+    place = place.rstrip("`").removeprefix("$")
     unknown = re.search(r"unknown field `([^`]+)`", told)
     missing = re.search(r"missing required field `([^`]+)`", told)
-    steps = re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", place)
-    keys: list[str | int] = [int(index) if index else key for key, index in steps]
-    wrong = None
+    # An index is a number; "[...]" is any key of a free table.
+    keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
     if unknown:
-        wrong = unknown.group(1)
-        told = f"unknown key {wrong!r}"
-    elif missing:
-        told = f"key {missing.group(1)!r} is missing"
-    else:
-        wrong = next((str(key) for key in reversed(keys) if isinstance(key, str)), None)
-        told = f"{wrong}: {told}" if wrong else told
-    line = _line_of(text, keys, wrong)
-    return f"{path}:{line}: {told}"
+        return f"{path}:{_line_of(text, [*keys, unknown[1]])}: unknown key {unknown[1]!r}"
+    if missing:
+        return f"{path}:{_line_of(text, keys)}: key {missing[1]!r} is missing"
+    line, found = _nearest(text, keys)
+    named = [key for key in found or keys if not key.isdigit()]
+    at_key = f"{named[-1]}: " if named and not told.startswith(named[-1]) else ""
+    return f"{path}:{line}: {at_key}{told}"
 
 
-def _line_of(text: str, keys: Sequence[Any], wrong: str | None) -> int:
-    """The line of key `wrong` in the table at `keys`, or that table's own line.
+def _line_of(text: str, keys: Sequence[str]) -> int:
+    return _nearest(text, keys)[0]
 
-    Follows the headers of tables, which is all that a course file is made of.
-    """
-    counts: dict[str, int] = {}
-    table = ""
-    best, best_depth = 1, -1
-    wanted = ".".join(str(key) for key in keys)
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*(\[\[?)\s*([\w.\-]+)\s*\]", line)
-        if header:
-            parts = header.group(2).split(".")
-            table = ""
-            for depth, part in enumerate(parts):
-                table = f"{table}.{part}".lstrip(".")
-                if depth == len(parts) - 1 and header.group(1) == "[[":
-                    counts[table] = counts.get(table, -1) + 1
-                    for known in [k for k in counts if k.startswith(f"{table}.{counts[table]}.")]:
-                        del counts[known]
-                if table in counts:
-                    table = f"{table}.{counts[table]}"
-            if (wanted == table or wanted.startswith(f"{table}.")) and len(parts) >= best_depth:
-                best, best_depth = number, len(parts)
-        key = re.match(r"\s*([\w\-]+)\s*=", line)
-        inside = wanted == table or wanted.startswith(f"{table}.") or not table
-        if key and wrong == key.group(1) and inside and _depth_fits(wanted, table, wrong):
-            return number
+
+def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
+    """Line and path of the key or table at a path, or of the nearest table around it."""
+    best: tuple[int, list[str]] = (1, [])
+    for number, path in _keys(text):
+        pairs = list(zip(keys, path, strict=False))
+        if len(path) > len(keys) or any(want not in ("...", have) for want, have in pairs):
+            continue
+        if len(path) > len(best[1]):
+            best = number, path
     return best
 
 
-def _depth_fits(wanted: str, table: str, wrong: str | None) -> bool:
-    """Whether a key in `table` is the one meant by the path `wanted`."""
-    full = f"{table}.{wrong}".lstrip(".")
-    return wanted in (table, full) or wanted.startswith(f"{full}.")
+def _keys(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Every table header and key with its line and path, as far as plain TOML lines tell."""
+    counts: dict[str, int] = {}
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"""\s*(\[\[?)\s*([\w.\-"' ]+?)\s*\]""", line):
+            table = []
+            parts = [part.strip(" \"'") for part in header[2].split(".")]
+            for depth, part in enumerate(parts, start=1):
+                table.append(part)
+                name = ".".join(table)
+                if depth == len(parts) and header[1] == "[[":
+                    counts[name] = counts.get(name, -1) + 1
+                if name in counts:
+                    table.append(str(counts[name]))
+            yield number, list(table)
+        elif key := re.match(r"""\s*["']?([\w\- ]+?)["']?\s*=""", line):
+            yield number, [*table, key[1]]

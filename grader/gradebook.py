@@ -64,14 +64,12 @@ class Gradebook:
 
     def write_files(self, exercises: Sequence[str]) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(["student", "submission", "status", "total", "max", *exercises])
+        rows = [["student", "submission", "status", "total", "max", *exercises]]
         lines = []
         for grade in self.grades():
-            writer.writerow(map(harmless, _row(grade, exercises)))
+            rows.append([harmless(cell) for cell in _row(grade, exercises)])
             lines.append(grade.to_json() + b"\n")
-        _replace(self.folder / TABLE, table.getvalue().encode())
+        _replace(self.folder / TABLE, "".join(map(_csv_line, rows)).encode())
         _replace(self.folder / LINES, b"".join(lines))
 
 
@@ -85,6 +83,14 @@ def _row(grade: Grade, exercises: Sequence[str]) -> list[str]:
         grade.student, grade.submission, grade.status, number(grade.total) if known else "",
         number(grade.max), *(points.get(name, "") for name in exercises),
     ]  # fmt: skip
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    # The writer quotes the characters of its own line end: with both of them, a lone carriage
+    # return in a name is quoted too.
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow(cells)
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def number(points: float) -> str:
@@ -119,8 +125,9 @@ def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
 def refuse_strangers(folder: Path, course: str) -> None:
     """Raise `CallError` if a folder cannot take this course's grades. Writes nothing."""
     path = folder / DATABASE
-    if folder.exists() and not folder.is_dir():
-        raise CallError(f"{folder} is a file, and grades need a folder")
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir():
+        raise CallError(f"{nearest} is a file, and grades need a folder")
     if not path.exists():
         return
     try:
@@ -131,6 +138,11 @@ def refuse_strangers(folder: Path, course: str) -> None:
             connection.close()
     except sqlite3.Error as error:
         raise CallError(f"{path} is not a gradebook of ours ({error})") from None
+    if about.get("version") != str(VERSION):
+        raise CallError(
+            f"{path} has format {about.get('version')}, and this kit writes {VERSION}: "
+            "choose another --out"
+        )
     if about.get("course") != course:
         raise CallError(
             f"{folder} holds grades of the course {about.get('course')!r}, and this is "

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import torch
 
 from grader import messages
 from grader.collection import Case, Test, collect
-from grader.contract import Contract, ContractError
+from grader.contract import Contract
 from grader.course import Course
-from grader.faults import HostFault
+from grader.faults import CallError, HostFault
 from grader.grade import (
     ExerciseResult,
     Grade,
@@ -31,7 +32,7 @@ from grader.grade import (
 )
 from grader.intake import Submission
 from grader.jail import wire
-from grader.jail.remote import AuthorError, Calls, Student, StudentRaised
+from grader.jail.remote import Calls, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
@@ -66,7 +67,8 @@ class Desk:
         """Open a jail for a submission, and close it afterwards whatever happens."""
         limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
         wanted = tuple(
-            wire.Wanted(name, unit, self.stubs[unit]) for name, unit in self.course.unit_of.items()
+            wire.Wanted(name, unit, self.stubs.get(unit, ""))
+            for name, unit in self.course.unit_of.items()
         )
         session = Session(
             lambda: self.warm.fork(limits), wire.Open(submission.sources, wanted), limits
@@ -107,11 +109,14 @@ class Seat:
 
 @contextmanager
 def open_desk(
-    course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = ()
-) -> Iterator[Desk]:
+    course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
+    stubs: bool = True,
+) -> Iterator[Desk]:  # fmt: skip
     """Start the warm process, and meanwhile load references and tests.
 
     `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
+    Without `stubs`, answers are not compared with the stubs in the course's folder: a student
+    writes the answers into these very files.
     """
     with Warm() as warm:  # loads torch in the background while this process does
         oracle = open_oracle(course)
@@ -121,10 +126,21 @@ def open_desk(
             group = [path for path, is_hidden in files.items() if is_hidden is hidden]
             tests += collect(group, hidden, course) if group else []
         tests.sort(key=lambda test: rung.order.index(test.rung))
+        if any(files.values()):
+            _refuse_unpaid(chosen, tests)
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
-        stubs = {unit.name: course.stub_file(unit.name).read_text("utf-8") for unit in course.units}
+        texts = {unit.name: course.stub_file(unit.name).read_text("utf-8") for unit in course.units}
         torch.set_num_threads(1)
-        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), stubs)
+        pristine = texts if stubs else {}
+        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine)
+
+
+def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
+    """An exercise without hidden tests would be a zero for everyone: refuse to grade it."""
+    paid = {test.exercise for test in tests if test.hidden and test.weight > 0}
+    for name in exercises:
+        if name not in paid:
+            raise CallError(f"no hidden test carries points for {name}: grading it makes no sense")
 
 
 # --- one submission ------------------------------------------------------------------------------
@@ -215,13 +231,15 @@ def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatu
     try:
         arguments = {name: fixtures[name]() for name in test.fixtures}
         test.function(**arguments, **case.parameters)
-    except AssertionError as error:
+    except (AssertionError, pytest.fail.Exception) as error:
         return "failed", str(error) or f"an assertion failed ({test.place})"
     except StudentRaised as raised:
         return "error", messages.raised(raised.kind, raised.text, raised.place)
     except StudentLost as lost:
         return lost.status, lost.text
-    except (AuthorError, ContractError, HostFault, Exception):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
         return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}"
     return "passed", None
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.course import Course
 from grader.faults import CallError
@@ -131,17 +132,37 @@ def _read(file: Path) -> tuple[str, ...]:
 
 
 def _cells(data: bytes) -> tuple[str, ...]:
-    """The code cells of a notebook of any version."""
+    """The code cells of a notebook of any version, however untidy."""
+    try:
+        content = json.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        raise Unreadable("not a notebook: nested too deeply") from None
+    except ValueError:
+        raise Unreadable("not a notebook: the file is not JSON") from None
+    if isinstance(content, dict) and content.get("nbformat") in (1, 2, 3):
+        content = _upgraded(content)
+    if not isinstance(content, dict) or content.get("nbformat") != 4:
+        raise Unreadable("not a notebook of a format that is known (nbformat 1 to 4)")
+    # Only the sources are read: a validator would refuse a notebook for an odd output.
+    try:
+        return tuple(
+            _text(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"
+        )
+    except (KeyError, TypeError):
+        raise Unreadable("not a notebook: its cells are not of the known form") from None
+
+
+def _text(source: Any) -> str:
+    """A cell's source: a string, or a list of lines."""
+    if not isinstance(source, str):
+        source = "".join(source)
+    return str(source)
+
+
+def _upgraded(content: dict[str, Any]) -> dict[str, Any]:
     import nbformat
 
     try:
-        text = data.decode("utf-8-sig")
-        notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
-        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        return tuple(str(cell.source) for cell in cells)
-    except (UnicodeDecodeError, json.JSONDecodeError, nbformat.reader.NotJSONError):
-        raise Unreadable("not a notebook: the file is not JSON") from None
-    except RecursionError:
-        raise Unreadable("not a notebook: nested too deeply") from None
+        return dict(nbformat.convert(nbformat.from_dict(content), 4))  # type: ignore[no-untyped-call]
     except Exception as error:  # nbformat raises what its many versions raise
         raise Unreadable(f"not a notebook: {type(error).__name__}") from None

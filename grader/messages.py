@@ -20,6 +20,8 @@ def at(place: Place | None) -> str:
 
 def broken(found: Found) -> str:
     """A definition in a text that is not Python."""
+    if found.place is None:
+        return f"it cannot be read: {found.message}"
     return f"{at(found.place)} is not valid Python: {found.message}"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from grader.contract import Contract, compile_contract
+from grader.contract import Contract, ContractError, compile_contract
 from grader.course import Course
 from grader.faults import CallError
 from grader.tensors import Make
@@ -36,7 +36,10 @@ def load_solutions(folder: Path, units: tuple[str, ...]) -> Mapping[str, ModuleT
         path = folder / f"{unit}.py"
         if not path.is_file():
             raise CallError(f"unit {unit} has no reference: {path} is not there")
-        modules[unit] = importlib.import_module(f"{package}.{unit}")
+        try:
+            modules[unit] = importlib.import_module(f"{package}.{unit}")
+        except Exception as error:
+            raise CallError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
     return modules
 
 
@@ -56,7 +59,10 @@ def open_oracle(course: Course) -> Oracle:
         if not hasattr(modules[unit], name):
             raise CallError(f"{course.solutions / unit}.py does not define {name}")
         definitions[name] = getattr(modules[unit], name)
-    contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
+    try:
+        contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
+    except ContractError as error:
+        raise CallError(f"{course.solutions}: {error}") from None
     return Oracle(definitions, contracts)
 
 

@@ -40,7 +40,8 @@ def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     path = Path(request.session.items[0].path)
     course = load_course(find_course(None, path.parent))
     seed = request.config.getoption("--grader-seed") or course.seed
-    with open_desk(course, seed=seed, files={}) as desk:
+    stubs = request.config.getoption("--submission") is not None
+    with open_desk(course, seed=seed, files={}, stubs=stubs) as desk:
         yield desk
 
 

@@ -36,7 +36,7 @@ def grading_progress(console: Console, total: int) -> Iterator[Progress]:
     """A bar that is gone when the work is done."""
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeRemainingColumn(), console=console, transient=True,
+        TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
     ) as progress:  # fmt: skip
         progress.add_task("loading torch", total=total)
         yield progress

@@ -34,6 +34,14 @@ def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement 
     A definition equal to the stub never wins over one that is not; otherwise the file named like
     the unit wins, then the last in order.
     """
+    try:
+        return _find(wanted, files)
+    except RecursionError:
+        message = "it is nested too deeply to be read"
+        return Found(wanted.name, "broken", message=message), None
+
+
+def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
     name = wanted.name
     stub = _skeleton_of_stub(wanted)
     candidates = [

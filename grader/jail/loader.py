@@ -13,9 +13,10 @@ import ast
 import builtins
 import importlib.machinery
 import linecache
+import re
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +24,10 @@ import msgspec
 from grader.jail.definitions import evasions, find
 from grader.jail.source import FUTURE_ANNOTATIONS, STAR, SourceFile, Statement, read_file
 from grader.jail.wire import Found, Listing, SourceText, Wanted
+
+# Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
+PACKAGE = "submission_.of.a.student"
+RELATIVE = r"^submission_(\.of(\.a(\.student)?)?)?\.?"
 
 
 class NotBound(Exception):
@@ -45,7 +50,10 @@ class Submission:
             # Tracebacks and inspect.getsource find the text here.
             lines = [f"{line}\n" for line in file.lines]
             linecache.cache[file.code_name] = (sum(map(len, lines)), None, lines, file.code_name)
-            file.namespace |= {"__name__": file.stem, "__file__": file.code_name, "__package__": ""}
+            file.namespace |= {
+                "__name__": f"{PACKAGE}.{file.stem}", "__file__": file.code_name,
+                "__package__": PACKAGE,
+            }  # fmt: skip
 
     def listing(self) -> Listing:
         """What stands under each exercise's name. No line of the submission has run yet."""
@@ -53,7 +61,7 @@ class Submission:
 
     def _with_evasions(self, found: Found) -> Found:
         winner = self.winners.get(found.name)
-        hidden = evasions(self._needed(winner)) if winner else []
+        hidden = evasions(self._reach(winner)) if winner else []
         return msgspec.structs.replace(found, evasions=hidden)
 
     def definition(self, name: str) -> Any:
@@ -69,12 +77,12 @@ class Submission:
     def attribute(self, file: SourceFile, name: str) -> Any:
         """A name of a file that another file imports."""
         if name not in file.namespace:
-            makers = [s for s in file.statements if name in s.makes and not self._lost(s)]
-            if not makers:
+            maker = self._final_maker(name, file)
+            if maker is None:
                 raise AttributeError(name)
-            self._run(self._needed(makers[-1]))
+            self._run(self._needed(maker))
             if name not in file.namespace:
-                raise makers[-1].error or AttributeError(name)
+                raise maker.error or AttributeError(name)
         return file.namespace[name]
 
     def why_missing(self, name: str) -> str:
@@ -93,29 +101,55 @@ class Submission:
 
     def _needed(self, target: Statement) -> list[Statement]:
         """A statement and all that it uses, transitively, in the order of its file."""
+        statements = target.file.statements
+        places = {id(statement): place for place, statement in enumerate(statements)}
         chosen = {id(target)}
-        names, made = set(target.reads), set(target.makes)
-        grown = True
-        while grown:
-            grown = False
-            for statement in target.file.statements:
-                if id(statement) in chosen:
-                    continue
-                used = statement.makes & names and not self._lost(statement)
-                if used or statement.changes & made or STAR in statement.makes:
-                    chosen.add(id(statement))
-                    names |= statement.reads
-                    made |= statement.makes
-                    grown = True
-        return [statement for statement in target.file.statements if id(statement) in chosen]
+        pending = [target, *(s for s in statements if STAR in s.makes)]
+        while pending:
+            user = pending.pop()
+            chosen.add(id(user))
+            before = statements[: places[id(user)]]
+            used = [maker for name in user.reads if (maker := self._last_maker(name, before))]
+            used += [
+                maker for name in user.calls_on if (maker := self._final_maker(name, user.file))
+            ]
+            used += [other for other in statements if other.changes & user.makes]
+            pending += [other for other in used if id(other) not in chosen]
+        return [statement for statement in statements if id(statement) in chosen]
 
-    def _lost(self, statement: Statement) -> bool:
-        """Whether another statement of the same file counts as the answer in its place."""
-        for name in statement.makes:
-            winner = self.winners.get(name)
-            if winner is not None and winner is not statement and winner.file is statement.file:
-                return winner.is_definition or winner.node.lineno < statement.node.lineno
-        return False
+    def _last_maker(self, name: str, before: Sequence[Statement]) -> Statement | None:
+        """What a name means while the file is run from top to bottom."""
+        return next((s for s in reversed(before) if name in s.makes), None)
+
+    def _final_maker(self, name: str, file: SourceFile) -> Statement | None:
+        """What a name means once all has run: an exercise's answer, or else its last binding."""
+        winner = self.winners.get(name)
+        if winner is not None and winner.file is file:
+            return winner
+        return self._last_maker(name, file.statements)
+
+    def _reach(self, target: Statement) -> list[Statement]:
+        """All that a definition uses, in other files of the submission too."""
+        reached: dict[int, Statement] = {}
+        pending = [target]
+        while pending:
+            for statement in self._needed(pending.pop()):
+                if id(statement) in reached:
+                    continue
+                reached[id(statement)] = statement
+                pending += self._imported(statement)
+        return list(reached.values())
+
+    def _imported(self, statement: Statement) -> Iterator[Statement]:
+        """Statements of other files that one imports from, or borrows by name."""
+        for name in statement.reads | statement.calls_on:
+            if name in self.winners:
+                yield self.winners[name]
+        if statement.is_import:
+            words = set(re.findall(r"\w+", ast.unparse(statement.node)))
+            for file in self.files:
+                if file is not statement.file and file.stem in words:
+                    yield from file.statements
 
     def _run(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
@@ -137,7 +171,8 @@ class Submission:
         """Fetch exercises that live in another file of the submission and were not imported."""
         here = statement.file.namespace
         own = {name for other in statement.file.statements for name in other.makes}
-        for name in statement.reads - own - here.keys() - vars(builtins).keys():
+        names = statement.reads | statement.calls_on
+        for name in names - own - here.keys() - vars(builtins).keys():
             if name in self.winners:
                 here[name] = self.definition(name)
 
@@ -158,7 +193,8 @@ class OwnFiles:
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
-        if fullname.rpartition(".")[2] not in self._files and fullname not in self._prefixes:
+        prefix = re.sub(RELATIVE, "", fullname)
+        if fullname.rpartition(".")[2] not in self._files and prefix not in self._prefixes:
             return None
         spec = importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
         spec.submodule_search_locations = []
@@ -200,12 +236,9 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
             for index, part in enumerate(parts):
                 if part in stems:
                     prefixes |= {".".join(parts[:cut]) for cut in range(1, index + 1)}
-    return frozenset(prefixes)
+    return frozenset(prefixes | {""})
 
 
 def install(submission: Submission) -> None:
     """Let imports find the submission's own files, after everything that is installed."""
-    for node in (n for f in submission.files for s in f.statements for n in ast.walk(s.node)):
-        if isinstance(node, ast.ImportFrom) and node.level and node.module:
-            node.level = 0  # ``from .softmax import x`` means the submission's own file
     sys.meta_path.append(OwnFiles(submission))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import re
 import types
 import warnings
@@ -22,6 +23,7 @@ FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type 
 CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 STAR = "*"
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass
@@ -32,7 +34,8 @@ class Statement:
     file: SourceFile
     makes: frozenset[str]  # module-level names that it binds anew
     changes: frozenset[str]  # names whose object it changes: name.x = 1, name[0] = 1, name += 1
-    reads: frozenset[str]  # module-level names that it, or code inside it, looks up when run
+    reads: frozenset[str]  # module-level names that it looks up as it runs
+    calls_on: frozenset[str]  # names that functions in it look up later, when they are called
     ran: bool = False
     error: BaseException | None = None
 
@@ -90,14 +93,11 @@ def read_file(source: SourceText) -> SourceFile:
     for cell in source.cells:
         offset = len(file.lines)
         text = re.sub(r"\r\n?", "\n", cell)
-        text = without_magics(text) if file.is_notebook else text
         file.cells.append(offset + 1)
         file.lines.extend(text.split("\n"))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # invalid escapes in someone's plot title
-                tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            tree = parse(text, magics=file.is_notebook)
+        except UNPARSABLE as error:
             line = offset + (getattr(error, "lineno", None) or 1)
             message = getattr(error, "msg", None) or str(error) or type(error).__name__
             found = names_in_broken(text)
@@ -105,9 +105,21 @@ def read_file(source: SourceText) -> SourceFile:
             continue
         ast.increment_lineno(tree, offset)
         file.statements += [
-            Statement(node, file, *_binds(node), _reads(node)) for node in flatten(tree.body)
+            Statement(node, file, *_binds(node), *_reads(node)) for node in flatten(tree.body)
         ]
     return file
+
+
+def parse(text: str, magics: bool) -> ast.Module:
+    """Parse a cell; what only IPython understands is blanked out if Python does not take it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in someone's plot title
+        try:
+            return ast.parse(text)
+        except UNPARSABLE:
+            if not magics:
+                raise
+        return ast.parse(without_magics(text))
 
 
 def without_magics(cell: str) -> str:
@@ -175,19 +187,28 @@ def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(makes), frozenset(changes - makes)
 
 
-def _reads(node: ast.stmt) -> frozenset[str]:
-    """Module-level names, read from the compiled code: it knows which names are local."""
+def _reads(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """Names looked up as a statement runs, and later by functions in it.
+
+    Read from the compiled code, which knows what is local.
+    """
     module = ast.Module(body=[node], type_ignores=[])
     try:
         code = compile(module, "<reads>", "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    names: set[str] = set()
-    pending = [code]
+    except UNPARSABLE:
+        return frozenset(), frozenset()
+    now: set[str] = set()
+    later: set[str] = set()
+    pending = [(code, now)]
     while pending:
-        current = pending.pop()
-        pending += [const for const in current.co_consts if isinstance(const, types.CodeType)]
+        current, names = pending.pop()
+        for inner in current.co_consts:
+            if isinstance(inner, types.CodeType):
+                # A class body and a comprehension run on the spot; a function's body does not.
+                is_function = inner.co_flags & inspect.CO_OPTIMIZED and inner.co_name[0] != "<"
+                is_function = is_function or inner.co_name == "<lambda>"
+                pending.append((inner, later if is_function else names))
         for instruction in dis.get_instructions(current):
             if instruction.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"):
                 names.add(str(instruction.argval))
-    return frozenset(names)
+    return frozenset(now), frozenset(later)
