@@ -10,6 +10,7 @@ parts of several heads stand below each other. A student's parameter covers some
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,11 +92,13 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
     )
     if not candidates:
         raise Unadoptable(plans[0].nothing_fits())
+    # One that leaves nothing over is likelier than one that does, where the probe takes both.
+    candidates.sort(key=lambda candidate: len(candidate.missing) + len(candidate.extra))
+    adoption = _choose(theirs, ours, candidates, plans[0])
     with torch.no_grad():
-        for role in candidates[0].missing:
+        for role in adoption.missing:
             for parameter, _ in parts[role]:
                 parameter.zero_()
-    adoption = _choose(theirs, ours, candidates, plans[0])
     theirs.assign(plans[0].values(adoption))
     theirs.adoption = adoption
     return adoption
@@ -108,16 +111,27 @@ def _choose(
     if len(candidates) == 1:
         return candidates[0]
     arguments = _probe(theirs)
-    training = theirs.structure.training
+    training = theirs.training
+    theirs.eval()
+    results = theirs.try_all([plan.values(candidate) for candidate in candidates], arguments)
+    if training:
+        theirs.train()
+    expected = {
+        missing: _result_without(ours, missing, arguments)
+        for missing in {candidate.missing for candidate in candidates}
+    }
+    pairs = zip(candidates, results, strict=False)
+    return next((c for c, r in pairs if _agrees(r, expected[c.missing])), candidates[0])
+
+
+def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
+    """What the reference gives in evaluation mode, with these roles at zero."""
+    silent = copy.deepcopy(ours).eval()
     with torch.no_grad():
-        expected = ours.eval()(*arguments)
-        ours.train(training)
-        theirs.eval()
-        results = theirs.try_all([plan.values(candidate) for candidate in candidates], arguments)
-        if training:
-            theirs.train()
-    agreeing = (c for c, r in zip(candidates, results, strict=False) if _agrees(r, expected))
-    return next(agreeing, candidates[0])
+        for role in missing:
+            for parameter, _ in _reference_parts(silent)[role]:
+                parameter.zero_()
+        return silent(*arguments)
 
 
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
@@ -176,11 +190,13 @@ class _Group:
 
     @property
     def is_weight(self) -> bool:
-        return len(self.infos[0].shape) in (2, 3)
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and len(self.infos[0].shape) in (2, 3)
 
     @property
     def is_bias(self) -> bool:
-        return len(self.infos[0].shape) == 1
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and len(self.infos[0].shape) == 1
 
     @property
     def module(self) -> str:
@@ -372,6 +388,8 @@ class _Plan:
         }
         for path in adoption.extra:
             name = path.rpartition(".")[2]
+            if infos[path].dtype not in DTYPES:
+                continue
             if len(infos[path].shape) == 1 and (name.endswith("bias") or name.startswith("b")):
                 values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
         return values
@@ -393,7 +411,8 @@ def _layouts(
         fits: list[frozenset[str]] = []
         for transposed in (False,) if linear else (True, False):
             sizes = [_rows_and_width(info.shape, transposed) for info in group.infos]
-            if sum(rows for rows, _ in sizes) == wanted and {width for _, width in sizes} == widths:
+            same_width = len(widths) == 1 and {width for _, width in sizes} == widths
+            if sum(rows for rows, _ in sizes) == wanted and same_width:
                 paths = (info.path for info in group.infos)
                 fits.append(frozenset(paths) if transposed else frozenset())
         options.append(fits)

@@ -62,6 +62,7 @@ class Parameter:
     kind: Literal["tensor", "int", "other"]
     spec: TensorSpec | None = None
     optional: bool = False
+    nullable: bool = False  # None may stand for the tensor
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     optional = parameter.default is not inspect.Parameter.empty
     spec = _tensor_spec(hint)
     if spec is not None:
-        return Parameter(parameter.name, "tensor", spec, optional)
+        nullable = not hasattr(hint, "dim_str")
+        return Parameter(parameter.name, "tensor", spec, optional, nullable)
     return Parameter(parameter.name, "int" if hint is int else "other", None, optional)
 
 
@@ -163,8 +165,7 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
     pairs = list(zip(contract.call.parameters, made_with, strict=False))
     signature = contract.call if contract.kind == "function" else contract.forward
     assert signature is not None
-    if len(arguments) > len(signature.parameters):
-        raise ContractError(f"{contract.name} takes {len(signature.parameters)} arguments")
+    fits(signature, arguments, contract.name)
     pairs += zip(signature.parameters, arguments, strict=False)
     sizes: dict[str, int] = {}
     leading: tuple[int, ...] | None = None
@@ -190,6 +191,19 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
         if value.is_floating_point() and dtype is None:
             dtype, device = value.dtype, value.device.type
     return Binding(sizes, leading or (), dtype, device)
+
+
+def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
+    """Raise `ContractError` if a test passes arguments that the contract does not know."""
+    needed = [parameter for parameter in signature.parameters if not parameter.optional]
+    if not len(needed) <= len(arguments) <= len(signature.parameters):
+        raise ContractError(f"{name} takes {len(needed)} arguments, got {len(arguments)}")
+    for parameter, value in zip(signature.parameters, arguments, strict=False):
+        if parameter.kind == "tensor" and not isinstance(value, Tensor):
+            if not (value is None and parameter.nullable):
+                raise ContractError(f"{name}: {parameter.name} is a tensor, not {describe(value)}")
+        elif parameter.kind == "int" and type(value) is not int:
+            raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 
 
 def check(name: str, signature: Signature, binding: Binding, value: Any) -> None:

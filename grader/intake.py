@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.course import Course
 from grader.faults import CallError
-from grader.jail.wire import SourceText
+from grader.jail.wire import SourceText, clean
 
 SUFFIXES = (".py", ".ipynb")
 MAX_FILE = 4 * 2**20  # bytes
@@ -68,7 +68,7 @@ def find_submissions(
             found[name] = entry
     if not found:
         raise CallError(f"no submissions in {', '.join(map(str, paths))}")
-    return [read_submission(name, found[name]) for name in sorted(found)]
+    return [read_submission(clean(name), found[name]) for name in sorted(found)]
 
 
 def _is_one(path: Path, units: set[str]) -> bool:
@@ -100,7 +100,7 @@ def read_submission(student: str, path: Path) -> Submission:
     for file in files[:MAX_FILES]:
         name = file.name if path.is_file() else file.relative_to(path).as_posix()
         try:
-            sources.append(SourceText(name, _read(file)))
+            sources.append(SourceText(clean(name), _read(file)))
         except (Unreadable, OSError) as error:
             problems.append(f"{name}: {error}")
     return Submission(student, tuple(sources), tuple(problems))
@@ -156,7 +156,7 @@ def _text(source: Any) -> str:
     """A cell's source: a string, or a list of lines."""
     if not isinstance(source, str):
         source = "".join(source)
-    return str(source)
+    return clean(str(source))
 
 
 def _upgraded(content: dict[str, Any]) -> dict[str, Any]:

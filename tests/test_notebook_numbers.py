@@ -6,10 +6,6 @@ ours. They depend on torch's generator on x86 Linux, where torch 2.13 draws what
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +13,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from grader.oracle import load_solutions
+
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
-PACKAGE = "solutions_behind_the_notebooks"
 
 
 def reference(unit: str, name: str) -> Any:
-    """Fetch one reference; `solutions/` is loaded as a package, so units may import each other."""
-    if PACKAGE not in sys.modules:
-        spec = ModuleSpec(PACKAGE, loader=None, is_package=True)
-        spec.submodule_search_locations = [str(SOLUTIONS)]
-        sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
-    return getattr(importlib.import_module(f"{PACKAGE}.{unit}"), name)
+    """One reference, loaded as the engine loads it."""
+    return getattr(load_solutions(SOLUTIONS, (unit,))[unit], name)
 
 
 def assert_printed(actual: Tensor, printed: list[Any]) -> None:
@@ -84,17 +77,17 @@ def trainable_matrices(d_in: int, d_out: int) -> list[Tensor]:
 # --- 000 and 002: averages, softmax, one causal head ---------------------------------------------
 
 
-def test_000_digits_are_those_printed(digits):
+def test_000_digits_are_those_printed(digits: Tensor) -> None:
     assert digits.tolist() == [[2, 7], [6, 4], [6, 5]]
 
 
-def test_000_sums_of_the_past(digits):
+def test_000_sums_of_the_past(digits: Tensor) -> None:
     prefix_sum_matrix = reference("averaging", "prefix_sum_matrix")
     assert prefix_sum_matrix(3).tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     assert_printed(prefix_sum_matrix(3) @ digits, [[2, 7], [8, 11], [14, 16]])
 
 
-def test_000_and_002_matrix_of_means(digits):
+def test_000_and_002_matrix_of_means(digits: Tensor) -> None:
     running_mean_matrix = reference("averaging", "running_mean_matrix")
     assert_printed(running_mean_matrix(3), [[1, 0, 0], [0.5, 0.5, 0], [0.3333, 0.3333, 0.3333]])
     assert_printed(running_mean_matrix(3) @ digits, [[2, 7], [4, 5.5], [4.6667, 5.3333]])
@@ -104,13 +97,13 @@ RUNNING_MEANS = ["running_mean_loop", "running_mean_matmul", "running_mean_softm
 
 
 @pytest.mark.parametrize("name", RUNNING_MEANS)
-def test_000_and_002_running_means(name, digits):
+def test_000_and_002_running_means(name: str, digits: Tensor) -> None:
     running_mean = reference("averaging", name)
     assert_printed(running_mean(digits[None]), [[[2, 7], [4, 5.5], [4.6667, 5.3333]]])
 
 
 @pytest.mark.parametrize("seed", [42, 1337], ids=["000", "002"])
-def test_000_and_002_three_roads_to_the_mean_agree(seed):
+def test_000_and_002_three_roads_to_the_mean_agree(seed: int) -> None:
     torch.manual_seed(seed)
     x = torch.randn(4, 8, 2)
     loop, matmul, softmax = (reference("averaging", name)(x) for name in RUNNING_MEANS)
@@ -133,7 +126,7 @@ SOFTMAX_OF_THE_AVERAGES = matrix(
 )
 
 
-def test_000_erratum_the_printed_softmax_is_that_of_the_averaged_matrix():
+def test_000_erratum_the_printed_softmax_is_that_of_the_averaged_matrix() -> None:
     """Zeros are scores too: what 000 prints there sees the future, what it means does not."""
     averages = reference("averaging", "running_mean_matrix")(8)
     printed = reference("softmax", "softmax_rows")(averages)
@@ -146,7 +139,7 @@ def test_000_erratum_the_printed_softmax_is_that_of_the_averaged_matrix():
     assert (meant - printed).abs().max() > 0.7
 
 
-def test_002_softmax_of_five_scores():
+def test_002_softmax_of_five_scores() -> None:
     scores = torch.tensor([0.1, -0.2, 0.3, -0.2, 0.5])
     printed = [0.1925, 0.1426, 0.2351, 0.1426, 0.2872]
     assert_printed(reference("softmax", "softmax_naive")(scores), printed)
@@ -162,7 +155,7 @@ class OneHotValues(nn.Module):
         return torch.eye(time).expand(batch, time, time)
 
 
-def test_000_weights_of_the_unscaled_causal_head():
+def test_000_weights_of_the_unscaled_causal_head() -> None:
     torch.manual_seed(42)
     x = torch.randn(4, 8, 32)
     head = reference("self_attention", "CausalHead")(32, 16, scaled=False)
@@ -186,7 +179,7 @@ def test_000_weights_of_the_unscaled_causal_head():
     )
 
 
-def test_002_erratum_variances_as_a_property():
+def test_002_erratum_variances_as_a_property() -> None:
     """002 prints variances of a lost generator state; what they show holds for any state."""
     head_size = 16
     torch.manual_seed(1337)
@@ -235,45 +228,45 @@ CONTEXT = matrix(
 
 
 @pytest.mark.parametrize("name", ["attention_scores_loop", "attention_scores"])
-def test_001_and_004_scores(name, embeddings):
+def test_001_and_004_scores(name: str, embeddings: Tensor) -> None:
     assert_printed(reference("simple_attention", name)(embeddings), SCORES)
 
 
-def test_004_scores_of_journey(embeddings):
+def test_004_scores_of_journey(embeddings: Tensor) -> None:
     scores = reference("simple_attention", "attention_scores_for_query")(embeddings, JOURNEY)
     assert_printed(scores, [0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
 
 
-def test_004_weights_of_journey_by_sum(embeddings):
+def test_004_weights_of_journey_by_sum(embeddings: Tensor) -> None:
     scores = reference("simple_attention", "attention_scores_for_query")(embeddings, JOURNEY)
     weights = reference("softmax", "normalize_by_sum")(scores)
     assert_printed(weights, [0.1455, 0.2278, 0.2249, 0.1285, 0.1077, 0.1656])
 
 
-def test_004_weights_of_journey_by_softmax(embeddings):
+def test_004_weights_of_journey_by_softmax(embeddings: Tensor) -> None:
     scores = reference("simple_attention", "attention_scores_for_query")(embeddings, JOURNEY)
     weights = reference("softmax", "softmax_naive")(scores)
     assert_printed(weights, [0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581])
 
 
-def test_001_and_004_weights(embeddings):
+def test_001_and_004_weights(embeddings: Tensor) -> None:
     weights = reference("simple_attention", "attention_weights")(embeddings)
     assert_printed(weights, WEIGHTS)
     assert_printed(weights.sum(dim=-1), [1.0] * 6)
 
 
 @pytest.mark.parametrize("name", ["softmax_rows", "softmax_stable"])
-def test_001_and_004_weights_by_the_softmaxes_of_unit_2(name, embeddings):
+def test_001_and_004_weights_by_the_softmaxes_of_unit_2(name: str, embeddings: Tensor) -> None:
     scores = reference("simple_attention", "attention_scores")(embeddings)
     assert_printed(reference("softmax", name)(scores), WEIGHTS)
 
 
-def test_001_and_004_context_vector_of_journey(embeddings):
+def test_001_and_004_context_vector_of_journey(embeddings: Tensor) -> None:
     context_vec = reference("simple_attention", "context_vector")(embeddings, JOURNEY)
     assert_printed(context_vec, [0.4419, 0.6515, 0.5683])
 
 
-def test_001_and_004_all_context_vectors(embeddings):
+def test_001_and_004_all_context_vectors(embeddings: Tensor) -> None:
     assert_printed(reference("simple_attention", "simple_self_attention")(embeddings), CONTEXT)
 
 
@@ -292,7 +285,7 @@ CONTEXT_OF_TRAINABLE_MATRICES = matrix(
 )
 
 
-def test_001_values_weights_and_context_with_trainable_matrices(embeddings):
+def test_001_values_weights_and_context_with_trainable_matrices(embeddings: Tensor) -> None:
     matrices = trainable_matrices(3, 3)
     queries, keys, values = reference("self_attention", "project_qkv")(embeddings, *matrices)
     assert_printed(
@@ -328,13 +321,13 @@ def test_001_values_weights_and_context_with_trainable_matrices(embeddings):
     assert_printed(attention(queries, keys, values), CONTEXT_OF_TRAINABLE_MATRICES)
 
 
-def test_001_the_class_gives_the_same_context(embeddings):
+def test_001_the_class_gives_the_same_context(embeddings: Tensor) -> None:
     torch.manual_seed(123)
     attention = reference("self_attention", "SelfAttention_v1")(3, 3)
     assert_printed(attention(embeddings), CONTEXT_OF_TRAINABLE_MATRICES)
 
 
-def test_001_context_vector_grows_value_by_value(embeddings):
+def test_001_context_vector_grows_value_by_value(embeddings: Tensor) -> None:
     """What 001 calls z_2 is the context of `inputs[2]`, which is the third token, "starts"."""
     matrices = trainable_matrices(3, 3)
     queries, keys, values = reference("self_attention", "project_qkv")(embeddings, *matrices)
@@ -358,7 +351,9 @@ def test_001_context_vector_grows_value_by_value(embeddings):
     )
 
 
-def test_001_erratum_a_square_matrix_hides_a_product_the_wrong_way_round(embeddings):
+def test_001_erratum_a_square_matrix_hides_a_product_the_wrong_way_round(
+    embeddings: Tensor,
+) -> None:
     W_query, W_key, W_value = trainable_matrices(3, 3)
     queries, _, _ = reference("self_attention", "project_qkv")(embeddings, W_query, W_key, W_value)
     query_as_printed = W_query @ embeddings[2]
@@ -369,7 +364,7 @@ def test_001_erratum_a_square_matrix_hides_a_product_the_wrong_way_round(embeddi
 # --- 004: trainable weights, d_out = 2 -----------------------------------------------------------
 
 
-def test_004_query_2_and_its_matrix(embeddings):
+def test_004_query_2_and_its_matrix(embeddings: Tensor) -> None:
     W_query, W_key, W_value = trainable_matrices(3, 2)
     assert_printed(W_query, [[0.2961, 0.5166], [0.2517, 0.6886], [0.0740, 0.8665]])
 
@@ -382,7 +377,7 @@ def test_004_query_2_and_its_matrix(embeddings):
     assert_printed(queries, [[0.2961, 0.5166], [0.2517, 0.6886], [0.3701, 1.3831]])
 
 
-def test_004_scores_of_all_queries(embeddings):
+def test_004_scores_of_all_queries(embeddings: Tensor) -> None:
     queries, keys, _ = reference("self_attention", "project_qkv")(
         embeddings, *trainable_matrices(3, 2)
     )
@@ -402,7 +397,7 @@ def test_004_scores_of_all_queries(embeddings):
     )
 
 
-def test_004_weights_and_context_vector_of_query_2(embeddings):
+def test_004_weights_and_context_vector_of_query_2(embeddings: Tensor) -> None:
     queries, keys, values = reference("self_attention", "project_qkv")(
         embeddings, *trainable_matrices(3, 2)
     )
@@ -416,7 +411,7 @@ def test_004_weights_and_context_vector_of_query_2(embeddings):
     assert_printed(attention(query_2, keys, values), [[0.3061, 0.8210]])
 
 
-def test_004_self_attention_v1(embeddings):
+def test_004_self_attention_v1(embeddings: Tensor) -> None:
     torch.manual_seed(123)
     attention = reference("self_attention", "SelfAttention_v1")(3, 2)
     assert_printed(
@@ -433,7 +428,7 @@ def test_004_self_attention_v1(embeddings):
 
 
 @pytest.fixture
-def attention_v2() -> nn.Module:
+def attention_v2() -> Any:
     """The layer that 004 draws under seed 789, and takes its weights from afterwards."""
     torch.manual_seed(789)
     return reference("self_attention", "SelfAttention_v2")(3, 2)
@@ -449,11 +444,13 @@ CONTEXT_OF_V2 = [
 ]
 
 
-def test_004_self_attention_v2(embeddings, attention_v2):
+def test_004_self_attention_v2(embeddings: Tensor, attention_v2: Any) -> None:
     assert_printed(attention_v2(embeddings), CONTEXT_OF_V2)
 
 
-def test_004_v1_with_the_weights_of_v2_gives_the_same_context(embeddings, attention_v2):
+def test_004_v1_with_the_weights_of_v2_gives_the_same_context(
+    embeddings: Tensor, attention_v2: Any
+) -> None:
     attention_v1 = reference("self_attention", "SelfAttention_v1")(3, 2)
     v1_weights_from_v2 = reference("self_attention", "v1_weights_from_v2")
     attention_v1.load_state_dict(v1_weights_from_v2(attention_v2.state_dict()))
@@ -475,13 +472,13 @@ CAUSAL_WEIGHTS = matrix(
 
 
 @pytest.fixture
-def scores_v2(embeddings: Tensor, attention_v2: nn.Module) -> Tensor:
+def scores_v2(embeddings: Tensor, attention_v2: Any) -> Any:
     """Scaled scores of the layer drawn under seed 789."""
     queries, keys = attention_v2.W_query(embeddings), attention_v2.W_key(embeddings)
     return reference("self_attention", "scaled_scores")(queries, keys)
 
 
-def test_004_mask_is_the_triangle_above_the_diagonal():
+def test_004_mask_is_the_triangle_above_the_diagonal() -> None:
     printed = torch.tensor(
         [
             [0, 1, 1, 1, 1, 1],
@@ -495,7 +492,7 @@ def test_004_mask_is_the_triangle_above_the_diagonal():
     assert torch.equal(reference("causal_attention", "causal_mask")(6), printed.bool())
 
 
-def test_004_weights_before_masking(scores_v2):
+def test_004_weights_before_masking(scores_v2: Tensor) -> None:
     assert_printed(
         reference("softmax", "softmax_rows")(scores_v2),
         matrix(
@@ -511,7 +508,7 @@ def test_004_weights_before_masking(scores_v2):
     )
 
 
-def test_004_masked_scores(scores_v2):
+def test_004_masked_scores(scores_v2: Tensor) -> None:
     mask = reference("causal_attention", "causal_mask")(6)
     unscaled = scores_v2 * 2**0.5  # 004 prints them before the scaling
     assert_printed(
@@ -529,18 +526,18 @@ def test_004_masked_scores(scores_v2):
     )
 
 
-def test_004_causal_weights_by_masking_before_the_softmax(scores_v2):
+def test_004_causal_weights_by_masking_before_the_softmax(scores_v2: Tensor) -> None:
     mask = reference("causal_attention", "causal_mask")(6)
     assert_printed(reference("causal_attention", "masked_softmax")(scores_v2, mask), CAUSAL_WEIGHTS)
 
 
-def test_004_causal_weights_by_renormalizing_after_the_softmax(scores_v2):
+def test_004_causal_weights_by_renormalizing_after_the_softmax(scores_v2: Tensor) -> None:
     attn_weights = reference("softmax", "softmax_rows")(scores_v2)
     renormalized = reference("causal_attention", "renormalized_causal_weights")(attn_weights)
     assert_printed(renormalized, CAUSAL_WEIGHTS)
 
 
-def test_004_dropout_of_ones():
+def test_004_dropout_of_ones() -> None:
     ones = torch.ones(6, 6)
     printed = matrix(
         """
@@ -574,7 +571,7 @@ CONTEXT_OF_TWO_HEADS = matrix(
 )
 
 
-def test_004_causal_attention_is_the_first_head_of_the_wrapper(batch):
+def test_004_causal_attention_is_the_first_head_of_the_wrapper(batch: Tensor) -> None:
     """004 prints only its shape; under the same seed its figures are the wrapper's first two."""
     torch.manual_seed(123)
     attention = reference("causal_attention", "CausalAttention")(3, 2, 6, 0.0)
@@ -583,7 +580,7 @@ def test_004_causal_attention_is_the_first_head_of_the_wrapper(batch):
     assert_printed(context_vecs, [[row[:2] for row in CONTEXT_OF_TWO_HEADS]] * 2)
 
 
-def test_004_multi_head_attention_wrapper(batch):
+def test_004_multi_head_attention_wrapper(batch: Tensor) -> None:
     torch.manual_seed(123)
     attention = reference("multi_head_attention", "MultiHeadAttentionWrapper")(3, 2, 6, 0.0, 2)
     context_vecs = attention(batch)
@@ -591,7 +588,7 @@ def test_004_multi_head_attention_wrapper(batch):
     assert_printed(context_vecs, [CONTEXT_OF_TWO_HEADS] * 2)
 
 
-def test_004_multi_head_attention(batch):
+def test_004_multi_head_attention(batch: Tensor) -> None:
     torch.manual_seed(123)
     attention = reference("multi_head_attention", "MultiHeadAttention")(3, 2, 6, 0.0, 2)
     context_vecs = attention(batch)
@@ -608,7 +605,7 @@ def test_004_multi_head_attention(batch):
 
 
 @pytest.mark.parametrize("leading", [(), (10,), (4, 6)], ids=str)
-def test_004_linear_by_hand_is_a_linear_layer(leading):
+def test_004_linear_by_hand_is_a_linear_layer(leading: tuple[int, ...]) -> None:
     linear = nn.Linear(3, 5)
     x = torch.rand(*leading, 3)
     by_hand = reference("self_attention", "linear_by_hand")(x, linear.weight, linear.bias)

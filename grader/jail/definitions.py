@@ -22,10 +22,17 @@ EVASIONS = frozenset(
         "_DisableFuncTorch", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
         "_ForceDispatchKeyGuard", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily",
         "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_python_dispatch",
-        "_torch_function_mode_enabled", "_unset_dispatch_mode",
+        "_torch_function_mode_enabled", "_unset_dispatch_mode", "start_new_thread",
+        "start_joinable_thread", "_bootstrap_inner",
     }
 )  # fmt: skip
-HIDING_MODULES = ("torch.jit", "torch.overrides", "torch.utils._python_dispatch", "ctypes")
+HIDING_MODULES = (
+    "torch.jit",
+    "torch.overrides",
+    "torch.utils._python_dispatch",
+    "ctypes",
+    "_thread",
+)
 
 
 def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:

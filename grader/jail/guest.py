@@ -7,10 +7,9 @@ same class serves every back end.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +20,9 @@ from torch import Tensor, nn
 from grader.jail import wire
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
-from grader.jail.trace import submission_line, traced
+from grader.jail.trace import Record, follow_threads, submission_line, traced
 
 # Bound before any student code runs: a submission may override or replace what it likes.
-_named_parameters = nn.Module.named_parameters
-_named_buffers = nn.Module.named_buffers
-_named_modules = nn.Module.named_modules
-_train = nn.Module.train
-_to = nn.Module.to
 _grad = torch.autograd.grad
 
 
@@ -38,7 +32,7 @@ class _Kept:
 
     outputs: list[Tensor]
     inputs: list[Tensor]
-    parameters: dict[str, nn.Parameter]
+    parameters: dict[str, Tensor]
     watch: frozenset[str]
 
 
@@ -49,6 +43,7 @@ class Guest:
     """One submission, and the modules and graphs that a test has made so far."""
 
     def __init__(self) -> None:
+        follow_threads()
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
 
@@ -86,7 +81,7 @@ class Guest:
             case wire.Invoke():
                 return self._invoke(call, uses)
             case wire.Assign(handle, values):
-                parameters = dict(_named_parameters(self.kept[handle], remove_duplicate=False))
+                parameters = parameters_of(self.kept[handle])
                 with torch.no_grad():
                     for path, value in values.items():
                         parameters[path].copy_(wire.unpack_tensor(value))
@@ -122,24 +117,23 @@ class Guest:
             return passed[-1]
 
         arguments = [wire.unpack(value, take) for value in call.arguments]
-        with traced(frozenset(call.watch), self._here, call.observe) as (functions, operations):
-            if functions is not None:
-                functions.uses = uses
+        record = Record(frozenset(call.watch), self._here, uses)
+        with traced(record, call.observe):
             value = target(*arguments)
         if call.construct:
             if not isinstance(value, nn.Module):
                 return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)
             self.kept[call.result] = value
-            return describe(value)
+            return describe(value, uses=uses)
         reply = wire.Returned(
             wire.pack(value),
             uses,
             inputs=[wire.pack_tensor(tensor) for tensor in passed] if call.observe else None,
-            operations=operations.report() if operations else None,
-            functions=sorted(functions.names)[:MAX_NAMES] if functions and call.observe else [],
+            operations=record.operations if call.observe else None,
+            functions=sorted(record.names)[:MAX_NAMES] if call.observe else [],
         )
         if call.keep_graph:
-            parameters = dict(_named_parameters(target)) if isinstance(target, nn.Module) else {}
+            parameters = parameters_of(target) if isinstance(target, nn.Module) else {}
             self.kept[call.result] = _Kept(
                 list(wire.tensors_of(value)), leaves, parameters, frozenset(call.watch)
             )
@@ -159,9 +153,7 @@ class Guest:
         wanted = [*leaves, *named.values()]
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
-            with traced(kept.watch, self._here, False) as (functions, _):
-                if functions is not None:
-                    functions.uses = uses
+            with traced(Record(kept.watch, self._here, uses), observe=False):
                 found = list(
                     _grad(
                         [output for output, _ in pairs], wanted, [grad for _, grad in pairs],
@@ -190,9 +182,9 @@ class Guest:
         return None
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
-        kind = type(error).__name__[:80]
+        kind = wire.clean(type(error).__name__[:80])
         try:
-            text = str(error)[: wire.MAX_TEXT]
+            text = wire.clean(str(error)[: wire.MAX_TEXT])
         except BaseException:
             text = "(its text could not be read)"
         if isinstance(error, NotBound):
@@ -207,46 +199,82 @@ class Guest:
         return wire.Raised(kind, text, self._place(frames[-1] if frames else None), uses)
 
 
-# --- modules, seen through nn.Module and never through a student's override ----------------------
+# --- modules, as nn.Module keeps them: no method of the student's is asked ------------------------
 
 
-def describe(module: nn.Module, values: bool = False) -> wire.Structure:
+def walk(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """A module and all below it, each under every path."""
+    yield path, module
+    for name, child in _slots(module, "_modules").items():
+        if isinstance(child, nn.Module):
+            yield from walk(child, f"{path}.{name}".lstrip("."))
+
+
+def _slots(module: nn.Module, kind: str) -> dict[str, Any]:
+    return object.__getattribute__(module, "__dict__").get(kind) or {}
+
+
+def tensors_in(module: nn.Module, kind: str) -> dict[str, tuple[Tensor, nn.Module]]:
+    """``_parameters`` or ``_buffers`` by path, each once, with the module that holds it."""
+    found: dict[int, tuple[str, Tensor, nn.Module]] = {}
+    for path, owner in walk(module):
+        for name, tensor in _slots(owner, kind).items():
+            if isinstance(tensor, Tensor):
+                found.setdefault(id(tensor), (f"{path}.{name}".lstrip("."), tensor, owner))
+    return {path: (tensor, owner) for path, tensor, owner in found.values()}
+
+
+def parameters_of(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters by path."""
+    return {path: tensor for path, (tensor, _) in tensors_in(module, "_parameters").items()}
+
+
+def describe(
+    module: nn.Module, values: bool = False, uses: list[wire.Use] | None = None
+) -> wire.Structure:  # fmt: skip
     """A module's parameters, buffers and submodules."""
-    modules = dict(_named_modules(module, remove_duplicate=False))
 
-    def info(path: str, tensor: Tensor) -> wire.ParameterInfo:
-        owner = modules[path.rpartition(".")[0]]
+    def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
+        known = tensor.dtype in wire.NAMES
         return wire.ParameterInfo(
             path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__ if own else "",
-            wire.pack_tensor(tensor) if values else None,
+            wire.pack_tensor(tensor) if values and known else None,
         )  # fmt: skip
 
     return wire.Structure(
-        [info(path, tensor) for path, tensor in _named_parameters(module)],
-        [info(path, tensor) for path, tensor in _named_buffers(module)],
-        [path for path in modules if path],
+        [info(path, *found) for path, found in tensors_in(module, "_parameters").items()],
+        [info(path, *found) for path, found in tensors_in(module, "_buffers").items()],
+        [path for path, _ in walk(module) if path],
         bool(module.training),
+        uses or [],
     )
 
 
 def convert(module: nn.Module, method: str, argument: str) -> None:
-    """Apply ``train``, ``eval`` or ``to`` as `torch.nn.Module` defines them."""
-    match method:
-        case "train":
-            _train(module, True)
-        case "eval":
-            _train(module, False)
-        case "to_dtype":
-            _to(module, wire.DTYPES[argument])
-        case "to_device":
-            _to(module, argument)
+    """What ``train``, ``eval`` and ``to`` of `torch.nn.Module` do."""
+    for _, part in walk(module):
+        if method in ("train", "eval"):
+            object.__setattr__(part, "training", method == "train")
+            continue
+        for kind in ("_parameters", "_buffers"):
+            slots = _slots(part, kind)
+            for name, tensor in slots.items():
+                if isinstance(tensor, Tensor):
+                    slots[name] = _converted(tensor, method, argument)
 
 
-def seed_from(key: bytes) -> int:
-    """A 63-bit seed for torch, numpy and random."""
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") >> 1
+def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
+    """A parameter or buffer elsewhere; a parameter stays the same object where torch allows it."""
+    if method == "to_dtype":
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(wire.DTYPES[argument])
+        return tensor
+    moved = tensor.detach().to(argument)
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(moved, requires_grad=tensor.requires_grad)
+    return moved
 
 
 def _type_name(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check
+from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check, fits
 from grader.jail import wire
 from grader.jail.session import Session, StudentLost
 
@@ -65,7 +65,7 @@ class Calls:
 
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember the watched functions that a call used."""
-        if isinstance(outcome, (wire.Returned, wire.Raised, wire.Gradients)):
+        if not isinstance(outcome, wire.Done):
             self.uses.setdefault(exercise, []).extend(outcome.uses[:MAX_USES])
         return outcome
 
@@ -136,6 +136,7 @@ class RemoteClass(_Remote):
     def __call__(self, *arguments: Any) -> RemoteModule:
         """Make a module there."""
         calls, session = self._calls, self._calls.session
+        fits(self._contract.call, arguments, self.name)
         handle = session.new_handle()
         order = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
@@ -167,6 +168,7 @@ class RemoteModule(_Remote):
         self._generation = calls.session.generation
         self.name = contract.name
         self.structure = structure
+        self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
         self.aliases = calls.parameter_aliases
         # Stand-ins that collect gradients; the values live in the student's process.
@@ -194,10 +196,12 @@ class RemoteModule(_Remote):
 
     def train(self) -> RemoteModule:
         """Training mode."""
+        self.training = True
         return self._convert("train")
 
     def eval(self) -> RemoteModule:
         """Evaluation mode."""
+        self.training = False
         return self._convert("eval")
 
     def double(self) -> RemoteModule:
@@ -237,7 +241,7 @@ class RemoteModule(_Remote):
         if not isinstance(outcome, wire.Structure):
             raise _unexpected(outcome)
         return {
-            info.path: wire.unpack_tensor(info.value)
+            info.path: _plain(info.value)
             for info in (*outcome.parameters, *outcome.buffers)
             if info.value is not None
         }
@@ -291,7 +295,7 @@ def _call(
     outcomes = calls.session.run(*(call.message for call in pending))
     for outcome in outcomes:
         calls.note(contract.name, outcome)
-    if len(outcomes) < len(pending) and not isinstance(outcomes[-1], wire.Raised):
+    if len(outcomes) < len(pending) and not isinstance(_first(outcomes), wire.Raised):
         raise StudentLost("crashed", "fewer answers than questions")
     return [call.finish(outcome) for call, outcome in zip(pending, outcomes, strict=False)]
 
@@ -375,13 +379,13 @@ class _Pending:
             raise StudentLost("crashed", "gradients for other inputs than were sent")
         received = [_plain(value) for value in outcome.inputs]
         received += [
-            None if (data := outcome.parameters.get(path)) is None else wire.unpack_tensor(data)
+            None if (data := outcome.parameters.get(path)) is None else _plain(data)
             for path in self.mirrors
         ]
         for tensor, gradient in zip([*self.sent, *self.mirrors.values()], received, strict=True):
             if gradient is not None and (
                 not isinstance(gradient, Tensor) or gradient.shape != tensor.shape
-                or gradient.dtype != tensor.dtype
+                or gradient.dtype != tensor.dtype or gradient.device != tensor.device
             ):  # fmt: skip
                 raise StudentLost("crashed", "a gradient that does not fit its tensor")
         return received
@@ -426,8 +430,7 @@ def _order(calls: Calls, signature: Signature, name: str, count: int, part: str)
 def _believable(structure: wire.Structure) -> None:
     """Raise `StudentLost` for a structure that would not fit into this process."""
     for info in (*structure.parameters, *structure.buffers):
-        known = info.dtype in wire.DTYPES and len(info.shape) <= wire.MAX_DIMENSIONS
-        if not known or any(size < 0 for size in info.shape):
+        if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
             raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
     if sum(math.prod(info.shape) for info in structure.parameters) > MAX_WEIGHTS:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")

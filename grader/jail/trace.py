@@ -2,8 +2,8 @@
 
 Runs in the student's process, so a trace is evidence and not proof. Function names come from a
 TorchFunctionMode, because the dispatcher shows ``F.linear`` as ``addmm`` and small attention as a
-few products; counts and sizes come from a TorchDispatchMode. Both follow into any thread that
-the student starts.
+few products; counts and sizes come from a TorchDispatchMode. Modes belong to a thread: every
+thread that the student starts enters its own, and writes into the record of the running call.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,6 +24,26 @@ from grader.jail.wire import Operations, Place, Use
 MAX_USES = 20
 
 
+@dataclass
+class Record:
+    """What one call did."""
+
+    watch: frozenset[str]  # names of torch functions to report with the line that calls them
+    locate: Callable[[], Place | None]
+    uses: list[Use]
+    names: set[str] = field(default_factory=set)
+    count: int = 0
+    largest: int = 0  # elements of the largest result
+
+    @property
+    def operations(self) -> Operations:
+        """The counts so far."""
+        return Operations(self.count, self.largest)
+
+
+_current: Record | None = None
+
+
 def plain_name(function: Any) -> str:
     """The name by which people know a torch function: ``_softmax.default`` is ``softmax``."""
     name = str(getattr(function, "__name__", ""))
@@ -32,73 +53,62 @@ def plain_name(function: Any) -> str:
 class FunctionTrace(TorchFunctionMode):
     """Notes the torch functions called, and those that are watched with the student's line."""
 
-    def __init__(self, watch: frozenset[str], locate: Callable[[], Place | None]) -> None:
-        super().__init__()
-        self.watch = watch
-        self.locate = locate
-        self.uses: list[Use] = []
-        self.names: set[str] = set()
-
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         """See torch.overrides.TorchFunctionMode."""
-        name = plain_name(func)
-        self.names.add(name)
-        if name in self.watch and len(self.uses) < MAX_USES:
-            self.uses.append(Use(name, self.locate()))
+        if _current is not None:
+            name = plain_name(func)
+            _current.names.add(name)
+            if name in _current.watch and len(_current.uses) < MAX_USES:
+                _current.uses.append(Use(name, _current.locate()))
         return func(*args, **(kwargs or {}))
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and remembers the largest result."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-        self.largest = 0
-
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         """See torch.utils._python_dispatch.TorchDispatchMode."""
         result = func(*args, **(kwargs or {}))
-        self.count += 1
-        for part in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(part, torch.Tensor):
-                self.largest = max(self.largest, part.numel())
+        if _current is not None:
+            _current.count += 1
+            for part in result if isinstance(result, (tuple, list)) else (result,):
+                if isinstance(part, torch.Tensor):
+                    _current.largest = max(_current.largest, part.numel())
         return result
-
-    def report(self) -> Operations:
-        """The counts so far."""
-        return Operations(self.count, self.largest)
-
-
-_run_thread = threading.Thread.run
 
 
 @contextmanager
-def traced(
-    watch: frozenset[str], locate: Callable[[], Place | None], observe: bool
-) -> Iterator[tuple[FunctionTrace | None, OperationTrace | None]]:
-    """Trace what happens inside, in this thread and in those started meanwhile."""
-    functions = FunctionTrace(watch, locate) if watch or observe else None
-    operations = OperationTrace() if observe else None
-    modes = [mode for mode in (functions, operations) if mode is not None]
+def traced(record: Record, observe: bool) -> Iterator[None]:
+    """Trace what happens inside, in this thread and in all that the student has started."""
+    global _current
+    _current = record
+    try:
+        with ExitStack() as stack:
+            if record.watch or observe:
+                stack.enter_context(FunctionTrace())
+            if observe:
+                stack.enter_context(OperationTrace())  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        _current = None
 
-    def run(thread: threading.Thread) -> None:
-        with ExitStack() as inner:
-            for mode in modes:
-                inner.enter_context(mode)
-            _run_thread(thread)
 
-    with ExitStack() as stack:
-        if modes:
-            threading.Thread.run = run  # type: ignore[method-assign, assignment]
-            stack.callback(setattr, threading.Thread, "run", _run_thread)
-        for mode in modes:
-            stack.enter_context(mode)
-        yield functions, operations
+def follow_threads() -> None:
+    """Let every thread that is started from now on enter the modes, before any code of its own.
+
+    A pool's thread outlives the call that started it, so it enters both, whatever this call asks.
+    """
+    bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def traced_bootstrap(thread: threading.Thread) -> None:
+        with FunctionTrace(), OperationTrace():  # type: ignore[no-untyped-call]
+            bootstrap(thread)
+
+    threading.Thread._bootstrap_inner = traced_bootstrap  # type: ignore[attr-defined]
 
 
 def submission_line(prefix: str) -> tuple[str, int] | None:

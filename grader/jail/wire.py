@@ -74,11 +74,17 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # Bound before any student code runs: a submission may replace what torch offers by name.
 _detach = Tensor.detach
-_contiguous = Tensor.contiguous
+_clone = Tensor.clone
+_resolve_neg = Tensor.resolve_neg
 _reshape = Tensor.reshape
 _view = Tensor.view
 _numpy = Tensor.numpy
 _no_subclass = torch._C.DisableTorchFunctionSubclass
+
+
+def clean(text: str) -> str:
+    """Text that can be encoded: half a surrogate pair, which Python allows, becomes a ``?``."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
@@ -99,7 +105,8 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
         # The logical size: an expanded tensor is small until someone makes it dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
-        flat = _contiguous(_reshape(_contiguous(_detach(tensor)), (-1,)))
+        dense = _clone(_resolve_neg(_detach(tensor)), memory_format=torch.contiguous_format)
+        flat = _reshape(dense, (-1,))
         data = bytes(_numpy(_view(flat, torch.uint8))) if flat.numel() else b""
         return TensorData(name, shape, data)
 
@@ -109,7 +116,7 @@ def unpack_tensor(packed: TensorData) -> Tensor:
     dtype = DTYPES.get(packed.dtype)
     if dtype is None:
         raise WireError(f"unknown dtype {packed.dtype[:20]!r}")
-    if len(packed.shape) > MAX_DIMENSIONS or any(size < 0 for size in packed.shape):
+    if len(packed.shape) > MAX_DIMENSIONS or any(not 0 <= n < 2**31 for n in packed.shape):
         raise WireError("impossible shape")
     if packed.device == "meta":
         if packed.data or math.prod(packed.shape) >= 2**62:
@@ -140,7 +147,7 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor, depth
     if kind is int:
         return value if -(2**63) <= value < 2**63 else Odd("an integer beyond 64 bits")
     if kind is str:
-        return value[:MAX_TEXT]  # type: ignore[no-any-return]
+        return clean(value[:MAX_TEXT])
     if isinstance(value, (tuple, list)):
         if len(value) > 10_000:
             return Odd(f"a {kind.__name__} of {len(value)} items")
@@ -149,7 +156,7 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor, depth
     if isinstance(value, dict):
         if len(value) > 10_000 or not all(type(key) is str for key in value):
             return Odd("a dictionary whose keys are not all strings, or with too many of them")
-        return Entries({k[:200]: pack(item, tensor, depth + 1) for k, item in value.items()})
+        return Entries({clean(k[:200]): pack(item, tensor, depth + 1) for k, item in value.items()})
     return Odd(f"an object of type {str(kind.__name__)[:80]}")
 
 
@@ -323,6 +330,7 @@ class Structure(msgspec.Struct, frozen=True, tag="structure"):
     buffers: list[ParameterInfo]
     modules: list[str]
     training: bool
+    uses: list[Use] = []
 
 
 class Gradients(msgspec.Struct, frozen=True, tag="gradients"):

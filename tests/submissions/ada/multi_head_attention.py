@@ -39,7 +39,9 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x):
         T = x.size(1)
-        q, k, v = (split_heads(part, self.n) for part in self.c_attn(x).split(self.c_proj.in_features, -1))
+        q, k, v = (
+            split_heads(part, self.n) for part in self.c_attn(x).split(self.c_proj.in_features, -1)
+        )
         att = torch.einsum("bhqd,bhkd->bhqk", q, k).div(q.size(-1) ** 0.5)
         att.masked_fill_(self.tril[:T, :T] == 0, float("-inf"))
         return self.c_proj(merge_heads(self.drop(att.softmax(-1)) @ v))

@@ -1,0 +1,397 @@
+"""Hidden graders of unit 5, causal attention."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_drops_weights,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_rows_sum_to_one,
+    assert_that,
+    rung,
+)
+
+# --- causal_mask ---------------------------------------------------------------------------------
+
+
+@rung.shape("causal_mask")
+@pytest.mark.parametrize("num_tokens", [2, 7])
+def test_causal_mask_has_the_shape_of_the_contract(student, num_tokens):
+    """The mask is boolean, num_tokens by num_tokens."""
+    student.causal_mask(num_tokens)
+
+
+@rung.value("causal_mask", points=2)
+@pytest.mark.parametrize("num_tokens", [2, 6, 11])
+def test_causal_mask_agrees_with_the_reference(student, reference, num_tokens):
+    """True exactly where a query may not look."""
+    assert_agrees(student.causal_mask(num_tokens), reference.causal_mask(num_tokens))
+
+
+@rung.property("causal_mask")
+def test_causal_mask_hides_nothing_from_a_single_token(student):
+    """A single token may look at itself."""
+    assert_that(not student.causal_mask(1).any(), "the only token is hidden from itself")
+
+
+# --- masked_softmax ------------------------------------------------------------------------------
+
+MASKS = {
+    "one mask for the whole batch": {"queries": 4, "keys": 6},
+    "a mask per batch row": {"batch": 2, "queries": 4, "keys": 6},
+    "keys hidden from all queries": {"batch": 2, "queries": 1, "keys": 6},
+}
+
+
+def some_mask(make, **sizes):
+    """Hide about half of the keys, and never the last one."""
+    mask = make.booleans(0.5, **sizes)
+    mask[..., -1] = False
+    return mask
+
+
+@rung.shape("masked_softmax")
+def test_masked_softmax_keeps_the_shape_of_the_scores(student, make):
+    """The weights have the shape and dtype of the scores."""
+    student.masked_softmax(make.normal(queries=4, keys=6), some_mask(make, queries=4, keys=6))
+
+
+@rung.value("masked_softmax", points=6)
+@pytest.mark.parametrize("sizes", MASKS.values(), ids=MASKS.keys())
+def test_masked_softmax_agrees_with_the_reference(student, reference, make, sizes):
+    """Visible keys share the weight as in the reference."""
+    scores = make.normal(3.0, batch=2, queries=4, keys=6)
+    mask = some_mask(make, **sizes)
+    assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+
+
+@rung.value("masked_softmax")
+@pytest.mark.parametrize(
+    "sizes",
+    [{"queries": 4, "keys": 5}, {"batch": 2, "heads": 1, "queries": 1, "keys": 5}],
+    ids=["one mask for all heads", "keys hidden per batch row"],
+)
+def test_masked_softmax_works_with_heads(student, reference, make, sizes):
+    """Any number of leading dimensions will do."""
+    scores = make.normal(3.0, batch=2, heads=3, queries=4, keys=5)
+    mask = some_mask(make, **sizes)
+    assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+
+
+@rung.property("masked_softmax", points=3)
+def test_masked_softmax_gives_zeros_where_all_is_hidden(student, make):
+    """A row with every key hidden gives zeros, with finite gradients."""
+    scores = make.normal(batch=2, queries=4, keys=6).requires_grad_()
+    mask = some_mask(make, queries=4, keys=6)
+    mask[2] = True
+    weights = student.masked_softmax(scores, mask)
+    assert_that(bool((weights[:, 2] == 0).all()), "the hidden row should be all zeros")
+    assert_rows_sum_to_one(weights[:, [0, 1, 3]])
+    (weights * make.normal(batch=2, queries=4, keys=6)).sum().backward()
+    assert_that(
+        scores.grad is not None and bool(scores.grad.isfinite().all()),
+        "the gradient is missing or not finite when a row is hidden: what is the gradient of an "
+        "infinity?",
+    )
+
+
+@rung.property("masked_softmax")
+def test_masked_softmax_keeps_float64(student, reference, make):
+    """Scores in float64 give weights in float64, to its precision."""
+    scores = make.normal(3.0, queries=4, keys=6, dtype=torch.float64)
+    mask = some_mask(make, queries=4, keys=6)
+    theirs, ours = student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
+    assert_agrees(theirs, ours, rtol=1e-10, atol=1e-10)
+
+
+@rung.property("masked_softmax")
+def test_masked_softmax_leaves_the_scores_alone(student, make):
+    """Neither scores nor mask are changed in place."""
+    scores = make.normal(queries=4, keys=6)
+    assert_input_unchanged(student.masked_softmax, scores, some_mask(make, queries=4, keys=6))
+
+
+@rung.gradient("masked_softmax")
+def test_masked_softmax_has_the_right_gradient(student, reference, make):
+    """Gradients flow to the visible scores."""
+    scores, mask = make.normal(batch=2, queries=4, keys=6), some_mask(make, queries=4, keys=6)
+    assert_gradients_agree(
+        lambda x: student.masked_softmax(x, mask),
+        lambda x: reference.masked_softmax(x, mask),
+        scores,
+        make=make,
+    )
+
+
+@rung.stability("masked_softmax")
+def test_masked_softmax_takes_large_scores(student, reference, make):
+    """Scores far above and far below zero, hidden ones too, give the right weights."""
+    scores = make.normal(100.0, batch=2, queries=4, keys=6)
+    mask = some_mask(make, queries=4, keys=6)
+    mask[:2, 0] = True
+    scores[:, 0, 0] = 500.0  # the largest score of its row is hidden
+    scores[:, 1] = -1000.0 - 50.0 * torch.arange(6)  # all that is visible lies far below zero
+    assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+
+
+# --- renormalized_causal_weights -----------------------------------------------------------------
+
+
+def softmax_weights(make, tokens, scale=2.0, dtype=torch.float32):
+    """Rows that sum to one."""
+    return make.normal(scale, queries=tokens, keys=tokens, dtype=dtype).softmax(dim=-1)
+
+
+@rung.shape("renormalized_causal_weights")
+def test_renormalized_weights_keep_their_shape(student, make):
+    """The result has the shape and dtype of the weights."""
+    student.renormalized_causal_weights(softmax_weights(make, 5))
+
+
+@rung.value("renormalized_causal_weights", points=2)
+@pytest.mark.parametrize("tokens", [2, 5, 8])
+def test_renormalized_weights_agree_with_the_reference(student, reference, make, tokens):
+    """The future is gone, and each row is divided by what is left of it."""
+    weights = softmax_weights(make, tokens)
+    assert_agrees(
+        student.renormalized_causal_weights(weights), reference.renormalized_causal_weights(weights)
+    )
+
+
+@rung.property("renormalized_causal_weights", points=0.5)
+def test_renormalized_weights_keep_float64(student, reference, make):
+    """Weights in float64 stay in float64, to its precision."""
+    weights = softmax_weights(make, 5, dtype=torch.float64)
+    assert_agrees(
+        student.renormalized_causal_weights(weights),
+        reference.renormalized_causal_weights(weights),
+        rtol=1e-10,
+        atol=1e-10,
+    )
+
+
+@rung.property("renormalized_causal_weights", points=0.5)
+def test_renormalized_weights_leave_their_input_alone(student, make):
+    """The weights that were passed in stay as they were."""
+    assert_input_unchanged(student.renormalized_causal_weights, softmax_weights(make, 5))
+
+
+@rung.gradient("renormalized_causal_weights")
+def test_renormalized_weights_have_the_right_gradient(student, reference, make):
+    """Gradients flow through the division too."""
+    assert_gradients_agree(
+        student.renormalized_causal_weights,
+        reference.renormalized_causal_weights,
+        softmax_weights(make, 5, 0.5),
+        make=make,
+    )
+
+
+# --- apply_dropout -------------------------------------------------------------------------------
+
+
+@rung.shape("apply_dropout")
+def test_apply_dropout_keeps_the_shape(student, make):
+    """The result has the shape and dtype of the weights."""
+    student.apply_dropout(make.uniform(queries=3, keys=4), make.booleans(queries=3, keys=4), 0.3)
+
+
+@rung.value("apply_dropout", points=2)
+@pytest.mark.parametrize("p", [0.0, 0.2, 0.75])
+def test_apply_dropout_agrees_with_the_reference(student, reference, make, p):
+    """Kept entries are divided by 1 - p, the others are zero."""
+    weights = make.normal(batch=2, queries=3, keys=4)
+    keep = make.booleans(batch=2, queries=3, keys=4)
+    assert_agrees(
+        student.apply_dropout(weights, keep, p), reference.apply_dropout(weights, keep, p)
+    )
+
+
+@rung.property("apply_dropout", points=0.5)
+def test_apply_dropout_keeps_float64(student, reference, make):
+    """Weights in float64 stay in float64, to its precision."""
+    weights = make.normal(queries=3, keys=4, dtype=torch.float64)
+    keep = make.booleans(queries=3, keys=4)
+    assert_agrees(
+        student.apply_dropout(weights, keep, 0.3),
+        reference.apply_dropout(weights, keep, 0.3),
+        rtol=1e-10,
+        atol=1e-10,
+    )
+
+
+@rung.property("apply_dropout", points=0.5)
+def test_apply_dropout_leaves_its_inputs_alone(student, make):
+    """Neither the weights nor the keep mask are changed in place."""
+    weights, keep = make.normal(queries=3, keys=4), make.booleans(queries=3, keys=4)
+    assert_input_unchanged(student.apply_dropout, weights, keep, 0.3)
+
+
+@rung.gradient("apply_dropout")
+def test_apply_dropout_has_the_right_gradient(student, reference, make):
+    """Gradients flow to the kept entries only."""
+    weights, keep = make.normal(queries=3, keys=4), make.booleans(queries=3, keys=4)
+    assert_gradients_agree(
+        lambda w: student.apply_dropout(w, keep, 0.3),
+        lambda w: reference.apply_dropout(w, keep, 0.3),
+        weights,
+        make=make,
+    )
+
+
+# --- CausalAttention -----------------------------------------------------------------------------
+
+SIZES = [(2, 8, 3, 4), (3, 5, 7, 6)]  # batch, tokens, d_in, d_out
+
+
+def assert_weights_fall_one_by_one(dropped):
+    """Fail if dropout took whole rows or columns, or the same weights in every sentence.
+
+    `dropped` is (batch, tokens, tokens); the first key is seen by all queries, and the last query
+    sees all keys. With 16 sentences and more than 8 tokens, chance alone never does this.
+    """
+    gone = dropped == 0
+    assert_that(
+        not torch.equal(gone[0], gone[1]),
+        "two sentences of a batch lost exactly the same weights: each weight is dropped by itself",
+    )
+    last_query, first_key = gone[:, -1], gone[:, :, 0]
+    assert_that(
+        bool((last_query.any(dim=-1) & ~last_query.all(dim=-1)).any()),
+        "a query loses all of its weights or none: each weight is dropped by itself",
+    )
+    assert_that(
+        bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
+        "a key is lost to all queries or to none: drop the weights, not the tokens",
+    )
+
+
+@rung.shape("CausalAttention")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out"), SIZES)
+def test_causal_attention_has_the_shape_of_the_contract(student, make, batch, tokens, d_in, d_out):
+    """One context vector of size d_out comes back for each token."""
+    attention = student.CausalAttention(d_in, d_out, tokens, 0.0)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+
+
+@rung.value("CausalAttention", points=6)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out"), SIZES)
+def test_causal_attention_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out
+):
+    """With the same weights, the context vectors are those of the reference."""
+    theirs = student.CausalAttention(d_in, d_out, tokens, 0.0)
+    ours = reference.CausalAttention(d_in, d_out, tokens, 0.0)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("CausalAttention", points=2)
+def test_causal_attention_takes_inputs_shorter_than_the_context(student, reference, make):
+    """Inputs shorter than context_length work, one after another, in any order."""
+    theirs = student.CausalAttention(3, 4, 8, 0.0)
+    ours = reference.CausalAttention(3, 4, 8, 0.0)
+    adopt(theirs, ours)
+    for tokens in (5, 2, 1, 7):
+        x = make.normal(batch=2, tokens=tokens, d_in=3)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} of 8 tokens")
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_never_sees_the_future(student, reference, make):
+    """Changing later tokens, or another sentence, leaves an output as it was."""
+    theirs = student.CausalAttention(3, 4, 8, 0.0)
+    adopt(theirs, reference.CausalAttention(3, 4, 8, 0.0))
+    x = make.normal(batch=2, tokens=6, d_in=3)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_has_biases_only_when_asked(student, reference, make):
+    """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
+    theirs = student.CausalAttention(3, 4, 8, 0.0)
+    plain, sizes = adopt(theirs, reference.CausalAttention(3, 4, 8, 0.0)), theirs.parameters()
+    # Layers that take no part may have what biases they like.
+    homes = {slot.path.rpartition(".")[0] for slot in plain.slots}
+    extra = [
+        path for path in plain.extra if sizes[path].dim() == 1 and path.rpartition(".")[0] in homes
+    ]
+    assert_that(
+        not extra,
+        f"without qkv_bias there should be no {', '.join(extra)}: what does nn.Linear do when you "
+        "say nothing about the bias?",
+    )
+    theirs = student.CausalAttention(3, 4, 8, 0.0, True)
+    ours = reference.CausalAttention(3, 4, 8, 0.0, True)
+    missing = adopt(theirs, ours).missing
+    assert_that(
+        not missing, f"qkv_bias=True should make biases: {', '.join(missing)} could not be found"
+    )
+    x = make.normal(batch=2, tokens=5, d_in=3)
+    assert_agrees(theirs(x), ours(x), what="the result with qkv_bias=True")
+
+
+@rung.property("CausalAttention", points=2)
+def test_causal_attention_drops_weights_in_training_only(student, reference):
+    """Dropout acts on the weights, in training only, and scales up what it keeps."""
+    tokens, p = 24, 0.3
+    theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
+    ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
+    # No queries and keys: every visible token weighs the same. Values: one-hot, written twice.
+    with torch.no_grad():
+        ours.W_query.weight.zero_()
+        ours.W_key.weight.zero_()
+        ours.W_value.weight.copy_(torch.eye(tokens).repeat(2, 1))
+    adopt(theirs, ours)
+    x = torch.eye(tokens).expand(16, tokens, tokens)
+    weights = torch.ones(tokens, tokens).tril()
+    weights = (weights / weights.sum(dim=-1, keepdim=True)).expand(16, tokens, tokens)
+    once, again = theirs.train().each([(x,), (x,)])
+    assert_drops_weights(once[..., :tokens], once[..., tokens:], weights, p)
+    assert_weights_fall_one_by_one(once[..., :tokens])
+    assert_that(not torch.equal(once, again), "in training, two calls should drop differently")
+    calm, calmer = theirs.eval().each([(x,), (x,)])
+    assert_agrees(calm, calmer, what="a second call in evaluation mode")
+    assert_agrees(calm, ours.eval()(x), what="the result in evaluation mode")
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    attention = student.CausalAttention(3, 4, 8, 0.0).to("meta")
+    attention(make.normal(batch=2, tokens=5, d_in=3).to("meta"))
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_works_in_float64(student, reference, make):
+    """A module in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs = student.CausalAttention(3, 4, 8, 0.0)
+    ours = reference.CausalAttention(3, 4, 8, 0.0)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_in=3, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    attention = student.CausalAttention(3, 4, 8, 0.0)
+    assert_input_unchanged(attention, make.normal(batch=2, tokens=5, d_in=3))
+
+
+@rung.gradient("CausalAttention")
+@pytest.mark.parametrize("qkv_bias", [False, True])
+def test_causal_attention_has_the_right_gradients(student, reference, make, qkv_bias):
+    """Gradients reach the input and all three projections."""
+    theirs = student.CausalAttention(3, 4, 8, 0.0, qkv_bias)
+    ours = reference.CausalAttention(3, 4, 8, 0.0, qkv_bias)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=5, d_in=3), make=make)

@@ -1,0 +1,497 @@
+"""Hidden graders of unit 6, multi-head attention."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_drops_weights,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_refuses,
+    assert_that,
+    rung,
+)
+
+# --- split_heads ---------------------------------------------------------------------------------
+
+
+def assert_refuses_a_width(call, d_out, num_heads, *arguments):
+    """Fail unless the student's code raises, and say why it should."""
+    try:
+        assert_refuses(call, *arguments)
+    except AssertionError:  # a result of any shape is wrong here
+        raise AssertionError(
+            f"{d_out} features cannot be cut into {num_heads} heads of equal width: this should "
+            "raise an exception, and it went on as if nothing had happened"
+        ) from None
+
+
+SPLITS = [(2, 5, 12, 3), (4, 3, 10, 2), (3, 4, 35, 5)]  # batch, tokens, d_out, num_heads
+
+
+@rung.shape("split_heads")
+@pytest.mark.parametrize(("batch", "tokens", "d_out", "num_heads"), SPLITS)
+def test_split_heads_puts_heads_before_tokens(student, make, batch, tokens, d_out, num_heads):
+    """Heads come before tokens, and every head is head_dim wide."""
+    student.split_heads(make.normal(batch=batch, tokens=tokens, d_out=d_out), num_heads)
+
+
+@rung.value("split_heads", points=4)
+@pytest.mark.parametrize(("batch", "tokens", "d_out", "num_heads"), SPLITS)
+def test_split_heads_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_out, num_heads
+):
+    """Every head gets its own neighbouring features of every token."""
+    x = make.normal(batch=batch, tokens=tokens, d_out=d_out)
+    assert_agrees(student.split_heads(x, num_heads), reference.split_heads(x, num_heads))
+
+
+@rung.value("split_heads")
+@pytest.mark.parametrize("num_heads", [1, 6])
+def test_split_heads_takes_one_head_or_one_feature_a_head(student, reference, make, num_heads):
+    """One head that is as wide as the token, and heads of one feature, are fine too."""
+    x = make.normal(batch=2, tokens=5, d_out=6)
+    assert_agrees(student.split_heads(x, num_heads), reference.split_heads(x, num_heads))
+
+
+@rung.property("split_heads", points=2)
+@pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2), (3, 4)])
+def test_split_heads_refuses_a_width_that_does_not_divide(student, make, d_out, num_heads):
+    """When num_heads does not divide d_out, it raises an exception."""
+    x = make.normal(batch=2, tokens=5, d_out=d_out)
+    assert_refuses_a_width(student.split_heads, d_out, num_heads, x, num_heads)
+
+
+@rung.property("split_heads")
+def test_split_heads_keeps_float64(student, reference, make):
+    """Float64 stays float64, to the last digit."""
+    x = make.normal(batch=2, tokens=5, d_out=12, dtype=torch.float64)
+    assert_agrees(student.split_heads(x, 3), reference.split_heads(x, 3))
+
+
+@rung.property("split_heads")
+def test_split_heads_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    assert_input_unchanged(student.split_heads, make.normal(batch=2, tokens=5, d_out=12), 3)
+
+
+@rung.gradient("split_heads")
+def test_split_heads_has_the_right_gradient(student, reference, make):
+    """Gradients find their way back to the features that they belong to."""
+    assert_gradients_agree(
+        lambda x: student.split_heads(x, 3),
+        lambda x: reference.split_heads(x, 3),
+        make.normal(batch=2, tokens=5, d_out=12),
+        make=make,
+    )
+
+
+# --- merge_heads ---------------------------------------------------------------------------------
+
+MERGES = [(2, 3, 5, 4), (4, 2, 3, 5), (3, 5, 4, 7)]  # batch, num_heads, tokens, head_dim
+
+
+@rung.shape("merge_heads")
+@pytest.mark.parametrize(("batch", "num_heads", "tokens", "head_dim"), MERGES)
+def test_merge_heads_gives_one_row_per_token(student, make, batch, num_heads, tokens, head_dim):
+    """The heads' features stand side by side, num_heads * head_dim in a row."""
+    x = make.normal(batch=batch, num_heads=num_heads, tokens=tokens, head_dim=head_dim)
+    student.merge_heads(x)
+
+
+@rung.value("merge_heads", points=4)
+@pytest.mark.parametrize(("batch", "num_heads", "tokens", "head_dim"), MERGES)
+def test_merge_heads_agrees_with_the_reference(
+    student, reference, make, batch, num_heads, tokens, head_dim
+):
+    """Every token gets its own features back, head 0 first."""
+    x = make.normal(batch=batch, num_heads=num_heads, tokens=tokens, head_dim=head_dim)
+    assert_agrees(student.merge_heads(x), reference.merge_heads(x))
+
+
+@rung.value("merge_heads")
+@pytest.mark.parametrize(("num_heads", "head_dim"), [(1, 6), (6, 1)])
+def test_merge_heads_takes_one_head_or_one_feature_a_head(
+    student, reference, make, num_heads, head_dim
+):
+    """A single head, and heads of a single feature, are fine too."""
+    x = make.normal(batch=2, num_heads=num_heads, tokens=5, head_dim=head_dim)
+    assert_agrees(student.merge_heads(x), reference.merge_heads(x))
+
+
+@rung.property("merge_heads")
+def test_merge_heads_undoes_a_split(student, reference, make):
+    """What was split and is merged again is what it was before."""
+    x = make.normal(batch=3, tokens=4, d_out=10)
+    assert_agrees(student.merge_heads(reference.split_heads(x, 2)), x, what="the merged heads")
+
+
+@rung.property("merge_heads")
+def test_merge_heads_keeps_float64(student, reference, make):
+    """Float64 stays float64, to the last digit."""
+    x = make.normal(batch=2, num_heads=3, tokens=5, head_dim=4, dtype=torch.float64)
+    assert_agrees(student.merge_heads(x), reference.merge_heads(x))
+
+
+@rung.property("merge_heads")
+def test_merge_heads_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    x = make.normal(batch=2, num_heads=3, tokens=5, head_dim=4)
+    assert_input_unchanged(student.merge_heads, x)
+
+
+@rung.gradient("merge_heads")
+def test_merge_heads_has_the_right_gradient(student, reference, make):
+    """Gradients find their way back to the head and the token that they belong to."""
+    x = make.normal(batch=2, num_heads=3, tokens=5, head_dim=4)
+    assert_gradients_agree(student.merge_heads, reference.merge_heads, x, make=make)
+
+
+# --- both modules --------------------------------------------------------------------------------
+
+
+def assert_biases_only_when_asked(make_theirs, make_ours, x):
+    """Fail unless qkv_bias alone decides on the biases of queries, keys and values.
+
+    `make_theirs` and `make_ours` make a module, from nothing or from a value for qkv_bias.
+    """
+    theirs, ours = make_theirs(), make_ours()
+    adoption, sizes = adopt(theirs, ours), theirs.parameters()
+    # Layers that take no part may have what biases they like.
+    homes = {slot.path.rpartition(".")[0] for slot in adoption.slots}
+    extra = [
+        path
+        for path in adoption.extra
+        if sizes[path].dim() == 1 and path.rpartition(".")[0] in homes
+    ]
+    assert_that(
+        not extra,
+        f"without qkv_bias there should be no {', '.join(extra[:3])}: what does nn.Linear do when "
+        "you say nothing about the bias?",
+    )
+    theirs, ours = make_theirs(True), make_ours(True)
+    missing = [role for role in adopt(theirs, ours).missing if role != "out_proj.bias"]
+    assert_that(
+        not missing, f"qkv_bias=True should make biases: {', '.join(missing)} could not be found"
+    )
+    assert_agrees(theirs(x), ours(x), what="the result with qkv_bias=True")
+
+
+def assert_weights_fall_one_by_one(dropped):
+    """Fail if dropout took whole rows or columns, or the same weights in every sentence.
+
+    `dropped` is (batch, tokens, tokens); the first key is seen by all queries, and the last query
+    sees all keys. With 16 sentences and more than 8 tokens, chance alone never does this.
+    """
+    gone = dropped == 0
+    assert_that(
+        not torch.equal(gone[0], gone[1]),
+        "two sentences of a batch lost exactly the same weights: each weight is dropped by itself",
+    )
+    last_query, first_key = gone[:, -1], gone[:, :, 0]
+    assert_that(
+        bool((last_query.any(dim=-1) & ~last_query.all(dim=-1)).any()),
+        "a query loses all of its weights or none: each weight is dropped by itself",
+    )
+    assert_that(
+        bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
+        "a key is lost to all queries or to none: drop the weights, not the tokens",
+    )
+
+
+def assert_drops_weights_in_every_head(theirs, ours, tokens, p):
+    """Fail unless every head drops its weights in training, and none of them in evaluation.
+
+    All visible tokens weigh the same, and each head of the output, 2 * tokens wide, holds its
+    weights twice.
+    """
+    x = torch.eye(tokens).expand(16, tokens, tokens)
+    weights = torch.ones(tokens, tokens).tril()
+    weights = (weights / weights.sum(dim=-1, keepdim=True)).expand(16, tokens, tokens)
+    once, again = theirs.train().each([(x,), (x,)])
+    heads = [half for head in once.split(2 * tokens, dim=-1) for half in head.split(tokens, dim=-1)]
+    for dropped, twins in zip(heads[::2], heads[1::2], strict=True):
+        assert_drops_weights(dropped, twins, weights, p)
+        assert_weights_fall_one_by_one(dropped)
+    assert_that(
+        not torch.equal(heads[0], heads[2]),
+        "two heads lost exactly the same weights: each head has weights, and dropout, of its own",
+    )
+    assert_that(not torch.equal(once, again), "in training, two calls should drop differently")
+    calm, calmer = theirs.eval().each([(x,), (x,)])
+    assert_agrees(calm, calmer, what="a second call in evaluation mode")
+    assert_agrees(calm, ours.eval()(x), what="the result in evaluation mode")
+
+
+# --- MultiHeadAttentionWrapper -------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads
+WRAPPERS = [(2, 6, 5, 4, 3), (3, 7, 4, 5, 2)]
+
+
+@rung.shape("MultiHeadAttentionWrapper")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), WRAPPERS)
+def test_wrapper_has_the_shape_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads
+):
+    """Each token comes back with num_heads * d_out features."""
+    attention = student.MultiHeadAttentionWrapper(d_in, d_out, tokens, 0.0, num_heads)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+
+
+@rung.value("MultiHeadAttentionWrapper", points=5)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), WRAPPERS)
+def test_wrapper_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """With the same weights, the heads answer as in the reference, head 0 first."""
+    theirs = student.MultiHeadAttentionWrapper(d_in, d_out, tokens, 0.0, num_heads)
+    ours = reference.MultiHeadAttentionWrapper(d_in, d_out, tokens, 0.0, num_heads)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("MultiHeadAttentionWrapper", points=3)
+def test_wrapper_takes_inputs_shorter_than_the_context(student, reference, make):
+    """Inputs shorter than context_length work, one after another, in any order."""
+    theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    adopt(theirs, ours)
+    for tokens in (6, 2, 1, 8):
+        x = make.normal(batch=2, tokens=tokens, d_in=5)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} of 9 tokens")
+
+
+@rung.property("MultiHeadAttentionWrapper")
+def test_wrapper_never_sees_the_future(student, reference, make):
+    """Changing later tokens, or another sentence, leaves an output as it was."""
+    theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    adopt(theirs, reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3))
+    x = make.normal(batch=2, tokens=6, d_in=5)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("MultiHeadAttentionWrapper")
+def test_wrapper_has_biases_only_when_asked(student, reference, make):
+    """No head has a bias by default; with qkv_bias=True all of them have."""
+    assert_biases_only_when_asked(
+        lambda *bias: student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3, *bias),
+        lambda *bias: reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3, *bias),
+        make.normal(batch=2, tokens=6, d_in=5),
+    )
+
+
+@rung.property("MultiHeadAttentionWrapper", points=2)
+def test_wrapper_drops_weights_in_training_only(student, reference):
+    """Every head drops weights of its own, in training only."""
+    tokens, p, num_heads = 16, 0.3, 2
+    theirs = student.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, p, num_heads)
+    ours = reference.MultiHeadAttentionWrapper(tokens, 2 * tokens, tokens, p, num_heads)
+    # No queries and keys: every visible token weighs the same. Values: one-hot, written twice.
+    with torch.no_grad():
+        for head in ours.heads:
+            head.W_query.weight.zero_()
+            head.W_key.weight.zero_()
+            head.W_value.weight.copy_(torch.eye(tokens).repeat(2, 1))
+    adopt(theirs, ours)
+    assert_drops_weights_in_every_head(theirs, ours, tokens, p)
+
+
+@rung.property("MultiHeadAttentionWrapper")
+def test_wrapper_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    attention = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3).to("meta")
+    attention(make.normal(batch=2, tokens=6, d_in=5).to("meta"))
+
+
+@rung.property("MultiHeadAttentionWrapper")
+def test_wrapper_works_in_float64(student, reference, make):
+    """A module in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_in=5, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+
+
+@rung.property("MultiHeadAttentionWrapper", points=0.5)
+def test_wrapper_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    attention = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
+    assert_input_unchanged(attention, make.normal(batch=2, tokens=6, d_in=5))
+
+
+@rung.gradient("MultiHeadAttentionWrapper")
+@pytest.mark.parametrize("qkv_bias", [False, True])
+def test_wrapper_has_the_right_gradients(student, reference, make, qkv_bias):
+    """Gradients reach the input and the weights of every head."""
+    theirs = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3, qkv_bias)
+    ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3, qkv_bias)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=6, d_in=5), make=make)
+
+
+# --- MultiHeadAttention --------------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads; head_dim is 4, 5 and 3
+LAYERS = [(2, 6, 5, 12, 3), (3, 7, 4, 10, 2), (4, 8, 7, 15, 5)]
+
+
+@rung.shape("MultiHeadAttention")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), LAYERS)
+def test_multi_head_attention_has_the_shape_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads
+):
+    """One vector of size d_out comes back for each token, however many heads there are."""
+    attention = student.MultiHeadAttention(d_in, d_out, tokens, 0.0, num_heads)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+
+
+@rung.value("MultiHeadAttention", points=7)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), LAYERS)
+def test_multi_head_attention_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """With the same weights, the result is that of the reference."""
+    theirs = student.MultiHeadAttention(d_in, d_out, tokens, 0.0, num_heads)
+    ours = reference.MultiHeadAttention(d_in, d_out, tokens, 0.0, num_heads)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("MultiHeadAttention", points=3)
+def test_multi_head_attention_takes_inputs_shorter_than_the_context(student, reference, make):
+    """Inputs shorter than context_length work, one after another, in any order."""
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    adopt(theirs, ours)
+    for tokens in (6, 2, 1, 8):
+        x = make.normal(batch=2, tokens=tokens, d_in=5)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} of 9 tokens")
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_never_sees_the_future(student, reference, make):
+    """Changing later tokens, or another sentence, leaves an output as it was."""
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    adopt(theirs, reference.MultiHeadAttention(5, 12, 9, 0.0, 3))
+    x = make.normal(batch=2, tokens=6, d_in=5)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_keeps_its_heads_apart(student, reference, make):
+    """Before the output layer, a head's features do not depend on another head's weights."""
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    with torch.no_grad():
+        ours.out_proj.weight.copy_(torch.eye(12))
+        ours.out_proj.bias.zero_()
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_in=5)
+    before = theirs(x)
+    with torch.no_grad():
+        for projection in (ours.W_query, ours.W_key, ours.W_value):
+            projection.weight[4:8] = make.normal(rows=4, d_in=5)
+    adopt(theirs, ours)
+    after = theirs(x)
+    assert_that(
+        not torch.allclose(before[..., 4:8], after[..., 4:8]),
+        "head 1 got other weights, and its features did not change",
+    )
+    for kept in (slice(0, 4), slice(8, 12)):
+        assert_agrees(after[..., kept], before[..., kept], what="a head whose weights were kept")
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_has_biases_only_when_asked(student, reference, make):
+    """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
+    assert_biases_only_when_asked(
+        lambda *bias: student.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
+        lambda *bias: reference.MultiHeadAttention(5, 12, 9, 0.0, 3, *bias),
+        make.normal(batch=2, tokens=6, d_in=5),
+    )
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_ends_with_a_bias(student, reference):
+    """The output layer has a bias."""
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    adoption = adopt(theirs, reference.MultiHeadAttention(5, 12, 9, 0.0, 3))
+    assert_that(
+        "out_proj.bias" not in adoption.missing,
+        "the output layer has no bias that could be found: qkv_bias speaks of queries, keys and "
+        "values, and the last layer has a bias in any case",
+    )
+
+
+@rung.property("MultiHeadAttention", points=2)
+def test_multi_head_attention_drops_weights_in_training_only(student, reference):
+    """Every head drops weights of its own, in training only."""
+    tokens, p, num_heads = 16, 0.3, 2
+    d_out = num_heads * 2 * tokens
+    theirs = student.MultiHeadAttention(tokens, d_out, tokens, p, num_heads)
+    ours = reference.MultiHeadAttention(tokens, d_out, tokens, p, num_heads)
+    # No queries and keys: every visible token weighs the same. Values: one-hot, written twice in
+    # each head. The output layer passes on what it gets.
+    with torch.no_grad():
+        ours.W_query.weight.zero_()
+        ours.W_key.weight.zero_()
+        ours.W_value.weight.copy_(torch.eye(tokens).repeat(2 * num_heads, 1))
+        ours.out_proj.weight.copy_(torch.eye(d_out))
+        ours.out_proj.bias.zero_()
+    adopt(theirs, ours)
+    assert_drops_weights_in_every_head(theirs, ours, tokens, p)
+
+
+@rung.property("MultiHeadAttention")
+@pytest.mark.parametrize(("d_out", "num_heads"), [(10, 4), (12, 5), (9, 2)])
+def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_out, num_heads):
+    """When num_heads does not divide d_out, construction raises an exception."""
+    assert_refuses_a_width(
+        student.MultiHeadAttention, d_out, num_heads, 5, d_out, 8, 0.0, num_heads
+    )
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    attention = student.MultiHeadAttention(5, 12, 9, 0.0, 3).to("meta")
+    attention(make.normal(batch=2, tokens=6, d_in=5).to("meta"))
+
+
+@rung.property("MultiHeadAttention", points=0.5)
+def test_multi_head_attention_works_in_float64(student, reference, make):
+    """A module in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_in=5, dtype=torch.float64)
+    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+
+
+@rung.property("MultiHeadAttention", points=0.5)
+def test_multi_head_attention_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    attention = student.MultiHeadAttention(5, 12, 9, 0.0, 3)
+    assert_input_unchanged(attention, make.normal(batch=2, tokens=6, d_in=5))
+
+
+@rung.gradient("MultiHeadAttention")
+@pytest.mark.parametrize("qkv_bias", [False, True])
+def test_multi_head_attention_has_the_right_gradients(student, reference, make, qkv_bias):
+    """Gradients reach the input, all three projections and the output layer."""
+    theirs = student.MultiHeadAttention(5, 12, 9, 0.0, 3, qkv_bias)
+    ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3, qkv_bias)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=6, d_in=5), make=make)

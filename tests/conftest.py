@@ -1,0 +1,131 @@
+"""What several test files share: one warm process, and the tiny course."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from grader import grading
+from grader.cli import main
+from grader.course import Course, load_course
+from grader.grading import Desk, Seat, open_desk
+from grader.intake import Submission
+from grader.jail.session import Warm
+from grader.jail.wire import SourceText
+from tests import seats
+
+TINY = Path(__file__).parent / "tiny_course"
+
+collect_ignore = ["tiny_course"]  # a course's tests need a submission; see test_collection.py
+
+# Each collection of graders ends with pytest looking for garbage, in torch's objects too: 0.2 s.
+gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """The process that holds torch: 3 s to start, 20 ms to fork."""
+    with Warm() as warm:
+        yield warm
+
+
+@contextmanager
+def _sharing(warm: Warm) -> Iterator[None]:
+    @contextmanager
+    def shared() -> Iterator[Warm]:
+        yield warm
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grading, "Warm", shared)
+        yield
+
+
+@pytest.fixture
+def one_warm_process(warm: Warm) -> Iterator[None]:
+    """Desks that are opened during the test share the warm process."""
+    with _sharing(warm):
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Course:
+    """A course of four exercises."""
+    return load_course(TINY / "exercises")
+
+
+@pytest.fixture(scope="session")
+def right() -> str:
+    """A right answer to every exercise of the tiny course, in one file."""
+    units = ("basics", "layers")
+    return "\n\n".join((TINY / "solutions" / f"{unit}.py").read_text("utf-8") for unit in units)
+
+
+@pytest.fixture(scope="session")
+def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
+    """The tiny course with its public checks and hidden graders."""
+    files = dict.fromkeys(tiny.check_files(), False) | dict.fromkeys(tiny.grader_files(), True)
+    with _sharing(warm), open_desk(tiny, seed=tiny.hidden_seed(), files=files) as desk:
+        yield desk
+
+
+Files = Mapping[str, str | Sequence[str]]  # names, and text or notebook cells
+
+
+@pytest.fixture
+def sit(desk: Desk) -> Iterator[Callable[[Files], Seat]]:
+    """Seat a submission that consists of these files."""
+    with ExitStack() as stack:
+
+        def sit_down(files: Files) -> Seat:
+            sources = [
+                SourceText(name, (text,) if isinstance(text, str) else tuple(text))
+                for name, text in files.items()
+            ]
+            return stack.enter_context(desk.seat(Submission("someone", tuple(sources))))
+
+        yield sit_down
+
+
+class Ran(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def grader(
+    one_warm_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    """Run a command of `grader` in this process, without loading torch again."""
+
+    def run(*arguments: str | Path) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["grader", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        code = stopped.value.code
+        return Ran(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def open_seat(warm: Warm) -> Iterator[Callable[..., seats.Seat]]:
+    """Open one file of text in a jail, against references of the test's own."""
+    with ExitStack() as stack:
+
+        def opened(source: str, *references: Any, **options: Any) -> seats.Seat:
+            seat = seats.open_seat(warm.fork, source, *references, **options)
+            stack.callback(seat.session.close)
+            return seat
+
+        yield opened

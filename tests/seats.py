@@ -1,0 +1,55 @@
+"""A submission behind the wall, for tests of the engine: its jail, and the proxies of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.contract import compile_contract
+from grader.jail import wire
+from grader.jail.remote import Calls, Student
+from grader.jail.session import Channel, Limits, Session
+from grader.oracle import Oracle, Reference
+from grader.tensors import Make
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One submission: its session, what its proxies share, and the references beside it."""
+
+    session: Session
+    calls: Calls
+    oracle: Oracle
+
+    def student(self, seed: int = 0) -> Any:
+        """Begin a test; what its proxies give is known to the contracts, and not to mypy."""
+        self.session.begin_test(seed)
+        return Student(self.calls)
+
+    def reference(self, make: Make) -> Reference:
+        """The references, with weights drawn from `make`."""
+        return Reference(self.oracle, make)
+
+
+def open_seat(
+    channel: Callable[[Limits], Channel],
+    source: str,
+    *references: Any,
+    limits: Limits | None = None,
+    watch: Sequence[str] = (),
+    arguments: Mapping[str, Sequence[str]] | None = None,
+    parameters: Mapping[str, Sequence[str]] | None = None,
+) -> Seat:
+    """Open a submission of one file, ``answers.py``, against these references."""
+    limits = limits or Limits()
+    definitions = {reference.__name__: reference for reference in references}
+    contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
+    wanted = tuple(wire.Wanted(name, "answers", "") for name in definitions)
+    opening = wire.Open((wire.SourceText("answers.py", (source,)),), wanted)
+    session = Session(lambda: channel(limits), opening, limits)
+    calls = Calls(
+        session, contracts, arguments or {}, parameters or {},
+        {name: tuple(watch) for name in definitions},
+    )  # fmt: skip
+    return Seat(session, calls, Oracle(definitions, contracts))

@@ -1,0 +1,408 @@
+"""The wire: what travels comes back the same, and what is forged is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from grader.intake import read_submission
+from grader.jail import wire
+
+quickly = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+
+
+def crossed(value: Any) -> Any:
+    """What arrives on the trusted side when student code returns `value`."""
+    sent = wire.encode(wire.Outcomes([wire.Returned(wire.pack(value))]))
+    reply = wire.decode_reply(sent)
+    assert isinstance(reply, wire.Outcomes)
+    (returned,) = reply.outcomes
+    assert isinstance(returned, wire.Returned)
+    return wire.unpack(returned.value)
+
+
+def oddity(value: Any) -> str:
+    arrived = crossed(value)
+    assert isinstance(arrived, wire.Odd), arrived
+    return arrived.what
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    raw = [bytes(t.contiguous().flatten().view(torch.uint8).numpy()) for t in (one, other)]
+    return one.dtype == other.dtype and one.shape == other.shape and raw[0] == raw[1]
+
+
+# --- tensors that arrive as they were ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", wire.DTYPES.values(), ids=str)
+def test_every_dtype_arrives_bit_by_bit(dtype: torch.dtype) -> None:
+    sent = (torch.arange(24) * 37 % 11 - 3).reshape(2, 3, 4).to(dtype)
+    arrived = crossed(sent)
+    assert same_bits(arrived, sent)
+    assert arrived.untyped_storage().nbytes() == sent.untyped_storage().nbytes()
+
+
+def test_the_dtypes_are_those_that_the_course_needs() -> None:
+    assert {"bool", "int64", "float16", "bfloat16", "float32", "float64"} <= set(wire.DTYPES)
+    assert not any(dtype.is_complex for dtype in wire.DTYPES.values())
+
+
+def test_infinities_negative_zero_and_nans_keep_their_bits() -> None:
+    sent = torch.tensor([math.inf, -math.inf, -0.0, math.nan, 1e-45])
+    sent = torch.cat([sent, torch.tensor([0x7FC00123], dtype=torch.int32).view(torch.float32)])
+    assert same_bits(crossed(sent), sent)
+
+
+BLOCK = torch.arange(24.0).reshape(2, 3, 4)
+LAYOUTS = [
+    pytest.param(torch.tensor(3.5), id="0-d"),
+    pytest.param(torch.tensor(True), id="0-d bool"),
+    pytest.param(torch.empty(0), id="empty"),
+    pytest.param(torch.empty(2, 0, 3, dtype=torch.int64), id="empty with sizes"),
+    pytest.param(BLOCK.transpose(0, 2), id="transposed"),
+    pytest.param(BLOCK[:, ::2, 1:], id="strided slice"),
+    pytest.param(BLOCK[1, 2], id="a row in a larger memory"),
+    pytest.param(BLOCK[0, :1, 2], id="one element of a column"),
+    pytest.param(BLOCK[:1, 2, 3:], id="one element of a row"),
+    pytest.param(BLOCK.bool()[1, ::5, 2], id="one boolean of a column"),
+    pytest.param(torch.tensor([1.0, 2.0]).expand(5, 2), id="expanded"),
+    pytest.param(BLOCK.as_strided((3, 3), (1, 1)), id="overlapping"),
+    pytest.param(BLOCK.clone().requires_grad_() * 2, id="part of a graph"),
+    pytest.param(torch.tensor([1 + 2j, 3 + 4j]).conj().imag, id="negative bit"),
+    pytest.param(torch.tensor([1 + 2j]).conj().imag, id="one element with a negative bit"),
+    pytest.param(torch.zeros([1] * wire.MAX_DIMENSIONS), id="as many dimensions as allowed"),
+]
+
+
+@pytest.mark.parametrize("sent", LAYOUTS)
+def test_every_dense_layout_arrives_as_a_plain_contiguous_tensor(sent: Tensor) -> None:
+    arrived = crossed(sent)
+    assert torch.equal(arrived, sent)
+    assert arrived.dtype == sent.dtype
+    assert arrived.is_contiguous()
+    assert not arrived.requires_grad
+
+
+def test_what_arrives_can_be_written_to_and_shares_no_memory() -> None:
+    packed = wire.pack_tensor(torch.zeros(3))
+    first, second = wire.unpack_tensor(packed), wire.unpack_tensor(packed)
+    first += 1
+    assert torch.equal(first, torch.ones(3))
+    assert not second.any()
+    assert not any(packed.data)
+
+
+def test_a_meta_tensor_arrives_with_shape_and_dtype_and_no_data() -> None:
+    arrived = crossed(torch.empty(2**20, 2**20, dtype=torch.bfloat16, device="meta"))
+    assert arrived.device.type == "meta"
+    assert (arrived.shape, arrived.dtype) == ((2**20, 2**20), torch.bfloat16)
+
+
+class Disguised(Tensor):
+    """A subclass that answers everything with a lie."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        raise RuntimeError("asked")
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda plain: nn.Parameter(plain),
+        lambda plain: nn.Buffer(plain),
+        lambda plain: plain.as_subclass(Disguised),
+    ],
+    ids=["Parameter", "Buffer", "with a __torch_function__ of its own"],
+)
+def test_a_subclass_of_tensor_arrives_as_a_plain_tensor_unasked(disguise: Any) -> None:
+    plain = torch.arange(6.0).reshape(2, 3)
+    arrived = crossed(disguise(plain.clone()))
+    assert type(arrived) is Tensor
+    assert torch.equal(arrived, plain)
+
+
+# --- other values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, False, 0, -(2**63), 2**63 - 1, 1.5, math.inf, "", "Wörter ✓",
+        (), [], {}, (1, [2, (3,)]), {"W": 1, "": None}, [[[[[[[[1]]]]]]]],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_numbers_strings_none_and_nests_of_them_arrive_as_they_were(value: Any) -> None:
+    arrived = crossed(value)
+    assert arrived == value
+    assert type(arrived) is type(value)
+
+
+def test_tensors_arrive_inside_nests() -> None:
+    arrived = crossed({"pair": (torch.ones(2), [torch.zeros(1)])})
+    assert torch.equal(arrived["pair"][0], torch.ones(2))
+    assert torch.equal(arrived["pair"][1][0], torch.zeros(1))
+
+
+def test_the_tuples_that_torch_returns_arrive_as_tuples() -> None:
+    values, indices = crossed(torch.tensor([[1.0, 5.0, 2.0]]).max(dim=-1))
+    assert (values.item(), indices.item()) == (5.0, 1)
+
+
+def test_a_state_dict_arrives_as_a_dictionary() -> None:
+    arrived = crossed(nn.Linear(2, 3).state_dict())
+    assert type(arrived) is dict
+    assert {path: value.shape for path, value in arrived.items()} == {
+        "weight": (3, 2), "bias": (3,),
+    }  # fmt: skip
+
+
+def test_a_long_text_is_cut() -> None:
+    assert crossed("x" * 10_000) == "x" * wire.MAX_TEXT
+
+
+def test_a_text_that_is_not_unicode_still_arrives() -> None:
+    assert isinstance(crossed("half a \ud83d pair"), str)
+
+
+leaves = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+)  # fmt: skip
+nests = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(quickly, max_examples=40)
+@given(nests)
+def test_any_shallow_nest_arrives_as_it_was(value: Any) -> None:
+    assert crossed([value]) == [value]
+
+
+# --- what cannot travel says what it is ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (torch.eye(3).to_sparse(), "sparse"),
+        (torch.zeros(2, dtype=torch.complex64), "complex64"),
+        (torch.zeros(2, dtype=torch.complex64, device="meta"), "complex64"),
+        (torch.zeros(2, dtype=torch.float8_e4m3fn), "float8_e4m3fn"),
+        (torch.zeros(1).expand(2**25), "(33554432,): larger than 64 MB"),
+        (torch.zeros(1, 1, dtype=torch.bool).expand(2**20, 2**20), "larger than 64 MB"),
+        (torch.zeros([1] * 17), "17 dimensions"),
+        (2**63, "beyond 64 bits"),
+        (-(10**400), "beyond 64 bits"),
+        ({1, 2}, "type set"),
+        (3 + 4j, "type complex"),
+        (b"bytes", "type bytes"),
+        (object(), "type object"),
+        (nn.Linear(1, 1), "type Linear"),
+        (Tensor, "type"),
+        ({1: 2}, "keys are not all strings"),
+        ([None] * 10_001, "a list of 10001 items"),
+        ((None,) * 10_001, "a tuple of 10001 items"),
+        ({str(n): n for n in range(10_001)}, "too many"),
+        (type("E" * 5000, (), {})(), "E" * 80),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 50 else "",
+)
+def test_what_cannot_travel_arrives_as_a_few_words(value: Any, told: str) -> None:
+    what = oddity(value)
+    assert told in what
+    assert len(what) < 200
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_quantised_tensor_arrives_as_a_few_words() -> None:
+    assert "quint8" in oddity(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8))
+
+
+def test_what_refers_to_itself_ends() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    arrived = crossed(loop)
+    while isinstance(arrived, list):
+        (arrived,) = arrived
+    assert "nested" in arrived.what
+
+
+def test_one_odd_part_leaves_the_other_parts_as_they_are() -> None:
+    odd, tensor = crossed((torch.eye(2).to_sparse(), torch.ones(2)))
+    assert isinstance(odd, wire.Odd)
+    assert torch.equal(tensor, torch.ones(2))
+
+
+def test_a_tensor_as_large_as_the_limit_is_sent_and_one_element_more_is_not() -> None:
+    assert wire.pack_tensor(torch.zeros(8), limit=32).shape == (8,)
+    with pytest.raises(wire.Unsendable):
+        wire.pack_tensor(torch.zeros(9), limit=32)
+
+
+# --- forged replies ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        wire.TensorData("float32", (2,), b"1234567"),
+        wire.TensorData("float32", (2,), b"123456789"),
+        wire.TensorData("float32", (2,), b""),
+        wire.TensorData("float32", (0,), b"1234"),
+        wire.TensorData("float32", (), b""),
+        wire.TensorData("float32", (-1,), b"1234"),
+        wire.TensorData("float32", (-2, -1), b"12345678"),
+        wire.TensorData("float32", (-1, 0), b""),
+        wire.TensorData("float32", (2**63, 0), b""),
+        wire.TensorData("float32", (2**62, 0, 2**62), b""),
+        wire.TensorData("float32", (1,) * 17, b"1234"),
+        wire.TensorData("float33", (1,), b"1234"),
+        wire.TensorData("", (1,), b"1234"),
+        wire.TensorData("torch.float32", (1,), b"1234"),
+        wire.TensorData("complex64", (1,), b"12345678"),
+        wire.TensorData("__class__", (), b""),
+        wire.TensorData("float32", (2,), b"12345678", "meta"),
+        wire.TensorData("float32", (-1,), b"", "meta"),
+        wire.TensorData("float32", (2**40, 2**40), b"", "meta"),
+        wire.TensorData("float32", (2**63, 0), b"", "meta"),
+    ],
+    ids=lambda forged: f"{forged.dtype}{list(forged.shape)[:3]}+{len(forged.data)}{forged.device}",
+)
+def test_a_tensor_whose_parts_disagree_is_a_wire_error(forged: wire.TensorData) -> None:
+    with pytest.raises(wire.WireError):
+        wire.unpack_tensor(forged)
+
+
+@quickly
+@given(
+    st.sampled_from([*wire.DTYPES, "complex128", "storage"]),
+    st.lists(st.integers(-2, 4) | st.sampled_from([2**31, 2**62, 2**63, 2**64 - 1]), max_size=18),
+    st.binary(max_size=70),
+    st.sampled_from(["cpu", "meta"]),
+)
+def test_any_tensor_data_unpacks_to_what_it_says_or_is_a_wire_error(
+    dtype: str, shape: list[int], data: bytes, device: Any
+) -> None:
+    try:
+        tensor = wire.unpack_tensor(wire.TensorData(dtype, tuple(shape), data, device))
+    except wire.WireError:
+        return
+    assert tensor.shape == tuple(shape)
+    assert (tensor.dtype, tensor.device.type) == (wire.DTYPES[dtype], device)
+
+
+def test_a_boolean_is_never_a_byte_beyond_one() -> None:
+    forged = wire.TensorData("bool", (3,), bytes([0, 1, 255]))
+    assert wire.unpack_tensor(forged).view(torch.uint8).tolist() == [0, 1, 1]
+
+
+def everything_unpacks_or_is_a_wire_error(data: bytes) -> None:
+    try:
+        reply = wire.decode_reply(data)
+        for outcome in reply.outcomes if isinstance(reply, wire.Outcomes) else []:
+            if isinstance(outcome, wire.Returned):
+                wire.unpack(outcome.value)
+    except wire.WireError:
+        pass
+
+
+@quickly
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_reply_or_a_wire_error(data: bytes) -> None:
+    everything_unpacks_or_is_a_wire_error(data)
+
+
+TRUE_REPLY = wire.encode(
+    wire.Outcomes(
+        [
+            wire.Returned(
+                wire.pack(([torch.ones(2, 1), "é"], {"w": torch.ones(1, dtype=torch.bool)}, 1.5)),
+                uses=[wire.Use("softmax", wire.Place("answers.py", 3))],
+                operations=wire.Operations(3, 4),
+            ),
+            wire.Gradients([None, wire.pack_tensor(torch.ones(1))], {"w": None}),
+            wire.Raised("ValueError", "no"),
+        ]
+    )
+)
+
+
+@quickly
+@given(st.integers(0, len(TRUE_REPLY) - 1), st.integers(0, 255))
+def test_a_reply_with_one_byte_changed_is_a_reply_or_a_wire_error(at: int, byte: int) -> None:
+    everything_unpacks_or_is_a_wire_error(TRUE_REPLY[:at] + bytes([byte]) + TRUE_REPLY[at + 1 :])
+
+
+@pytest.mark.parametrize("cut", range(0, len(TRUE_REPLY), 7))
+def test_a_reply_that_ends_early_is_a_wire_error(cut: int) -> None:
+    assert wire.decode_reply(TRUE_REPLY)
+    with pytest.raises(wire.WireError):
+        wire.decode_reply(TRUE_REPLY[:cut])
+
+
+def test_a_reply_with_bytes_left_over_is_a_wire_error() -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode_reply(TRUE_REPLY + b"\xc0")
+
+
+@pytest.mark.parametrize("depth", [100, 400, 2_000, 100_000])
+def test_a_reply_nested_far_too_deep_is_a_wire_error_or_unpacks(depth: int) -> None:
+    shell = msgspec.msgpack.encode({"type": "items", "kind": "list", "items": [None]})[:-1]
+    reply = msgspec.msgpack.encode(
+        {"type": "outcomes", "outcomes": [{"type": "returned", "value": None}]}
+    )
+    everything_unpacks_or_is_a_wire_error(reply[:-1] + shell * depth + b"\xc0")
+
+
+def test_whatever_intake_reads_can_be_sent(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "source": "x = '\ud83d'", "metadata": {}, "outputs": []}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (tmp_path / "half.ipynb").write_text(json.dumps(notebook), encoding="ascii")
+    with Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfcbung.py")).open("w") as file:
+        file.write("y = 1\n")
+    submission = read_submission("someone", tmp_path)
+    assert len(submission.sources) == 2
+    assert wire.decode_request(wire.encode(wire.Open(submission.sources, ())))
+
+
+@pytest.mark.parametrize(
+    "request_of_ours",
+    [
+        wire.Run([wire.Seed(1)]),
+        wire.Open((wire.SourceText("a.py", ("x = 1",)),), (wire.Wanted("f", "a", ""),)),
+    ],
+)
+def test_a_request_is_no_reply(request_of_ours: wire.Request) -> None:
+    data = wire.encode(request_of_ours)
+    assert wire.decode_request(data) == request_of_ours
+    with pytest.raises(wire.WireError):
+        wire.decode_reply(data)
+
+
+def test_the_text_of_a_wire_error_is_short() -> None:
+    forged = msgspec.msgpack.encode({"type": "x" * 100_000})
+    with pytest.raises(wire.WireError) as caught:
+        wire.decode_reply(forged)
+    assert len(str(caught.value)) <= wire.MAX_TEXT
