@@ -272,13 +272,15 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
     named = [label if label != "..." else f"leading dimension {i + 1}" for i, label in
              enumerate(labels)]  # fmt: skip
     if len(got) == len(sizes):
+        wrong = [index for index in range(len(sizes)) if sizes[index] != got[index]]
+        if len(wrong) == 2:
+            one, two = wrong
+            crossed = (got[one], got[two]) == (sizes[two], sizes[one])
+            if crossed and sizes.count(got[one]) == sizes.count(got[two]) == 1:
+                return f"{named[one]} and {named[two]} look swapped"
         if sorted(got) == sorted(sizes) and len(set(sizes)) == len(sizes):
-            moved = [index for index in range(len(sizes)) if sizes[index] != got[index]]
-            if len(moved) == 2:
-                return f"{named[moved[0]]} and {named[moved[1]]} look swapped"
             order = ", ".join(named[sizes.index(size)] for size in got)
             return f"the dimensions look like ({order})"
-        wrong = [index for index in range(len(sizes)) if sizes[index] != got[index]]
         if len(wrong) == 1:
             index = wrong[0]
             other = [n for n, s in zip(named, sizes, strict=True) if s == got[index]]

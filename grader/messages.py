@@ -80,7 +80,9 @@ def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> 
 
 def forbidden_title(titles: Sequence[str]) -> str:
     """The title of the check for forbidden operations."""
-    return f"It is written without {', '.join(titles)}"
+    *others, last = titles
+    listed = f"{', '.join(others)} or {last}" if others else last
+    return f"It is written without torch's own {listed}"
 
 
 def forbidden(uses: Sequence[Use]) -> str:

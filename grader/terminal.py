@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course import Course
-from grader.grade import ExerciseResult, Grade, TestResult
+from grader.grade import ExerciseResult, Grade
 from grader.gradebook import number
 
 SIGNS = {
@@ -103,20 +103,15 @@ def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
     if exercise.solved and not detail:
         return
     for test in exercise.tests:
-        if (
-            test.status not in ("passed", "skipped", "missing")
-            or (detail and test.message)
-            or (detail and test.status != "missing")
-        ):
-            console.print(Padding(_test_line(test), (0, 0, 0, 4)))
-
-
-def _test_line(test: TestResult) -> Text:
-    sign, style = SIGNS.get(test.status, ("✗", "red"))
-    line = Text.assemble((f"{sign} ", style), test.title)
-    if test.status in ("timeout", "memory", "crashed"):
-        line.append(f"  ({test.status})", style="red")
-    if test.message:
-        body = safe(test.message.strip()).replace("\n", "\n    ")
-        line.append(f"\n    {body}", style="" if test.status != "missing" else "dim")
-    return line
+        if not detail and test.status in ("passed", "skipped", "missing"):
+            continue
+        if test.status == "missing" and not test.message:
+            continue
+        sign, style = SIGNS.get(test.status, ("✗", "red"))
+        line = Text.assemble((f"{sign} ", style), test.title)
+        if test.status in ("timeout", "memory", "crashed"):
+            line.append(f"  ({test.status})", style="red")
+        console.print(Padding(line, (0, 0, 0, 4), expand=False))
+        if test.message:
+            body = Text(safe(test.message.strip()))
+            console.print(Padding(body, (0, 0, 0, 8), expand=False))

@@ -193,11 +193,13 @@ def test_a_name_is_never_markup_nor_a_formula_nor_a_command_to_the_terminal(
     grader: Grader, tmp_path: Path, right: str
 ) -> None:
     folder = tmp_path / "class"
-    for name in ("=1+1", "+1", "-1", "@x", "[red]ada", "bob\x1b[31m"):
+    no_text = os.fsdecode(b"zo\xeb")
+    for name in ("=1+1", "+1", "-1", "@x", "[red]ada", "bob\x1b[31m", no_text):
         write(folder / f"{name}.py", f"{right}\n\ndef center(x):\n    return x\n")
     ran = grader("grade", folder, "--out", tmp_path / "out", "--course", TINY, "--only", "center")
     assert ran.code == 0
     assert {"'=1+1", "'+1", "'-1", "'@x"} < rows(tmp_path / "out").keys()
+    assert len(rows(tmp_path / "out")) == 7
     assert "[red]ada" in ran.out
     assert "\x1b" not in ran.out
 

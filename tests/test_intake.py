@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +331,17 @@ def test_two_submissions_with_one_name_are_refused_with_both_paths(
         find_submissions(sorted(given), tiny)
     assert "'ada'" in str(error.value)
     assert all(str(path) in str(error.value) for path in given)
+
+
+def test_names_that_are_no_text_stay_apart_or_are_refused(tmp_path: Path, tiny: Course) -> None:
+    for name in (b"zo\xeb.py", b"zo\xe9.py"):
+        write(tmp_path / os.fsdecode(name))
+    try:
+        found = find_submissions([tmp_path], tiny)
+    except CallError as error:
+        assert "two submissions" in str(error)
+    else:
+        assert len(names(found)) == 2
 
 
 def test_the_same_path_given_twice_is_refused(tmp_path: Path, tiny: Course) -> None:

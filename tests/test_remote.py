@@ -1010,6 +1010,15 @@ def test_arguments_of_a_constructor_are_passed_by_name_where_the_order_differs(
     assert module(torch.ones(4, 3)).shape == (4, 2)
 
 
+def test_inputs_are_observed_in_the_order_in_which_they_were_given(open_seat: OpenSeat) -> None:
+    source = "def mix(values, weights):\n    values.mul_(2)\n    return weights @ values"
+    student = open_seat(source, mix).student()
+    weights, values = MAKE.normal(queries=2, keys=3), MAKE.normal(keys=3, d=4)
+    seen = student.mix.observe(weights, values)
+    assert torch.equal(seen.inputs[0], weights)
+    assert torch.equal(seen.inputs[1], values * 2)
+
+
 @pytest.mark.parametrize("header", ["a, b", "values, mystery", "values, weights, **more", "v, v_"])
 def test_where_names_do_not_say_arguments_are_passed_in_the_contracts_order(
     open_seat: OpenSeat, header: str
