@@ -32,6 +32,7 @@ from grader.grade import (
 )
 from grader.intake import Submission
 from grader.jail import wire
+from grader.jail.definitions import skeletons
 from grader.jail.remote import Calls, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
 from grader.oracle import Oracle, Reference, open_oracle
@@ -52,7 +53,7 @@ class Desk:
     seed: str
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
-    stubs: Mapping[str, str] = field(default_factory=dict)
+    stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
 
     def make(self, exercise: str, test: str, case: str) -> Make:
         """Seeded inputs for one case of one test."""
@@ -67,7 +68,7 @@ class Desk:
         """Open a jail for a submission, and close it afterwards whatever happens."""
         limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
         wanted = tuple(
-            wire.Wanted(name, unit, self.stubs.get(unit, ""))
+            wire.Wanted(name, unit, self.stubs.get(name, ""))
             for name, unit in self.course.unit_of.items()
         )
         session = Session(
@@ -129,9 +130,10 @@ def open_desk(
         if any(files.values()):
             _refuse_unpaid(chosen, tests)
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
-        texts = {unit.name: course.stub_file(unit.name).read_text("utf-8") for unit in course.units}
+        pristine: dict[str, str] = {}
+        for unit in course.units if stubs else ():
+            pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
-        pristine = texts if stubs else {}
         yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine)
 
 

@@ -333,15 +333,11 @@ def test_two_submissions_with_one_name_are_refused_with_both_paths(
     assert all(str(path) in str(error.value) for path in given)
 
 
-def test_names_that_are_no_text_stay_apart_or_are_refused(tmp_path: Path, tiny: Course) -> None:
-    for name in (b"zo\xeb.py", b"zo\xe9.py"):
+def test_two_names_that_would_be_written_alike_are_refused(tmp_path: Path, tiny: Course) -> None:
+    for name in (b"zo\xeb.py", b"zo\xe9.py"):  # neither is text in UTF-8
         write(tmp_path / os.fsdecode(name))
-    try:
-        found = find_submissions([tmp_path], tiny)
-    except CallError as error:
-        assert "two submissions" in str(error)
-    else:
-        assert len(names(found)) == 2
+    with pytest.raises(CallError, match="two submissions are called"):
+        find_submissions([tmp_path], tiny)
 
 
 def test_the_same_path_given_twice_is_refused(tmp_path: Path, tiny: Course) -> None:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from grader.jail.source import SourceFile, Statement
+from grader.jail.source import DEFINITIONS, SourceFile, Statement
 from grader.jail.wire import Argument, Found, Use, Wanted
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,7 +50,6 @@ def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement 
 
 def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
     name = wanted.name
-    stub = _skeleton_of_stub(wanted)
     candidates = [
         statement
         for file in files
@@ -61,7 +60,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
         candidate
         for candidate in candidates
         if not is_untouched(candidate.node)
-        and not (candidate.is_definition and skeleton(candidate.node) == stub)
+        and not (candidate.is_definition and skeleton(candidate.node) == wanted.stub)
     ]
     if not written:
         for file in files:
@@ -111,11 +110,10 @@ def _is_function(node: ast.AST) -> bool:
 # --- stubs ---------------------------------------------------------------------------------------
 
 
-def _skeleton_of_stub(wanted: Wanted) -> str | None:
-    for node in ast.parse(wanted.stub).body:
-        if getattr(node, "name", None) == wanted.name:
-            return skeleton(node)
-    return None
+def skeletons(text: str) -> dict[str, str]:
+    """The skeleton of each definition in a file of stubs. Only for text that is trusted."""
+    nodes = [node for node in ast.parse(text).body if isinstance(node, DEFINITIONS)]
+    return {node.name: skeleton(node) for node in nodes}
 
 
 class _Skeleton(ast.NodeTransformer):
@@ -207,8 +205,8 @@ def _evasive_word(node: ast.AST) -> str | None:
             word in EVASIONS
         ):
             return word
-        case ast.Attribute(value=ast.Name() | ast.Attribute()):
-            return _hiding(ast.unparse(node))
+        case ast.Attribute():
+            return _hiding(_dotted(node))
         case ast.Import(names):
             return next(filter(None, (_hiding(alias.name) for alias in names)), None)
         case ast.ImportFrom(module=str(module), names=names):
@@ -216,6 +214,15 @@ def _evasive_word(node: ast.AST) -> str | None:
             named = [alias.name for alias in names if alias.name in EVASIONS]
             return next(filter(None, [*map(_hiding, full), *named]), None)
     return None
+
+
+def _dotted(node: ast.expr) -> str:
+    """``torch.jit.script`` of an attribute of attributes of a name; empty for others."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return ".".join(reversed([*words, node.id])) if isinstance(node, ast.Name) else ""
 
 
 def _hiding(dotted: str) -> str | None:

@@ -197,7 +197,7 @@ class SourceText(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """An exercise to look for: its name, its unit's file stem and the stub as handed out."""
+    """An exercise to look for: its name, its unit's file stem, and its stub's skeleton."""
 
     name: str
     unit: str
