@@ -28,6 +28,7 @@ from grader.tensors import Make
 MAX_CANDIDATES = 600
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
+NUMBER = re.compile(r"_?\d+$")  # head_1, head1 and heads.1 count the same
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
 
 
@@ -137,23 +138,28 @@ def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
 
 
+def _is_vector(shape: Sequence[int]) -> bool:
+    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
+    return len(shape) == 1
+
+
 def _as_rows(value: Tensor, transposed: bool) -> Tensor:
     """A parameter as (d_out, d_in), or (d_out) for a bias; stacked matrices below each other."""
-    if value.dim() < 2:
-        return value
+    if _is_vector(value.shape):
+        return value.reshape(-1)
     return (value.mT if transposed else value).reshape(-1, value.shape[-2 if transposed else -1])
 
 
 def _from_rows(rows: Tensor, shape: Sequence[int], transposed: bool) -> Tensor:
     """The inverse of `_as_rows`."""
-    if len(shape) < 2 or not transposed:
+    if _is_vector(shape) or not transposed:
         return rows.reshape(tuple(shape))
     return rows.reshape((*shape[:-2], shape[-1], shape[-2])).mT.contiguous()
 
 
 def _rows_and_width(shape: Sequence[int], transposed: bool) -> tuple[int, int | None]:
     """The size of `_as_rows` of a parameter of this shape; a bias has no width."""
-    if len(shape) < 2:
+    if len(shape) < 1 or _is_vector(shape):
         return math.prod(shape), None
     width = shape[-2] if transposed else shape[-1]
     return math.prod(shape) // max(width, 1), width
@@ -189,14 +195,18 @@ class _Group:
     infos: tuple[ParameterInfo, ...]
 
     @property
+    def is_vector(self) -> bool:
+        return _is_vector(self.infos[0].shape)
+
+    @property
     def is_weight(self) -> bool:
         known = all(info.dtype in DTYPES for info in self.infos)
-        return known and len(self.infos[0].shape) in (2, 3)
+        return known and not self.is_vector and len(self.infos[0].shape) in (2, 3)
 
     @property
     def is_bias(self) -> bool:
         known = all(info.dtype in DTYPES for info in self.infos)
-        return known and len(self.infos[0].shape) == 1
+        return known and self.is_vector
 
     @property
     def module(self) -> str:
@@ -210,14 +220,14 @@ def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
     In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
     latter, and so for part of the name.
     """
-    found: dict[tuple[str, int], list[ParameterInfo]] = {}
+    found: dict[tuple[str, bool], list[ParameterInfo]] = {}
     for info in infos:
         suffix = SUFFIX.search(info.path)
         steps = SUFFIX.sub("", info.path).split(".")
         last = len(steps) - 1 if by_last else None
-        kept = [step for n, step in enumerate(steps) if not step.isdigit() or n == last]
-        key = ".".join(kept) + (suffix.group() if suffix else "")
-        found.setdefault((key, len(info.shape)), []).append(info)
+        bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
+        key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
+        found.setdefault((key, _is_vector(info.shape)), []).append(info)
     return [
         _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
         for (key, _), group in found.items()
@@ -225,7 +235,7 @@ def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
 
 
 def _numbers(path: str) -> list[str]:
-    return [step for step in path.split(".") if step.isdigit()]
+    return [number for step in path.split(".") for number in re.findall(r"\d+$", step)]
 
 
 @dataclass(frozen=True)
@@ -248,17 +258,17 @@ class _Plan:
         self.groups = _groups(theirs.structure.parameters, by_last)
         self.weights = [role for role in joined if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several.
-        self.spelled: dict[str, tuple[str, ...]] = {_core(r): (r,) for r in self.weights}
+        self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
         for names, spellings in aliases.items():
             meant = tuple(names.split())
             if all(role in self.weights for role in meant):
-                self.spelled |= {_core(spelling): meant for spelling in spellings}
+                self.spelled |= {_plain(spelling): meant for spelling in spellings}
 
     def named(self, group: _Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
         for step in reversed(group.key.split(".")):
             core = _core(step)
-            meant = self.spelled.get(core)
+            meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
             if meant is None and group.is_bias:  # b_q, bq, qb
                 meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
                     core.removesuffix("b")
@@ -390,9 +400,13 @@ class _Plan:
             name = path.rpartition(".")[2]
             if infos[path].dtype not in DTYPES:
                 continue
-            if len(infos[path].shape) == 1 and (name.endswith("bias") or name.startswith("b")):
+            if _is_vector(infos[path].shape) and (name.endswith("bias") or name.startswith("b")):
                 values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
         return values
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
 
 
 def _core(name: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from grader.course import Course
 from grader.faults import CallError, HostFault
 from grader.grade import Grade
-from grader.gradebook import Gradebook, open_gradebook, refuse_strangers
+from grader.gradebook import Gradebook, open_gradebook, refuse_loss, refuse_strangers
 from grader.intake import Submission
 
 FEW = 4  # submissions for which another process, which loads torch again, is not worth it
@@ -117,26 +117,25 @@ def _grade_in_worker(submission: Submission) -> Grade:
 # --- into a gradebook ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What a batch came to."""
-
-    grades: tuple[Grade, ...]  # by student
-    forgotten: int  # students of an earlier run in the same folder who are not in this one
-
-
 def grade_into(
     folder: Path,
     order: Order,
     submissions: Sequence[Submission],
     jobs: int,
     report: Callable[[Grade], object] = id,
-) -> Summary:
-    """Grade a batch into a gradebook; `report` hears of each grade once it is committed.
+    *,
+    replace: bool = False,
+) -> list[Grade]:
+    """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
+    Grades of an earlier run that this one would lose are lost only with `replace`.
     """
+    students = [submission.student for submission in submissions]
+    exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
+    if not replace:
+        refuse_loss(folder, students, exercises)
     with closing(run(order, submissions, jobs)) as grades, ExitStack() as stack:
         book: Gradebook | None = None
         for grade in grades:
@@ -145,6 +144,6 @@ def grade_into(
             book.record(grade)
             report(grade)
         assert book is not None
-        forgotten = book.keep_only([submission.student for submission in submissions])
-        book.write_files(order.course.select(order.only))
-        return Summary(tuple(book.grades()), forgotten)
+        book.keep_only(students)
+        book.write_files(exercises)
+        return list(book.grades())

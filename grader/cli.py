@@ -58,13 +58,16 @@ def grade(
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
+    ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grade submissions into a gradebook: grades.db, gradebook.csv and results.jsonl.
 
-    A student's name is the file's or the folder's. Grades of an earlier run in the same folder
-    are replaced.
+    A student's name is the file's or the folder's. Who is graded again in the same folder gets
+    the new grade.
     """
     from grader import batch, terminal
     from grader.intake import find_submissions
@@ -77,27 +80,28 @@ def grade(
     submissions = find_submissions(paths, opened)
     files = dict.fromkeys(opened.check_files(), False) | dict.fromkeys(opened.grader_files(), True)
     order = batch.Order(opened, seed or opened.hidden_seed(), files, chosen)
-    stderr, stdout = Console(stderr=True), Console()
+    stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
         with terminal.grading_progress(stderr, len(submissions)) as progress:
-            summary = batch.grade_into(
+            grades = batch.grade_into(
                 out, order, submissions, jobs or batch.default_jobs(len(submissions)),
                 lambda _: progress.update(progress.task_ids[0], advance=1, description="grading"),
+                replace=replace,
             )  # fmt: skip
     except KeyboardInterrupt:
         print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
         fields = ("student", "status", "total", "max")
-        print(json.dumps([{f: getattr(g, f) for f in fields} for g in summary.grades]))
+        print(json.dumps([{f: getattr(g, f) for f in fields} for g in grades]))
     else:
-        stdout.print(terminal.gradebook_table(opened, summary.grades))
-        for note in terminal.notes(summary.grades):
+        stdout.print(terminal.gradebook_table(opened, grades))
+        stdout.print(terminal.legend(opened, grades), soft_wrap=True)
+        for note in terminal.notes(grades):
             stdout.print(note)
-        if summary.forgotten:
-            stdout.print(f"{summary.forgotten} grades of an earlier run were removed from {out}")
-        stdout.print(f"{len(summary.grades)} submissions in {out / 'gradebook.csv'}")
-    if any(grade.status == "grader_error" for grade in summary.grades):
+        count = f"{len(grades)} submission{'s' if len(grades) != 1 else ''}"
+        stdout.print(f"{count} in {out / 'gradebook.csv'}", soft_wrap=True)
+    if any(grade.status == "grader_error" for grade in grades):
         raise typer.Exit(3)
 
 
@@ -137,7 +141,7 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
             console.print(f"\n[bold]{unit}[/bold]: {title}", highlight=False)
         terminal.verdict(console, result, detail)
     solved = sum(result.solved for result in results)
-    console.print(f"\n{solved} of {len(results)} solved", highlight=False)
+    console.print(f"\n{solved} of {len(results)} pass the public checks", highlight=False)
     todo = next((result for result in results if not result.solved), None)
     if todo is not None and not detail:
         console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}", highlight=False)

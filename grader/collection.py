@@ -150,7 +150,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     collector = _Collector()
     options = [
         "--collect-only", "-q", "--import-mode=importlib", "--disable-plugin-autoload",
-        "--noconftest", "-p", "no:cacheprovider", "-p", "grader.pytest_plugin",
+        "--noconftest", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
+        "-p", "grader.pytest_plugin",
         "-c", os.devnull, "--rootdir", str(files[0].parent),
     ]  # fmt: skip
     before = set(sys.modules)

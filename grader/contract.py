@@ -343,23 +343,27 @@ def _evaluate(expression: str, sizes: Mapping[str, int]) -> int:
 
 
 def call_order(
-    contract: Signature, names: Sequence[str], aliases: Mapping[str, Sequence[str]]
-) -> tuple[int, ...] | None:
+    contract: Signature, names: Mapping[str, bool], aliases: Mapping[str, Sequence[str]]
+) -> dict[str, int] | None:
     """For each of the student's parameters, the contract's parameter that it stands for.
 
-    None when the names do not say: the call is then made in the contract's order. Understanding
+    `names` are the student's, in order, each with whether it has a default. None when the names
+    do not say, or say the contract's order: the call is then made by position. Understanding
     other names for the same argument is a courtesy to those who changed the order.
     """
-    spelled = {
-        _plain(spelling): name
-        for name in (parameter.name for parameter in contract.parameters)
-        for spelling in (name, *aliases.get(name, ()))
-    }
     positions = {parameter.name: index for index, parameter in enumerate(contract.parameters)}
-    order = [positions[spelled[_plain(name)]] for name in names if _plain(name) in spelled]
-    if len(order) != len(names) or len(set(order)) != len(order):
+    spelled = {
+        _plain(spelling): index
+        for name, index in positions.items()
+        for spelling in (*aliases.get(name, ()), name)
+    }
+    order = {name: spelled[_plain(name)] for name in names if _plain(name) in spelled}
+    unknown = [name for name, optional in names.items() if name not in order and not optional]
+    if unknown or len(set(order.values())) != len(order):
         return None
-    return tuple(order) if order != sorted(order) else None
+    in_order = list(order.values()) == list(range(len(order)))
+    # One of their own with a default may stand before ours.
+    return None if in_order and list(names)[: len(order)] == list(order) else order
 
 
 def _plain(name: str) -> str:

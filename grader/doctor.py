@@ -67,7 +67,7 @@ def _course(given: Path | None) -> list[Finding]:
         ),
         Finding(
             "course", "solutions", has,
-            str(course.solutions) if has else "not here: only `grader check` will work",
+            str(course.solutions) if has else "not here: grading and checking need it",
         ),
     ]  # fmt: skip
 

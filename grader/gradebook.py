@@ -11,7 +11,7 @@ import io
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from grader.faults import CallError
@@ -52,15 +52,14 @@ class Gradebook:
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
 
-    def keep_only(self, students: Sequence[str]) -> int:
-        """Forget grades of an earlier run that this one did not make; return how many."""
+    def keep_only(self, students: Sequence[str]) -> None:
+        """Forget grades of an earlier run that this one did not make."""
         with self._connection:
             known = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
-            gone = set(known) - set(students)
             self._connection.executemany(
-                "DELETE FROM grades WHERE student = ?", [(student,) for student in gone]
+                "DELETE FROM grades WHERE student = ?",
+                [(student,) for student in set(known) - set(students)],
             )
-        return len(gone)
 
     def write_files(self, exercises: Sequence[str]) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
@@ -147,6 +146,28 @@ def refuse_strangers(folder: Path, course: str) -> None:
         raise CallError(
             f"{folder} holds grades of the course {about.get('course')!r}, and this is "
             f"{course!r}: choose another --out"
+        )
+
+
+def refuse_loss(folder: Path, students: Sequence[str], exercises: Sequence[str]) -> None:
+    """Raise `CallError` if replacing the grades in a folder would lose some of them."""
+    if not (folder / DATABASE).exists():
+        return
+    with closing(sqlite3.connect(folder / DATABASE)) as connection:
+        rows = connection.execute("SELECT grade FROM grades ORDER BY student")
+        earlier = [Grade.from_json(row[0]) for row in rows]
+    gone = [grade.student for grade in earlier if grade.student not in set(students)]
+    if gone:
+        more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
+        raise CallError(
+            f"{folder} holds grades of {gone[0]}{more}, not in this run: "
+            "choose another --out, or pass --replace to lose them"
+        )
+    graded = {exercise.name for grade in earlier for exercise in grade.exercises}
+    if graded - set(exercises):
+        raise CallError(
+            f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "
+            "leaves out: choose another --out, or pass --replace to lose them"
         )
 
 

@@ -154,7 +154,7 @@ def grade(desk: Desk, submission: Submission) -> Grade:
     exercises: list[ExerciseResult] = []
     status, message, notes = "graded", None, list(submission.problems)
     if submission.status != "ready":
-        status = submission.status
+        status, notes = submission.status, []
         message = "; ".join(submission.problems) or "no .py file and no notebook was handed in"
         lost = StudentLost("crashed", message)
         exercises = [_all_missing(desk, name, lost, "missing") for name in desk.tests]

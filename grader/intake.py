@@ -17,6 +17,7 @@ from grader.faults import CallError
 from grader.jail.wire import SourceText, clean
 
 SUFFIXES = (".py", ".ipynb")
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")  # told, not read
 MAX_FILE = 4 * 2**20  # bytes
 MAX_FILES = 500
 # Not the student's own work; "checks" are the course's public tests, handed back.
@@ -60,7 +61,7 @@ def find_submissions(
             raise CallError(f"there is no such file or folder: {path}")
         own = [path] if single or _is_one(path, units) else sorted(_entries(path))
         for entry in own:
-            name = entry.resolve().stem if entry.is_file() else entry.resolve().name
+            name = clean(entry.resolve().stem if entry.is_file() else entry.resolve().name)
             if name in found:
                 raise CallError(
                     f"two submissions are called {name!r}: {found[name]} and {entry}; rename one"
@@ -68,7 +69,7 @@ def find_submissions(
             found[name] = entry
     if not found:
         raise CallError(f"no submissions in {', '.join(map(str, paths))}")
-    return [read_submission(clean(name), found[name]) for name in sorted(found)]
+    return [read_submission(name, found[name]) for name in sorted(found)]
 
 
 def _is_one(path: Path, units: set[str]) -> bool:
@@ -86,7 +87,7 @@ def _entries(folder: Path) -> Iterator[Path]:
     for entry in folder.iterdir():
         if entry.name.startswith((".", "__")) or entry.is_symlink():
             continue
-        if entry.is_dir() or entry.suffix in SUFFIXES:
+        if entry.is_dir() or entry.suffix in (*SUFFIXES, *ARCHIVES):
             yield entry
 
 
@@ -119,6 +120,8 @@ def _source_files(folder: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> tuple[str, ...]:
+    if file.suffix in ARCHIVES:
+        raise Unreadable("an archive: unpack it into a folder of the same name")
     if file.stat().st_size > MAX_FILE:
         raise Unreadable(f"larger than {MAX_FILE // 2**20} MB")
     data = file.read_bytes()

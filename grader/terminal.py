@@ -44,13 +44,10 @@ def grading_progress(console: Console, total: int) -> Iterator[Progress]:
 
 def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
     """One row a student: status, points per unit, total. Fits into 80 columns."""
-    present = {exercise.unit for grade in grades for exercise in grade.exercises}
-    units = [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
+    units = _units(course, grades)
     table = Table(
-        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
-        caption=", ".join(f"{n} {name.replace('_', ' ')}" for n, name in units),
-        caption_justify="left",
-    )  # fmt: skip
+        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
     for n, _ in units:
@@ -64,6 +61,17 @@ def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
         style = "" if grade.status == "graded" else "yellow"
         table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *cells)
     return table
+
+
+def _units(course: Course, grades: Sequence[Grade]) -> list[tuple[int, str]]:
+    """Number and name of each unit that was graded."""
+    present = {exercise.unit for grade in grades for exercise in grade.exercises}
+    return [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
+
+
+def legend(course: Course, grades: Sequence[Grade]) -> str:
+    """What the numbers over the columns mean."""
+    return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, grades))
 
 
 def _short(points: float) -> str:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from grader import adoption as _adoption
-from grader.contract import describe
+from grader.contract import ContractBroken, describe
 from grader.jail import wire
 from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
@@ -249,7 +249,11 @@ def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) ->
     assert_that(not torch.allclose(before[0], after[0]), "the output does not depend on the input")
 
 
-def assert_refuses(call: Callable[..., Any], *arguments: Any) -> None:
+def assert_refuses(
+    call: Callable[..., Any],
+    *arguments: Any,
+    why: str = "this should raise an exception, and came back with a result",
+) -> None:
     """Fail unless the student's code raises an ordinary exception for these arguments."""
     try:
         call(*arguments)
@@ -258,7 +262,9 @@ def assert_refuses(call: Callable[..., Any], *arguments: Any) -> None:
         if raised.kind in ("NotImplementedError", "SystemExit", "KeyboardInterrupt", "NotBound"):
             raise
         return
-    raise AssertionError("this should raise an exception, and came back with a result")
+    except ContractBroken:
+        pass  # a result of any shape is wrong here
+    raise AssertionError(why)
 
 
 def assert_operations_do_not_grow(
@@ -341,10 +347,11 @@ def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> Non
 def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: float) -> None:
     """Fail unless `dropped` is what inverted dropout with probability `p` makes of `weights`.
 
-    Judged by statistics, never by a generator's stream. Entries are 0 or ``weights / (1 - p)``,
-    and about p of them are 0: the bound errs with a probability below 1e-9. `twins` holds the
-    same attention weights, seen through a second set of value columns: they fall together only
-    if weights were dropped and not the context.
+    All three are (batch, queries, keys), with at least 16 batch rows and 9 tokens; every query
+    sees the first key, and the last query all keys. Judged by statistics, never by a generator's
+    stream: entries are 0 or ``weights / (1 - p)``, and about p of them are 0; the bound errs with
+    a probability below 1e-9. `twins` holds the same attention weights, seen through a second set
+    of value columns: they fall together only if weights were dropped and not the context.
     """
     visible = weights > 0
     scaled = (dropped[visible] * (1 - p) / weights[visible]).double()
@@ -364,3 +371,18 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
         f"dropout {p} should drop about {p:.0%} of the weights, not {share:.0%}",
     )
     assert_that(bool((dropped[~visible] == 0).all()), "a hidden key got some weight")
+    # With 16 sentences and more than 8 tokens, chance alone does none of these.
+    gone = is_zero.new_zeros(weights.shape).masked_scatter(visible, is_zero)
+    assert_that(
+        not torch.equal(gone[0], gone[1]),
+        "two sentences of a batch lost exactly the same weights: each weight is dropped by itself",
+    )
+    last_query, first_key = gone[:, -1], gone[:, :, 0]
+    assert_that(
+        bool((last_query.any(dim=-1) & ~last_query.all(dim=-1)).any()),
+        "a query loses all of its weights or none: each weight is dropped by itself",
+    )
+    assert_that(
+        bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
+        "a key is lost to all queries or to none: drop the weights, not the tokens",
+    )

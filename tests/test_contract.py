@@ -416,7 +416,8 @@ def order(
     names: Sequence[str], aliases: Mapping[str, Sequence[str]] = ALIASES
 ) -> tuple[int, ...] | None:
     contract: Contract = compile_contract("Wrapper", Wrapper)
-    return call_order(contract.call, names, aliases)
+    found = call_order(contract.call, dict.fromkeys(names, False), aliases)
+    return None if found is None else tuple(found.values())
 
 
 @pytest.mark.parametrize(
@@ -449,3 +450,11 @@ def test_arguments_in_another_order_are_understood_by_name_or_alias(
 )
 def test_otherwise_the_order_is_the_contracts(names: Sequence[str]) -> None:
     assert order(names) is None
+
+
+def test_a_default_of_their_own_before_ours_makes_the_call_go_by_name() -> None:
+    contract: Contract = compile_contract("Wrapper", Wrapper)
+    names = {"d_in": False, "verbose": True, "head_dim": False, "num_heads": False}
+    assert call_order(contract.call, names, ALIASES) == {"d_in": 0, "head_dim": 1, "num_heads": 2}
+    last = {"d_in": False, "head_dim": False, "num_heads": False, "verbose": True}
+    assert call_order(contract.call, last, ALIASES) is None

@@ -344,3 +344,11 @@ def test_the_same_path_given_twice_is_refused(tmp_path: Path, tiny: Course) -> N
     path = write(tmp_path / "ada.py")
     with pytest.raises(CallError, match="two submissions are called 'ada'"):
         find_submissions([path, path], tiny)
+
+
+def test_an_archive_is_told_and_not_passed_over(tmp_path: Path, tiny: Course) -> None:
+    (tmp_path / "zoe.zip").write_bytes(b"PK")
+    write(tmp_path / "ada.py")
+    found = {submission.student: submission for submission in find_submissions([tmp_path], tiny)}
+    assert found["zoe"].status == "unreadable"
+    assert "unpack" in found["zoe"].problems[0]

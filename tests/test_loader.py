@@ -664,17 +664,16 @@ def test_importing_a_file_runs_no_more_of_it_than_is_needed(sit: Sit, center: As
 
 
 def test_an_own_file_never_shadows_an_installed_package(sit: Sit, center: Ask) -> None:
-    trap = "def ones(*size):\n    return 'a trap'\nrgb_to_yiq = mean = tensor = ones\n"
+    trap = "def ones(*size):\n    return 'a trap'\nrelu = ones\nWAVE_FORMAT_PCM = 7\n"
     text = """
-import torch, numpy, colorsys
+import torch, numpy, wave
 from torch import nn
 import torch.nn.functional as F
-one = colorsys.rgb_to_yiq(1, 1, 1)[0]
 
 def center(x):
-    return F.relu(x - torch.ones(2) * float(numpy.ones(1)[0])) + one
+    return F.relu(x - torch.ones(2) * float(numpy.ones(1)[0])) + wave.WAVE_FORMAT_PCM
 """
-    names = ("torch", "numpy", "nn", "functional", "colorsys")
+    names = ("torch", "numpy", "nn", "functional", "wave")
     assert center(sit({"basics.py": text, **{f"{name}.py": trap for name in names}})) == 1
 
 

@@ -115,7 +115,7 @@ def ask(desk: Desk, text: str, function: str, *arguments: Any) -> Any:
     session = Session(lambda: desk.warm.fork(LIMITS), opening, LIMITS)
     try:
         session.begin_test(1)
-        (outcome,) = session.run(wire.Invoke(function, [wire.pack(a) for a in arguments], 1))
+        (outcome,) = session.run(wire.Invoke(function, [wire.pack(a) for a in arguments], [], 1))
         assert isinstance(outcome, wire.Returned), outcome
         return wire.unpack(outcome.value)
     finally:

@@ -118,8 +118,12 @@ class Guest:
 
         arguments = [wire.unpack(value, take) for value in call.arguments]
         record = Record(frozenset(call.watch), self._here, uses)
-        with traced(record, call.observe):
-            value = target(*arguments)
+        elsewhere = any(tensor.device.type != "cpu" for tensor in passed)
+        with traced(record, call.observe, one_device=elsewhere):
+            if call.keywords:
+                value = target(**dict(zip(call.keywords, arguments, strict=True)))
+            else:
+                value = target(*arguments)
         if call.construct:
             if not isinstance(value, nn.Module):
                 return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)

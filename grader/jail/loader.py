@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import importlib.machinery
 import linecache
 import re
@@ -92,9 +93,13 @@ class Submission:
                 if name in statement.makes and statement.error is not None:
                     where, kind = statement.place, type(statement.error).__name__
                     return f"{name} was not made: {where.file} line {where.line} raised {kind}"
-        return (
-            f"{name} is not defined in the files that were handed in: "
-            "did it exist only in your session?"
+        known = {n for file in self.files for s in file.statements for n in s.makes}
+        near = difflib.get_close_matches(name, known, n=1)
+        if near:
+            return f"{name} is not defined; did you mean {near[0]}?"
+        session = any(file.is_notebook for file in self.files)
+        return f"{name} is not defined in the files that were handed in" + (
+            ": did it exist only in your session?" if session else ": is an import missing?"
         )
 
     # --- running only what is needed -------------------------------------------------------------

@@ -138,10 +138,10 @@ class RemoteClass(_Remote):
         calls, session = self._calls, self._calls.session
         fits(self._contract.call, arguments, self.name)
         handle = session.new_handle()
-        order = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
+        order, names = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(
-                self.name, [wire.pack(arguments[index]) for index in order], handle,
+                self.name, [wire.pack(arguments[index]) for index in order], names, handle,
                 construct=True, watch=calls.watch.get(self.name, ()),
             )
         )  # fmt: skip
@@ -269,7 +269,7 @@ class RemoteModule(_Remote):
         for candidate in candidates:
             packed = {path: wire.pack_tensor(value) for path, value in candidate.items()}
             calls.append(wire.Assign(self.handle, packed))
-            calls.append(wire.Invoke(self.handle, [wire.pack(a) for a in arguments], 0))
+            calls.append(wire.Invoke(self.handle, [wire.pack(a) for a in arguments], [], 0))
         outcomes = self._calls.session.run(*calls)[1::2]
         return [
             _plain(outcome.value) if isinstance(outcome, wire.Returned) else None
@@ -333,13 +333,13 @@ class _Pending:
             bool(mirrors) or any(leaf.requires_grad for leaf in self.leaves)
         )  # fmt: skip
         part = "arguments" if contract.forward is None else "forward"
-        self.order = _order(calls, self.signature, contract.name, len(arguments), part)
+        self.order, names = _order(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
         # Gradients and observed inputs come back in the order in which tensors were sent.
         self.sent = list(wire.tensors_of(ordered))
         self.counts = [len(list(wire.tensors_of(argument))) for argument in arguments]
         self.message = wire.Invoke(
-            target, [wire.pack(value, self._send) for value in ordered], self.result,
+            target, [wire.pack(value, self._send) for value in ordered], names, self.result,
             keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
         )  # fmt: skip
 
@@ -408,23 +408,23 @@ class _RemoteCall(torch.autograd.Function):
         return None, None, *ctx.pending.backward(gradients)
 
 
-def _order(calls: Calls, signature: Signature, name: str, count: int, part: str) -> list[int]:
-    """In which order to pass `count` arguments: another one only where names of parameters say so.
-
-    Understanding people who changed the order is a courtesy; by position is the contract.
-    """
-    by_position = list(range(count))
+def _order(
+    calls: Calls, signature: Signature, name: str, count: int, part: str
+) -> tuple[list[int], list[str]]:  # fmt: skip
+    """In which order to pass `count` arguments, and under which keywords, if by name at all."""
+    by_position = list(range(count)), list[str]()
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None
-    if not listed or any(argument.kind != "positional" for argument in listed):
+    if not listed or any(argument.kind in ("star", "double_star") for argument in listed):
         return by_position
-    names = [argument.name for argument in listed]
+    names = {argument.name: argument.optional for argument in listed}
     order = call_order(signature, names, calls.argument_aliases)
     if order is None:
         return by_position
-    given = [index for index in order if index < count]
-    # An argument left to its default must not stand before one that is given.
-    return given if list(order[: len(given)]) == given else by_position
+    given = {name: index for name, index in order.items() if index < count}
+    if len(given) < count:
+        return by_position
+    return list(given.values()), list(given)
 
 
 def _believable(structure: wire.Structure) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from grader.faults import HostFault
 from grader.jail import wire
-from grader.jail.warm import Ended, Fork, Reap, send
+from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
 Loss = Literal["timeout", "memory", "crashed"]
 WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
@@ -83,7 +83,13 @@ class Warm:
     def layers(self) -> tuple[str, ...]:
         """The isolation layers of each jail; waits until torch is loaded."""
         if self._layers is None:
-            self._layers = tuple(msgspec.msgpack.decode(self._read(), type=list[str]))
+            ready = msgspec.msgpack.decode(self._read(), type=Ready)
+            if ready.fingerprint != fingerprint():
+                raise HostFault(
+                    "jails run another copy of the kit than this one: reinstall it, or start "
+                    "grader from the environment it is installed in"
+                )
+            self._layers = tuple(ready.layers)
         return self._layers
 
     def fork(self, limits: Limits) -> Jail:

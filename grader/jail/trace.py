@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from grader.jail.wire import Operations, Place, Use
 
@@ -81,8 +82,29 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses what a real device would refuse: the meta device takes some operands of the CPU's."""
+
+    MOVES = frozenset(
+        {"_to_copy", "copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_",
+         "lift_fresh"}
+    )  # fmt: skip
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        """See torch.utils._python_dispatch.TorchDispatchMode."""
+        name = func.overloadpacket.__name__
+        operands = (part for part in tree_leaves((args, kwargs)) if isinstance(part, torch.Tensor))
+        devices = {operand.device.type for operand in operands if operand.dim() > 0}
+        if len(devices) > 1 and name not in self.MOVES:
+            here = " and ".join(sorted(devices))
+            raise RuntimeError(f"{name} got tensors on different devices: {here}")
+        return func(*args, **(kwargs or {}))
+
+
 @contextmanager
-def traced(record: Record, observe: bool) -> Iterator[None]:
+def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[None]:
     """Trace what happens inside, in this thread and in all that the student has started."""
     global _current
     _current = record
@@ -92,6 +114,8 @@ def traced(record: Record, observe: bool) -> Iterator[None]:
                 stack.enter_context(FunctionTrace())
             if observe:
                 stack.enter_context(OperationTrace())  # type: ignore[no-untyped-call]
+            if one_device:
+                stack.enter_context(OneDevice())  # type: ignore[no-untyped-call]
             yield
     finally:
         _current = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import resource
 import signal
@@ -17,12 +18,28 @@ import site
 import socket
 import sys
 import sysconfig
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 MAX_COMMAND = 4096
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Torch is loaded: the layers of each jail, and which copy of this package runs."""
+
+    layers: list[str]
+    fingerprint: str
+
+
+def fingerprint() -> str:
+    """A hash of this package's source: both ends of the wire must be of one version."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
@@ -56,8 +73,7 @@ def main() -> NoReturn:
     _preload()
     _forget_projects()
     baseline = _data_bytes()
-    layers = ["process", *_try_layers()]
-    control.send(msgspec.msgpack.encode(layers))
+    control.send(msgspec.msgpack.encode(Ready(["process", *_try_layers()], fingerprint())))
     commands = msgspec.msgpack.Decoder(Command)
     libc = ctypes.CDLL(None, use_errno=True)
     warm_pid = os.getpid()

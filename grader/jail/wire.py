@@ -222,6 +222,7 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
 
     target: str | int
     arguments: list[Value]
+    keywords: list[str]  # the student's names for them; empty: by position
     result: int  # the handle under which a graph or a module is kept
     construct: bool = False
     keep_graph: bool = False

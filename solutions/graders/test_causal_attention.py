@@ -249,28 +249,6 @@ def test_apply_dropout_has_the_right_gradient(student, reference, make):
 SIZES = [(2, 8, 3, 4), (3, 5, 7, 6)]  # batch, tokens, d_in, d_out
 
 
-def assert_weights_fall_one_by_one(dropped):
-    """Fail if dropout took whole rows or columns, or the same weights in every sentence.
-
-    `dropped` is (batch, tokens, tokens); the first key is seen by all queries, and the last query
-    sees all keys. With 16 sentences and more than 8 tokens, chance alone never does this.
-    """
-    gone = dropped == 0
-    assert_that(
-        not torch.equal(gone[0], gone[1]),
-        "two sentences of a batch lost exactly the same weights: each weight is dropped by itself",
-    )
-    last_query, first_key = gone[:, -1], gone[:, :, 0]
-    assert_that(
-        bool((last_query.any(dim=-1) & ~last_query.all(dim=-1)).any()),
-        "a query loses all of its weights or none: each weight is dropped by itself",
-    )
-    assert_that(
-        bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
-        "a key is lost to all queries or to none: drop the weights, not the tokens",
-    )
-
-
 @rung.shape("CausalAttention")
 @pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out"), SIZES)
 def test_causal_attention_has_the_shape_of_the_contract(student, make, batch, tokens, d_in, d_out):
@@ -355,7 +333,6 @@ def test_causal_attention_drops_weights_in_training_only(student, reference):
     weights = (weights / weights.sum(dim=-1, keepdim=True)).expand(16, tokens, tokens)
     once, again = theirs.train().each([(x,), (x,)])
     assert_drops_weights(once[..., :tokens], once[..., tokens:], weights, p)
-    assert_weights_fall_one_by_one(once[..., :tokens])
     assert_that(not torch.equal(once, again), "in training, two calls should drop differently")
     calm, calmer = theirs.eval().each([(x,), (x,)])
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
