@@ -77,6 +77,11 @@ def _run_apart(order: Order, submissions: Sequence[Submission], jobs: int) -> It
         raise HostFault(
             "a grading process ended unexpectedly; grade again, with --jobs 1"
         ) from None
+    except BaseException:
+        # Ctrl-C, or a consumer that gave up: what is half graded is not waited for.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -40,6 +40,7 @@ from grader.tensors import Make
 from grader.testing import rung
 
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
+MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 FOUNDATIONS = ("exists", "signature", "shape", "value")
 
 
@@ -167,6 +168,8 @@ def grade(desk: Desk, submission: Submission) -> Grade:
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]
         except HostFault as fault:
             status, message = "grader_error", str(fault)
+        except Exception:  # ours: it must not end the batch, nor be anyone's zero
+            status, message = "grader_error", traceback.format_exc(limit=-4)
     if any(test.status == "grader_error" for exercise in exercises for test in exercise.tests):
         status = "grader_error"
         message = "the grader itself failed in a test; its points are not known"
@@ -287,7 +290,8 @@ def _forbidden(desk: Desk, seat: Seat, name: str, found: wire.Found) -> TestResu
 
 
 def _result(test: Test, status: TestStatus, message: str | None = None) -> TestResult:
-    return TestResult(test.name, test.title, status, 0, test.weight, test.hidden, message)
+    told = message[:MAX_MESSAGE] if message else message
+    return TestResult(test.name, test.title, status, 0, test.weight, test.hidden, told)
 
 
 def _scored(

@@ -20,6 +20,7 @@ SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")  # told, not read
 MAX_FILE = 4 * 2**20  # bytes
 MAX_FILES = 500
+MAX_TOTAL = 16 * 2**20  # bytes
 # Not the student's own work; "checks" are the course's public tests, handed back.
 SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "__MACOSX", "checks", "node_modules", "site-packages", "venv"}
@@ -98,9 +99,13 @@ def read_submission(student: str, path: Path) -> Submission:
     files = [path] if path.is_file() else sorted(_source_files(path))
     if len(files) > MAX_FILES:
         problems.append(f"more than {MAX_FILES} source files; only the first ones were read")
+    left = MAX_TOTAL
     for file in files[:MAX_FILES]:
         name = file.name if path.is_file() else file.relative_to(path).as_posix()
         try:
+            left -= file.stat().st_size
+            if left < 0:
+                raise Unreadable(f"the submission is larger than {MAX_TOTAL // 2**20} MB in all")
             sources.append(SourceText(clean(name), _read(file)))
         except (Unreadable, OSError) as error:
             problems.append(f"{name}: {error}")

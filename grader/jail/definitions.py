@@ -23,10 +23,15 @@ EVASIONS = frozenset(
         "_ForceDispatchKeyGuard", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily",
         "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_python_dispatch",
         "_torch_function_mode_enabled", "_unset_dispatch_mode", "start_new_thread",
-        "start_joinable_thread", "_bootstrap_inner",
+        "start_joinable_thread", "_bootstrap_inner", "_getframe",
     }
 )  # fmt: skip
 HIDING_MODULES = (
+    "grader",
+    "multiprocessing",
+    "subprocess",
+    "os.fork",
+    "sys.modules",
     "torch.jit",
     "torch.overrides",
     "torch.utils._python_dispatch",

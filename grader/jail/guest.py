@@ -24,6 +24,8 @@ from grader.jail.trace import Record, follow_threads, submission_line, traced
 
 # Bound before any student code runs: a submission may override or replace what it likes.
 _grad = torch.autograd.grad
+_set_grad_enabled = torch._C._set_grad_enabled
+_set_default_dtype = torch.set_default_dtype
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,11 @@ class Guest:
         match call:
             case wire.Seed(seed):
                 self.kept.clear()
-                torch.manual_seed(seed)
+                # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
+                torch.default_generator.manual_seed(seed)
+                # What an earlier call may have left behind is not this test's concern.
+                _set_grad_enabled(True)
+                _set_default_dtype(torch.float32)
                 np.random.seed(seed % 2**32)
                 random.seed(seed)
                 return wire.Done()
@@ -124,17 +130,20 @@ class Guest:
                 value = target(**dict(zip(call.keywords, arguments, strict=True)))
             else:
                 value = target(*arguments)
+            # Counted before packing; packed inside, since a result may hold code of its own.
+            operations, functions = record.operations, sorted(record.names)
+            packed = wire.pack(value)
         if call.construct:
             if not isinstance(value, nn.Module):
                 return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)
             self.kept[call.result] = value
             return describe(value, uses=uses)
         reply = wire.Returned(
-            wire.pack(value),
+            packed,
             uses,
             inputs=[wire.pack_tensor(tensor) for tensor in passed] if call.observe else None,
-            operations=record.operations if call.observe else None,
-            functions=sorted(record.names)[:MAX_NAMES] if call.observe else [],
+            operations=operations if call.observe else None,
+            functions=functions[:MAX_NAMES] if call.observe else [],
         )
         if call.keep_graph:
             parameters = parameters_of(target) if isinstance(target, nn.Module) else {}

@@ -21,7 +21,8 @@ from grader.contract import Contract, ContractBroken, Signature, bind, call_orde
 from grader.jail import wire
 from grader.jail.session import Session, StudentLost
 
-MAX_WEIGHTS = 2**24  # of one module: the largest that the course makes has a few thousand
+MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand
+MAX_PARAMETERS = 500
 MAX_USES = 20  # of watched functions that one call may report
 
 
@@ -432,7 +433,8 @@ def _believable(structure: wire.Structure) -> None:
     for info in (*structure.parameters, *structure.buffers):
         if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
             raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
-    if sum(math.prod(info.shape) for info in structure.parameters) > MAX_WEIGHTS:
+    many = len(structure.parameters) > MAX_PARAMETERS
+    if many or sum(math.prod(info.shape) for info in structure.parameters) > MAX_WEIGHTS:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")
 
 

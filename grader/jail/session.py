@@ -64,6 +64,9 @@ class Warm:
     """Starts the warm process, and forks jails from it."""
 
     def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         with theirs:
@@ -93,7 +96,18 @@ class Warm:
         return self._layers
 
     def fork(self, limits: Limits) -> Jail:
-        """A fresh jail, in about 15 ms."""
+        """A fresh jail, in about 15 ms. A warm process that has died is started again."""
+        try:
+            return self._fork(limits)
+        except OSError:
+            self.close()
+            self._start()
+        try:
+            return self._fork(limits)
+        except OSError as error:
+            raise HostFault(f"no jail can be made: {error}") from None
+
+    def _fork(self, limits: Limits) -> Jail:
         assert self.layers
         ours, theirs = socket.socketpair()
         with theirs:
@@ -101,13 +115,18 @@ class Warm:
             socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
             message, descriptors, _, _ = socket.recv_fds(self._control, 64, 1)
         if not descriptors:
-            raise HostFault("the warm process has ended")
+            ours.close()
+            raise BrokenPipeError("the warm process has ended")
         return Jail(self, ours, msgspec.msgpack.decode(message, type=int), descriptors[0])
 
     def reap(self, pid: int) -> Ended:
         """How a dead jail ended."""
-        self._control.send(msgspec.msgpack.encode(Reap(pid)))
-        return msgspec.msgpack.decode(self._read(), type=Ended)
+        try:
+            self._control.send(msgspec.msgpack.encode(Reap(pid)))
+            return msgspec.msgpack.decode(self._read(), type=Ended)
+        except (OSError, HostFault):
+            # The warm process is gone, and its jails with it.
+            return Ended(signal.SIGKILL, 0, 0.0, 0.0)
 
     def _read(self) -> bytes:
         message = self._control.recv(4096)
@@ -182,9 +201,11 @@ class Jail:
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         while filled < size:
-            if not poll.poll(TICK * 1000):
-                if self.cpu_seconds() > cpu_limit or time.monotonic() > wall_limit:
-                    raise self._lost("timeout", "it took too long: does a loop never end?")
+            ready = poll.poll(TICK * 1000)
+            # Also while bytes come in: one that drips would otherwise never be late.
+            if time.monotonic() > wall_limit or (not ready and self.cpu_seconds() > cpu_limit):
+                raise self._lost("timeout", "it took too long: does a loop never end?")
+            if not ready:
                 continue
             count = self._connection.recv_into(view[filled:])
             if count == 0:
@@ -208,7 +229,8 @@ class Jail:
             case 0:
                 return StudentLost("crashed", "the code ended its own process")
             case number:
-                name = signal.Signals(number).name
+                known = {s.value: s.name for s in signal.Signals}
+                name = known.get(number, f"signal {number}")
                 return StudentLost("crashed", f"the process was ended by {name}")
 
     def close(self, grace: float = 0.25) -> None:
@@ -220,10 +242,16 @@ class Jail:
             return
         self.cpu_seconds()
         self._connection.close()
-        if not select.select([self._pidfd], [], [], grace)[0]:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        os.close(self._pidfd)
-        self.ended = self._warm.reap(self._pid)
+        try:
+            if not select.select([self._pidfd], [], [], grace)[0]:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            # What it forked, too: a jail leads a process group, and keeps its number until reaped.
+            os.killpg(self._pid, signal.SIGKILL)
+        except OSError:
+            pass
+        finally:
+            os.close(self._pidfd)
+            self.ended = self._warm.reap(self._pid)
 
 
 class Session:
@@ -238,6 +266,7 @@ class Session:
         self._channel: Channel | None = None
         self._spent = 0.0  # CPU seconds of channels that are gone
         self._test_from = 0.0
+        self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
         self._handles = 0
         self.generation = 0  # counts processes: a handle is good in its own only
@@ -256,6 +285,7 @@ class Session:
         if self._channel is None:
             self._start()
         self._test_from = self.cpu_seconds()
+        self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
 
     def cpu_seconds(self) -> float:
@@ -276,10 +306,14 @@ class Session:
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
         queued, self._queue = self._queue, []
+        limits, now = self._limits, time.monotonic()
         left = min(
-            self._test_from + self._limits.test_seconds,
-            self._limits.submission_seconds,
-        ) - self.cpu_seconds()  # fmt: skip
+            self._test_from + limits.test_seconds - self.cpu_seconds(),
+            limits.submission_seconds - self.cpu_seconds(),
+            # A channel waits this many times longer by the clock on the wall.
+            limits.test_seconds - (now - self._wall_from) / WALL_FACTOR,
+            limits.submission_seconds - (now - self._opened) / WALL_FACTOR,
+        )
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
         reply = self._exchange(wire.Run([*queued, *calls]), left)
@@ -298,6 +332,9 @@ class Session:
             return self._channel.exchange(request, seconds)
         except StudentLost as lost:
             raise self._drop(lost) from None
+        except BaseException:
+            self.close()  # whatever it was, the next test gets a fresh process
+            raise
 
     def _drop(self, lost: StudentLost) -> StudentLost:
         self.close()

@@ -15,8 +15,9 @@ from typing import Any, Literal, cast
 import msgspec
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
-MAX_REPLY = 64 * 2**20  # bytes: the whole course needs less than one megabyte a reply
+MAX_REPLY = 4 * 2**20  # bytes: the course needs less than one megabyte a reply
 MAX_DIMENSIONS = 16
 MAX_TEXT = 2_000  # characters of a student's own text that we carry
 
@@ -74,6 +75,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # Bound before any student code runs: a submission may replace what torch offers by name.
 _detach = Tensor.detach
+_as_subclass = Tensor.as_subclass
 _clone = Tensor.clone
 _resolve_neg = Tensor.resolve_neg
 _reshape = Tensor.reshape
@@ -90,6 +92,12 @@ def clean(text: str) -> str:
 def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
     """Copy a tensor into bytes; raise `Unsendable` for what has no dense bytes on this machine."""
     with _no_subclass():
+        if type(tensor) not in (Tensor, Parameter):
+            # A subclass may have properties of its own, with code in them.
+            try:
+                tensor = _as_subclass(tensor, Tensor)
+            except RuntimeError:
+                raise Unsendable("a tensor of a kind without dense storage") from None
         if tensor.layout != torch.strided:
             raise Unsendable(f"a sparse tensor (layout {tensor.layout}); return a dense one")
         if tensor.dtype not in NAMES:
@@ -151,7 +159,8 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor, depth
     if isinstance(value, (tuple, list)):
         if len(value) > 10_000:
             return Odd(f"a {kind.__name__} of {len(value)} items")
-        items = [pack(item, tensor, depth + 1) for item in value]
+        inside = tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
+        items = [pack(item, tensor, depth + 1) for item in inside]
         return Items("tuple" if isinstance(value, tuple) else "list", items)
     if isinstance(value, dict):
         if len(value) > 10_000 or not all(type(key) is str for key in value):
