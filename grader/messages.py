@@ -89,6 +89,6 @@ def forbidden(uses: Sequence[Use]) -> str:
     """Which forbidden operation was used, and where."""
     use = uses[0]
     return (
-        f"{at(use.place)} uses {use.function}: the exercise is to write this yourself, "
-        "so it earns no points"
+        f"{at(use.place)} uses {use.function}: the exercise is to write it yourself, without "
+        "such help or ways around it, so it earns no points"
     )
