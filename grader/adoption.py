@@ -348,7 +348,7 @@ class _Plan:
     def settle(self, choice: Mapping[_Group, _Choice], layout: frozenset[str]) -> Adoption:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
-        extra: list[str] = []
+        left: list[_Group] = []
         modules = {group.module: chosen for group, chosen in choice.items()}
         for group in self.groups:
             chosen = choice.get(group)
@@ -357,12 +357,21 @@ class _Plan:
                 names = tuple(f"{role}.bias" for role in weights.roles)
                 chosen = _Choice(names, weights.turns)
             if chosen is None or not self.fits(group, chosen, layout):
-                extra += [info.path for info in group.infos]
+                left.append(group)
             else:
                 slots += self.slots(group, chosen, layout)
         covered = {slot.role for slot in slots}
-        missing = tuple(role for role in self.joined if role not in covered)
-        return Adoption(tuple(slots), layout, missing, tuple(extra))
+        missing = [role for role in self.joined if role not in covered]
+        biases = [group for group in left if group.is_bias]
+        if len(missing) == len(biases) == 1:
+            # One bias wanted, one bias over: its name need not say so.
+            last = _Choice((missing[0],))
+            if missing[0].endswith(".bias") and self.fits(biases[0], last, layout):
+                slots += self.slots(biases[0], last, layout)
+                left.remove(biases[0])
+                missing = []
+        extra = tuple(info.path for group in left for info in group.infos)
+        return Adoption(tuple(slots), layout, tuple(missing), extra)
 
     def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
         """Whether the roles exist and fill the group's rows."""
