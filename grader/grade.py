@@ -69,6 +69,9 @@ class Grade(msgspec.Struct, frozen=True):
     def to_json(self) -> bytes:
         """One line of ``results.jsonl``, schema first."""
         fields = msgspec.structs.asdict(self)
+        for said_if_any in ("message", "notes"):
+            if not fields[said_if_any]:
+                del fields[said_if_any]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 
     @staticmethod
