@@ -111,6 +111,25 @@ def weigh(scores):
     assert points(graded(desk, text), "weigh") == 0
 
 
+def test_a_function_used_only_in_backward_is_found_too(desk: Desk) -> None:
+    text = """
+import torch
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores):
+        ctx.save_for_backward(scores)
+        exp = torch.exp(scores)
+        return exp / exp.sum(-1, keepdim=True)
+    @staticmethod
+    def backward(ctx, upstream):
+        weights = torch.softmax(ctx.saved_tensors[0], -1)
+        return weights * (upstream - (upstream * weights).sum(-1, keepdim=True))
+def weigh(scores):
+    return Own.apply(scores)
+"""
+    assert points(graded(desk, text), "weigh") == 0
+
+
 def test_what_one_exercise_switches_off_is_on_again_for_the_next(desk: Desk, right: str) -> None:
     text = right + (
         "\n\n_center = center\n"

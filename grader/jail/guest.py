@@ -23,7 +23,7 @@ from grader.jail.source import CODE_PREFIX
 from grader.jail.trace import Record, follow_threads, submission_line, traced
 
 # Bound before any student code runs: a submission may override or replace what it likes.
-_grad = torch.autograd.grad
+_run_backward = torch.autograd.graph._engine_run_backward
 _set_grad_enabled = torch._C._set_grad_enabled
 _set_default_dtype = torch.set_default_dtype
 
@@ -167,10 +167,11 @@ class Guest:
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
             with traced(Record(kept.watch, self._here, uses), observe=False):
+                # Not torch.autograd.grad: a trace sees that one call, and is off inside it.
                 found = list(
-                    _grad(
-                        [output for output, _ in pairs], wanted, [grad for _, grad in pairs],
-                        allow_unused=True, retain_graph=True,
+                    _run_backward(
+                        tuple(output for output, _ in pairs), tuple(grad for _, grad in pairs),
+                        True, False, tuple(wanted), allow_unreachable=True, accumulate_grad=False,
                     )
                 )  # fmt: skip
         packed = [None if g is None else wire.pack_tensor(g) for g in found]
