@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from grader.course import Course
@@ -109,7 +110,7 @@ def _open_in_worker(order: Order) -> None:
         _refusal = error
         return
     atexit.register(_close_worker.close)
-    _grade_here = lambda submission: grade(desk, submission)  # noqa: E731
+    _grade_here = partial(grade, desk)
 
 
 def _grade_in_worker(submission: Submission) -> Grade:

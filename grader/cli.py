@@ -123,7 +123,7 @@ def check(
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
-        _print_checks(Console(), opened, results, detail=bool(names))
+        _print_checks(Console(highlight=False), opened, results, detail=bool(names))
     statuses = {test.status for result in results for test in result.tests}
     if "grader_error" in statuses:
         raise typer.Exit(3)
@@ -138,13 +138,13 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
         if result.unit != unit:
             unit = result.unit
             title = next(u.title for u in course.units if u.name == unit)
-            console.print(f"\n[bold]{unit}[/bold]: {title}", highlight=False)
+            console.print(f"\n[bold]{unit}[/bold]: {title}")
         terminal.verdict(console, result, detail)
     solved = sum(result.solved for result in results)
-    console.print(f"\n{solved} of {len(results)} pass the public checks", highlight=False)
+    console.print(f"\n{solved} of {len(results)} pass the public checks")
     todo = next((result for result in results if not result.solved), None)
     if todo is not None and not detail:
-        console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}", highlight=False)
+        console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}")
 
 
 @app.command(epilog="Example: grader doctor")

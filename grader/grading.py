@@ -39,8 +39,8 @@ from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
 from grader.testing import rung
 
-# A rung stands on those before it: when one of these fails, later rungs are skipped.
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
+# A rung stands on those before it: when one of these fails, later rungs are skipped.
 FOUNDATIONS = ("exists", "signature", "shape", "value")
 
 
@@ -197,9 +197,8 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
         results = [_result(test, rest) for test in tests]
         return _scored(desk, name, [first], results)
     second = _signature(found, contract)
-    failed = second.status != "passed"
+    failed_at: str | None = None if second.status == "passed" else "signature"
     results = []
-    failed_at: str | None = "signature" if failed else None
     for test in tests:
         if failed_at is not None and test.rung != failed_at:
             results.append(_result(test, "skipped"))

@@ -131,7 +131,8 @@ class Guest:
             else:
                 value = target(*arguments)
             # Counted before packing; packed inside, since a result may hold code of its own.
-            operations, functions = record.operations, sorted(record.names)
+            operations = record.operations if call.observe else None
+            functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
             packed = wire.pack(value)
         if call.construct:
             if not isinstance(value, nn.Module):
@@ -142,8 +143,8 @@ class Guest:
             packed,
             uses,
             inputs=[wire.pack_tensor(tensor) for tensor in passed] if call.observe else None,
-            operations=operations if call.observe else None,
-            functions=functions[:MAX_NAMES] if call.observe else [],
+            operations=operations,
+            functions=functions,
         )
         if call.keep_graph:
             parameters = parameters_of(target) if isinstance(target, nn.Module) else {}

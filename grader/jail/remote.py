@@ -329,9 +329,8 @@ class _Pending:
         self.result = self.session.new_handle()
         self.signature = contract.call if contract.forward is None else contract.forward
         self.binding = bind(contract, arguments, made_with)
-        self.leaves = list(wire.tensors_of(arguments))
         self.graph = torch.is_grad_enabled() and not observe and (
-            bool(mirrors) or any(leaf.requires_grad for leaf in self.leaves)
+            bool(mirrors) or any(leaf.requires_grad for leaf in wire.tensors_of(arguments))
         )  # fmt: skip
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = _order(calls, self.signature, contract.name, len(arguments), part)
