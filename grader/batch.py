@@ -8,16 +8,21 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.course import Course
 from grader.faults import CallError, HostFault
 from grader.grade import Grade
 from grader.gradebook import Gradebook, open_gradebook, refuse_loss, refuse_strangers
 from grader.intake import Submission
+
+if TYPE_CHECKING:  # loading torch takes seconds: only what grades does
+    from grader.grading import Desk
+    from grader.isolation import Isolation
 
 FEW = 4  # submissions for which another process, which loads torch again, is not worth it
 
@@ -30,6 +35,19 @@ class Order:
     seed: str
     files: Mapping[Path, bool]  # test files, each with whether it is hidden
     only: tuple[str, ...] = ()
+    isolation: Isolation = "strong"
+    secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
+
+    @contextmanager
+    def desk(self) -> Iterator[Desk]:
+        """The desk to grade at, in this process; raises `CallError` if the course is unfit."""
+        from grader.grading import open_desk
+
+        with open_desk(
+            self.course, seed=self.seed, files=self.files, only=self.only,
+            isolation=self.isolation, secrets=self.secrets,
+        ) as desk:  # fmt: skip
+            yield desk
 
 
 def default_jobs(submissions: int) -> int:
@@ -50,11 +68,9 @@ def run(order: Order, submissions: Sequence[Submission], jobs: int) -> Generator
 
 
 def _run_here(order: Order, submissions: Sequence[Submission]) -> Iterator[Grade]:
-    from grader.grading import grade, open_desk
+    from grader.grading import grade
 
-    with open_desk(
-        order.course, seed=order.seed, files=order.files, only=order.only
-    ) as desk:  # fmt: skip
+    with order.desk() as desk:
         for submission in submissions:
             yield grade(desk, submission)
 
@@ -96,15 +112,13 @@ def _open_in_worker(order: Order) -> None:
     global _close_worker, _grade_here, _refusal
     import atexit
 
-    from grader.grading import grade, open_desk
+    from grader.grading import grade
 
     # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _close_worker = ExitStack()
     try:
-        desk = _close_worker.enter_context(
-            open_desk(order.course, seed=order.seed, files=order.files, only=order.only)
-        )
+        desk = _close_worker.enter_context(order.desk())
     except CallError as error:
         # Told by the first grade: an exception in here would only break the pool.
         _refusal = error

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -43,7 +43,7 @@ def grade(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="A .py file, a notebook, a folder with course files, or a folder of those.",
+            help="A .py file, a notebook, a zip or a folder of those, or a folder of such.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")],
@@ -61,6 +61,13 @@ def grade(
     replace: Annotated[
         bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
     ] = False,
+    isolation: Annotated[
+        Literal["strong", "weak"],
+        typer.Option(
+            "--isolation",
+            help="With weak, grade even where submissions could reach secrets: see doctor.",
+        ),
+    ] = "strong",
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,7 +86,9 @@ def grade(
     chosen = opened.select(only or [])
     submissions = find_submissions(paths, opened)
     files = dict.fromkeys(opened.check_files(), False) | dict.fromkeys(opened.grader_files(), True)
-    order = batch.Order(opened, seed or opened.hidden_seed(), files, chosen)
+    order = batch.Order(
+        opened, seed or opened.hidden_seed(), files, chosen, isolation, (out, *paths)
+    )  # fmt: skip
     stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
         with terminal.grading_progress(stderr, len(submissions)) as progress:
@@ -149,7 +158,10 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
 
 @app.command(epilog="Example: grader doctor")
 def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
-    """Show versions, the course and the isolation layers, and what is missing."""
+    """Show versions, the course and the isolation layers, and what is missing.
+
+    Exits with 1 if something is missing without which this machine cannot grade or check.
+    """
     from grader.doctor import examine
 
     findings = examine(course)
@@ -157,14 +169,14 @@ def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
         print(msgspec.json.encode(findings).decode())
     else:
         console = Console()
+        signs = {"well": "[green]✓[/green]", "bad": "[red]✗[/red]", "absent": "-"}
         for topic in dict.fromkeys(finding.topic for finding in findings):
             table = Table(title=topic, title_justify="left", show_header=False)
             for finding in findings:
                 if finding.topic == topic:
-                    sign = "[green]✓[/green]" if finding.well else "[red]✗[/red]"
-                    table.add_row(sign, finding.name, finding.text)
+                    table.add_row(signs[finding.state], finding.name, finding.text)
             console.print(table)
-    raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+    raise typer.Exit(1 if any(finding.state == "bad" for finding in findings) else 0)
 
 
 def _version(wanted: bool) -> None:

@@ -7,16 +7,17 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
-from grader.course import find_course, load_course
-from grader.faults import CallError
+from grader.course import Course, find_course, load_course
+from grader.faults import CallError, HostFault
 
-PACKAGES = ("torch", "numpy", "pytest", "jaxtyping", "msgspec", "nbformat", "typer", "rich")
-LAYERS = {
-    "process": "student code runs in a process of its own, forked from one that holds no secret",
-    "rlimits": "memory, CPU time, file size and open files are limited",
-    "no_new_privs": "no program it starts could gain rights",
-}
+PACKAGES = (
+    "torch", "numpy", "pytest", "jaxtyping", "msgspec", "nbformat", "typer", "rich", "sandlock",
+    "pyseccomp",
+)  # fmt: skip
+# Absent is what this machine lacks and can do without.
+State = Literal["well", "bad", "absent"]
 
 
 @dataclass(frozen=True)
@@ -25,67 +26,80 @@ class Finding:
 
     topic: str
     name: str
-    well: bool
+    state: State
     text: str
 
 
 def examine(given: Path | None) -> list[Finding]:
     """Look at everything; what is missing says how to get it."""
-    return [*_versions(), *_course(given), *_isolation()]
+    try:
+        course: Course | CallError = load_course(find_course(given))
+    except CallError as error:
+        course = error
+    return [*_versions(), *_course(course), *_isolation(course)]
+
+
+def _state(well: bool) -> State:
+    return "well" if well else "bad"
 
 
 def _versions() -> list[Finding]:
     python = sys.version_info[:2]
     findings = [
         Finding(
-            "versions", "python", python >= (3, 11),
+            "versions", "python", _state(python >= (3, 11)),
             platform.python_version() + ("" if python >= (3, 11) else ": 3.11 or newer is needed"),
         ),
         Finding(
-            "versions", "system", sys.platform == "linux",
+            "versions", "system", _state(sys.platform == "linux"),
             platform.platform()
             + ("" if sys.platform == "linux" else ": jails need Linux, and grading needs jails"),
         ),
     ]  # fmt: skip
     for name in PACKAGES:
         try:
-            findings.append(Finding("versions", name, True, metadata.version(name)))
+            findings.append(Finding("versions", name, "well", metadata.version(name)))
         except metadata.PackageNotFoundError:
-            findings.append(Finding("versions", name, False, f"missing: pip install {name}"))
+            findings.append(Finding("versions", name, "bad", f"missing: pip install {name}"))
     return findings
 
 
-def _course(given: Path | None) -> list[Finding]:
-    try:
-        course = load_course(find_course(given))
-    except CallError as error:
-        return [Finding("course", "course.toml", False, str(error))]
+def _course(course: Course | CallError) -> list[Finding]:
+    if isinstance(course, CallError):
+        return [Finding("course", "course.toml", "bad", str(course))]
     has = course.solutions.is_dir()
     return [
         Finding(
-            "course", course.name, True, f"{len(course.exercises)} exercises in {course.folder}"
+            "course", course.name, "well", f"{len(course.exercises)} exercises in {course.folder}"
         ),
         Finding(
-            "course", "solutions", has,
+            "course", "solutions", _state(has),
             str(course.solutions) if has else "not here: grading and checking need it",
         ),
     ]  # fmt: skip
 
 
-def _isolation() -> list[Finding]:
+def _isolation(course: Course | CallError) -> list[Finding]:
+    """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
-        from grader.faults import HostFault
+        from grader.isolation import MEANING, shortfall
         from grader.jail.session import Limits, Warm
     except ImportError as error:
-        return [Finding("isolation", "jail", False, str(error))]
+        return [Finding("isolation", "jail", "bad", str(error))]
+    secrets = [] if isinstance(course, CallError) else [course.solutions]
     try:
         with Warm() as warm:
-            jail = warm.fork(Limits())
-            jail.close()
-            active = warm.layers
+            warm.fork(Limits()).close()
+            missing = warm.ready.missing
+            reach = shortfall(warm, secrets)
     except (HostFault, OSError) as error:
-        return [Finding("isolation", "jail", False, f"no jail could be made: {error}")]
+        return [Finding("isolation", "jail", "bad", f"no jail could be made: {error}")]
     return [
-        Finding("isolation", name, name in active, text if name in active else "not active")
-        for name, text in LAYERS.items()
+        *(
+            Finding("isolation", layer, "absent", f"none: {missing[layer]}")
+            if layer in missing
+            else Finding("isolation", layer, "well", text)
+            for layer, text in MEANING.items()
+        ),
+        Finding("isolation", "all in all", _state(reach is None), reach or "enough to grade with"),
     ]

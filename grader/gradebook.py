@@ -107,7 +107,7 @@ def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
     """Open or create the gradebook in a folder; `CallError` if it is another course's."""
     refuse_strangers(folder, course)
     path = folder / DATABASE
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
     connection = sqlite3.connect(path)
     try:
         connection.executescript(SCHEMA)

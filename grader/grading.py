@@ -31,6 +31,7 @@ from grader.grade import (
     share_out,
 )
 from grader.intake import Submission
+from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
 from grader.jail.remote import Calls, Student, StudentRaised
@@ -55,6 +56,7 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
+    isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
 
     def make(self, exercise: str, test: str, case: str) -> Make:
         """Seeded inputs for one case of one test."""
@@ -112,13 +114,14 @@ class Seat:
 @contextmanager
 def open_desk(
     course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
-    stubs: bool = True,
+    stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
 ) -> Iterator[Desk]:  # fmt: skip
     """Start the warm process, and meanwhile load references and tests.
 
     `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
     Without `stubs`, answers are not compared with the stubs in the course's folder: a student
-    writes the answers into these very files.
+    writes the answers into these very files. With strong `isolation`, raises `CallError` unless
+    submissions are sure to be kept from `secrets` (besides the solutions).
     """
     with Warm() as warm:  # loads torch in the background while this process does
         oracle = open_oracle(course)
@@ -135,7 +138,14 @@ def open_desk(
         for unit in course.units if stubs else ():
             pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
-        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine)
+        reach = shortfall(warm, [course.solutions, *secrets])
+        if reach is not None and isolation == "strong":
+            raise CallError(
+                f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
+                "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
+            )
+        layers = (*warm.layers, "weak") if reach is not None else warm.layers
+        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine, layers)
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
@@ -177,7 +187,7 @@ def grade(desk: Desk, submission: Submission) -> Grade:
         submission.student, submission.student, status,  # type: ignore[arg-type]
         _total(exercise.points for exercise in exercises),
         _total(desk.course.exercises[name].points for name in desk.tests),
-        desk.seed, desk.fingerprint, desk.warm.layers, torch.__version__.partition("+")[0],
+        desk.seed, desk.fingerprint, desk.isolation, torch.__version__.partition("+")[0],
         round(time.perf_counter() - started, 3), tuple(exercises), message, tuple(notes),
     )  # fmt: skip
 

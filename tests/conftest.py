@@ -70,7 +70,9 @@ def right() -> str:
 def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     """The tiny course with its public checks and hidden graders."""
     files = dict.fromkeys(tiny.check_files(), False) | dict.fromkeys(tiny.grader_files(), True)
-    with _sharing(warm), open_desk(tiny, seed=tiny.hidden_seed(), files=files) as desk:
+    with ExitStack() as stack:
+        with _sharing(warm):
+            desk = stack.enter_context(open_desk(tiny, seed=tiny.hidden_seed(), files=files))
         yield desk
 
 
@@ -100,11 +102,12 @@ class Ran(NamedTuple):
     err: str
 
 
+Grader = Callable[..., Ran]
+
+
 @pytest.fixture
-def grader(
-    one_warm_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
-    """Run a command of `grader` in this process, without loading torch again."""
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Grader:
+    """Run a command of `grader` in this process."""
 
     def run(*arguments: str | Path) -> Ran:
         monkeypatch.setattr(sys, "argv", ["grader", *map(str, arguments)])
@@ -116,6 +119,12 @@ def grader(
         return Ran(code if isinstance(code, int) else 0, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def grader(one_warm_process: None, command: Grader) -> Grader:
+    """Run a command of `grader` without loading torch again."""
+    return command
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grader.jail.source import DEFINITIONS, SourceFile, Statement
-from grader.jail.wire import Argument, Found, Use, Wanted
+from grader.jail.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -71,7 +71,8 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
         for file in files:
             for broken, place, message in file.broken:
                 if broken == name:
-                    return Found(name, "broken", place=place, message=message), None
+                    told = message[:MAX_TEXT]
+                    return Found(name, "broken", place=place, message=told), None
         if candidates:
             return Found(name, "stub", place=candidates[-1].place), None
         return Found(name, "missing"), None
@@ -81,12 +82,13 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
 
 
 def _describe(name: str, winner: Statement, rivals: Iterable[Statement]) -> Found:
-    notes = []
+    notes: list[str] = []
     # Earlier versions in one file are ordinary work; two files that disagree are worth a word.
     others = sorted({rival.file.name for rival in rivals} - {winner.file.name})
     if others:
+        listed = ", ".join(others)[:MAX_NAME]
         notes.append(
-            f"{name} is defined in {', '.join(others)} and in {winner.file.name}; "
+            f"{name} is defined in {listed} and in {winner.file.name}; "
             f"the one in {winner.file.name} counts"
         )
     match winner.node:
@@ -184,18 +186,18 @@ def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
     positional = [*given.posonlyargs, *given.args]
     first_default = len(positional) - len(given.defaults)
     found = [
-        Argument(arg.arg, "positional", index >= first_default)
+        Argument(arg.arg[:MAX_NAME], "positional", index >= first_default)
         for index, arg in enumerate(positional)
     ]
     if method:
         found = found[1:]
     if given.vararg:
-        found.append(Argument(given.vararg.arg, "star", True))
+        found.append(Argument(given.vararg.arg[:MAX_NAME], "star", True))
     for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        found.append(Argument(arg.arg, "keyword", default is not None))
+        found.append(Argument(arg.arg[:MAX_NAME], "keyword", default is not None))
     if given.kwarg:
-        found.append(Argument(given.kwarg.arg, "double_star", True))
-    return found
+        found.append(Argument(given.kwarg.arg[:MAX_NAME], "double_star", True))
+    return found[:MAX_ITEMS]
 
 
 # --- evasions ------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def describe(
         known = tensor.dtype in wire.NAMES
         return wire.ParameterInfo(
             path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."),
-            type(owner).__name__ if own else "",
+            type(owner).__name__[: wire.MAX_NAME] if own else "",
             wire.pack_tensor(tensor) if values and known else None,
         )  # fmt: skip
 
@@ -293,7 +293,7 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
 
 
 def _type_name(value: Any) -> str:
-    return f"an object of type {type(value).__name__}"[:100]
+    return wire.clean(f"an object of type {type(value).__name__}"[:100])
 
 
 def serve(receive: Callable[[], bytes | None], send: Callable[[bytes], None]) -> None:
@@ -304,7 +304,9 @@ def serve(receive: Callable[[], bytes | None], send: Callable[[bytes], None]) ->
             reply: wire.Reply = guest.answer(wire.decode_request(data))
             packed = wire.encode(reply)
         except Exception as error:
-            packed = wire.encode(wire.Refused(f"{type(error).__name__}: {error}"[: wire.MAX_TEXT]))
+            packed = wire.encode(
+                wire.Refused(wire.clean(f"{type(error).__name__}: {error}"[: wire.MAX_TEXT]))
+            )
         if len(packed) > wire.MAX_REPLY:
             packed = wire.encode(wire.Refused("the reply is larger than the limit"))
         send(packed)

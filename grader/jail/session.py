@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from grader.faults import HostFault
+from grader.faults import CallError, HostFault
 from grader.jail import wire
 from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
@@ -60,6 +60,11 @@ class Channel(Protocol):
         """End the process and everything it holds."""
 
 
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+# Of the jail; each takes something away from a submission.
+LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")
+
+
 class Warm:
     """Starts the warm process, and forks jails from it."""
 
@@ -67,12 +72,23 @@ class Warm:
         self._start()
 
     def _start(self) -> None:
+        without = os.environ.get(WITHOUT, "").replace(",", " ").split()
+        if not set(without) <= set(LAYERS[1:]):
+            raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "grader.jail.warm", str(theirs.fileno())],
-                env={"LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+                [
+                    *(sys.executable, "-I", "-m", "grader.jail.warm", str(theirs.fileno())),
+                    *without,
+                ],
+                env={
+                    "LANG": "C.UTF-8",
+                    "OMP_NUM_THREADS": "1",
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    "HOME": "/",  # torch asks, and a user of a container may have none
+                },
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -80,20 +96,25 @@ class Warm:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        self._layers: tuple[str, ...] | None = None
+        self._ready: Ready | None = None
 
     @property
-    def layers(self) -> tuple[str, ...]:
-        """The isolation layers of each jail; waits until torch is loaded."""
-        if self._layers is None:
+    def ready(self) -> Ready:
+        """What the warm process says of itself; waits until torch is loaded."""
+        if self._ready is None:
             ready = msgspec.msgpack.decode(self._read(), type=Ready)
             if ready.fingerprint != fingerprint():
                 raise HostFault(
                     "jails run another copy of the kit than this one: reinstall it, or start "
                     "grader from the environment it is installed in"
                 )
-            self._layers = tuple(ready.layers)
-        return self._layers
+            self._ready = ready
+        return self._ready
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The isolation layers that every jail has."""
+        return tuple(layer for layer in LAYERS if layer not in self.ready.missing)
 
     def fork(self, limits: Limits) -> Jail:
         """A fresh jail, in about 15 ms. A warm process that has died is started again."""
@@ -108,14 +129,17 @@ class Warm:
             raise HostFault(f"no jail can be made: {error}") from None
 
     def _fork(self, limits: Limits) -> Jail:
-        assert self.layers
+        if "process" in self.ready.missing:
+            raise HostFault(f"no jail can be made: {self.ready.missing['process']}")
         ours, theirs = socket.socketpair()
         with theirs:
             command = Fork(int(limits.submission_seconds), limits.memory_mb)
             socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
-            message, descriptors, _, _ = socket.recv_fds(self._control, 64, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
         if not descriptors:
             ours.close()
+            if message:
+                raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(message)}")
             raise BrokenPipeError("the warm process has ended")
         return Jail(self, ours, msgspec.msgpack.decode(message, type=int), descriptors[0])
 
@@ -129,7 +153,7 @@ class Warm:
             return Ended(signal.SIGKILL, 0, 0.0, 0.0)
 
     def _read(self) -> bytes:
-        message = self._control.recv(4096)
+        message = self._control.recv(65536)
         if not message:
             raise HostFault("the warm process has ended; `grader doctor` tells what is missing")
         return message
@@ -161,6 +185,7 @@ class Jail:
         # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
         self._clock = ((~pid) << 3) | 2
         self._used = 0.0
+        self._locked = False
         self.ended: Ended | None = None
 
     def cpu_seconds(self) -> float:
@@ -180,11 +205,9 @@ class Jail:
         try:
             self._connection.settimeout(WALL_FACTOR * cpu_seconds)
             send(self._connection, wire.encode(request))
-            header = self._receive(8, cpu_limit, wall_limit)
-            size = int.from_bytes(header, "little")
-            if size > wire.MAX_REPLY:
-                raise self._lost("crashed", "the answer was too large to be one")
-            reply = wire.decode_reply(bytes(self._receive(size, cpu_limit, wall_limit)))
+            if not self._locked:
+                self._see_locked(self._frame(cpu_limit, wall_limit))
+            reply = wire.decode_reply(self._frame(cpu_limit, wall_limit))
         except wire.WireError as error:
             raise self._lost("crashed", f"the answer could not be read ({error})") from None
         except TimeoutError:
@@ -194,6 +217,21 @@ class Jail:
         if isinstance(reply, wire.Refused):
             raise self._lost("crashed", f"no answer: {reply.why}")
         return reply
+
+    def _see_locked(self, report: bytes) -> None:
+        """The first frame, sent before any student code ran, tells of layers that failed."""
+        lost = msgspec.msgpack.decode(report, type=dict[str, str])
+        if lost:
+            self.close()
+            told = "; ".join(f"{layer}: {why}" for layer, why in lost.items())
+            raise HostFault(f"a jail could not be locked like those before it ({told})")
+        self._locked = True
+
+    def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:
+        size = int.from_bytes(self._receive(8, cpu_limit, wall_limit), "little")
+        if size > wire.MAX_REPLY:
+            raise self._lost("crashed", "the answer was too large to be one")
+        return bytes(self._receive(size, cpu_limit, wall_limit))
 
     def _receive(self, size: int, cpu_limit: float, wall_limit: float) -> bytearray:
         data = bytearray(size)
@@ -220,6 +258,8 @@ class Jail:
     def _died(self) -> StudentLost:
         # It closed the socket: usually it is dead already, and tells by which signal.
         self.close()
+        if not self._locked:
+            raise HostFault("a jail ended before it was locked, and before it saw the submission")
         assert self.ended is not None
         match self.ended.signal:
             case signal.SIGXCPU:

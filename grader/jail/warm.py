@@ -1,36 +1,34 @@
 """The warm process: torch loaded once, no secret in memory, a fork for each submission.
 
-Started as ``python -I -m grader.jail.warm FD`` with an empty environment, never forked from the
-grader. It parses no submission and holds none: it only forks. Its parent speaks to it over a
-SEQPACKET socket: ``fork`` (with the jail's end of a socket attached) is answered by the pid and a
-pidfd; ``reap`` waits for a dead child and tells how it ended.
+Started as ``python -I -m grader.jail.warm FD [LAYER…]`` (layers to leave out) with an empty
+environment, never forked from the grader. It parses no submission and holds none: it only forks.
+Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end of a socket attached)
+is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import dataclasses
 import hashlib
 import os
-import resource
-import signal
-import site
 import socket
 import sys
-import sysconfig
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+from grader.jail import lockdown
+
 MAX_COMMAND = 4096
 
 
 class Ready(msgspec.Struct, frozen=True):
     """Torch is loaded: the layers of each jail, and which copy of this package runs."""
 
-    layers: list[str]
+    missing: dict[str, str]  # layers that no jail has, and why
+    readable: list[str]  # folders that a jail may read
     fingerprint: str
 
 
@@ -71,12 +69,13 @@ def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _preload()
-    _forget_projects()
-    baseline = _data_bytes()
-    control.send(msgspec.msgpack.encode(Ready(["process", *_try_layers()], fingerprint())))
+    lockdown.forget_projects()
+    plan = lockdown.prepare(without=sys.argv[2:])
+    os.environ.clear()
+    plan = _rehearsed(plan)
+    ready = Ready(plan.missing, list(plan.readable), fingerprint())
+    control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
-    libc = ctypes.CDLL(None, use_errno=True)
-    warm_pid = os.getpid()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MAX_COMMAND, 1)
         if not message:
@@ -84,9 +83,14 @@ def main() -> NoReturn:
         match commands.decode(message):
             case Fork() as limits:
                 jail = socket.socket(fileno=descriptors[0])
-                pid = os.fork()
+                try:
+                    pid = os.fork()
+                except OSError as error:
+                    control.send(msgspec.msgpack.encode(f"fork: {error.strerror}"))
+                    jail.close()
+                    continue
                 if pid == 0:
-                    _child(jail, libc, warm_pid, limits, baseline)
+                    _child(jail, plan, limits)
                 jail.close()
                 pidfd = os.pidfd_open(pid)
                 socket.send_fds(control, [msgspec.msgpack.encode(pid)], [pidfd])
@@ -120,73 +124,46 @@ def _preload() -> None:
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
 
 
-def _forget_projects() -> None:
-    """Leave only Python and installed packages importable.
-
-    A kit installed in place has its own folder on the path, and with it every course beside it,
-    solutions included.
-    """
-    installed = {*sysconfig.get_paths().values(), *site.getsitepackages()}
-    sys.path[:] = [
-        path for path in sys.path if any(f"{path}/".startswith(f"{root}/") for root in installed)
-    ]
-    sys.meta_path[:] = [
-        finder for finder in sys.meta_path
-        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
-    ]  # fmt: skip
-    sys.path_importer_cache.clear()
-
-
-def _try_layers() -> list[str]:
-    """The layers that `_lock` will put on; named here so that a grade can store them."""
-    return ["rlimits", "no_new_privs"]
+def _rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
+    """The plan with what turned out to be missing when a child went through it."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            missing = _locked(plan, Fork(cpu_seconds=10, memory_mb=64), keep=theirs)
+            os.write(theirs, msgspec.msgpack.encode(missing))
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as report:  # noqa: PTH123
+        missing = msgspec.msgpack.decode(report.read(), type=dict[str, str])
+    os.waitpid(pid, 0)
+    return dataclasses.replace(plan, missing=missing)
 
 
-def _data_bytes() -> int:
-    with open("/proc/self/status") as status:  # noqa: PTH123
-        for line in status:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _child(
-    jail: socket.socket, libc: ctypes.CDLL, warm_pid: int, limits: Fork, baseline: int
-) -> NoReturn:  # fmt: skip
-    """Lock down, then serve. Never returns into the warm process's loop."""
+def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:
+    """Layers that could not be put on; the first is the process itself."""
     try:
-        _lock(jail, libc, warm_pid, limits, baseline)
-        from grader.jail.guest import serve
+        return lockdown.lock(
+            plan, cpu_seconds=limits.cpu_seconds, memory_mb=limits.memory_mb, keep=keep
+        )
+    except Exception as error:
+        return {"process": f"{type(error).__name__}: {error}"}
 
-        serve(lambda: receive(jail), lambda data: send(jail, data))
+
+def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
+    """Lock down, say so, then serve. Never returns into the warm process's loop."""
+    try:
+        missing = _locked(plan, limits, jail.fileno())
+        lost = {layer: why for layer, why in missing.items() if layer not in plan.missing}
+        # Before any code of a student's: what is said here can be believed.
+        send(jail, msgspec.msgpack.encode(lost))
+        if not lost:
+            from grader.jail.guest import serve
+
+            serve(lambda: receive(jail), lambda data: send(jail, data))
     finally:
         os._exit(0)
-
-
-def _lock(
-    jail: socket.socket, libc: ctypes.CDLL, warm_pid: int, limits: Fork, baseline: int
-) -> None:  # fmt: skip
-    """Take away what a submission has no use for. Any failure ends the child."""
-    keep = jail.fileno()
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 65536)
-    os.setsid()
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != warm_pid:
-        os._exit(1)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        os._exit(1)
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    data = baseline + limits.memory_mb * 2**20
-    for limit, soft, hard in (
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_FSIZE, 0, 0),
-        (resource.RLIMIT_NOFILE, 64, 64),
-        (resource.RLIMIT_DATA, data, data),
-        # The trusted side counts CPU time as well, and earlier: this is the backstop.
-        (resource.RLIMIT_CPU, limits.cpu_seconds + 1, limits.cpu_seconds + 2),
-    ):
-        resource.setrlimit(limit, (soft, hard))
 
 
 def receive(connection: socket.socket) -> bytes | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import torch
@@ -20,6 +20,14 @@ from torch.nn import Parameter
 MAX_REPLY = 4 * 2**20  # bytes: the course needs less than one megabyte a reply
 MAX_DIMENSIONS = 16
 MAX_TEXT = 2_000  # characters of a student's own text that we carry
+MAX_NAME = 400  # characters of what a file, a parameter or a class is called
+MAX_ITEMS = 10_000  # values in one nest of tuples, lists and dictionaries, and in any list
+MAX_DEPTH = 8
+
+# A message is checked against these while it is decoded.
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+_few = msgspec.Meta(max_length=MAX_ITEMS)
 
 
 class WireError(Exception):
@@ -36,8 +44,8 @@ class Unsendable(Exception):
 class TensorData(msgspec.Struct, frozen=True, tag="tensor"):
     """A dense tensor; ``data`` is empty on the meta device."""
 
-    dtype: str
-    shape: tuple[int, ...]
+    dtype: Name
+    shape: Annotated[tuple[int, ...], _few]
     data: bytes
     device: Literal["cpu", "meta"] = "cpu"
     requires_grad: bool = False
@@ -47,22 +55,22 @@ class Items(msgspec.Struct, frozen=True, tag="items"):
     """A tuple or a list."""
 
     kind: Literal["tuple", "list"]
-    items: list[Value]
+    items: Annotated[list[Value], _few]
 
 
 class Entries(msgspec.Struct, frozen=True, tag="entries"):
     """A dictionary with string keys."""
 
-    entries: dict[str, Value]
+    entries: Annotated[dict[Name, Value], _few]
 
 
 class Odd(msgspec.Struct, frozen=True, tag="odd"):
     """A value that cannot travel; ``what`` describes it for the student."""
 
-    what: str
+    what: Text
 
 
-Value = None | bool | int | float | str | TensorData | Items | Entries | Odd
+Value = None | bool | int | float | Text | TensorData | Items | Entries | Odd
 
 DTYPES: Mapping[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -140,33 +148,44 @@ def unpack_tensor(packed: TensorData) -> Tensor:
     return flat.reshape(packed.shape)
 
 
-def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor, depth: int = 0) -> Value:
+def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:
     """Turn a nest of tensors, numbers, strings and None into a `Value`; oddities become `Odd`."""
-    kind = type(value)
-    if isinstance(value, Tensor):
-        try:
-            return tensor(value)
-        except Unsendable as error:
-            return Odd(str(error)[:MAX_TEXT])
-    if depth > 8:
-        return Odd("values nested more than eight deep")
-    if value is None or kind is bool or kind is float:
-        return value  # type: ignore[no-any-return]
-    if kind is int:
-        return value if -(2**63) <= value < 2**63 else Odd("an integer beyond 64 bits")
-    if kind is str:
-        return clean(value[:MAX_TEXT])
-    if isinstance(value, (tuple, list)):
-        if len(value) > 10_000:
-            return Odd(f"a {kind.__name__} of {len(value)} items")
-        inside = tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
-        items = [pack(item, tensor, depth + 1) for item in inside]
-        return Items("tuple" if isinstance(value, tuple) else "list", items)
-    if isinstance(value, dict):
-        if len(value) > 10_000 or not all(type(key) is str for key in value):
-            return Odd("a dictionary whose keys are not all strings, or with too many of them")
-        return Entries({clean(k[:200]): pack(item, tensor, depth + 1) for k, item in value.items()})
-    return Odd(f"an object of type {str(kind.__name__)[:80]}")
+    left = MAX_ITEMS
+
+    def nest(value: Any, depth: int) -> Value:
+        nonlocal left
+        kind = type(value)
+        if isinstance(value, Tensor):
+            try:
+                return tensor(value)
+            except Unsendable as error:
+                return Odd(str(error)[:MAX_TEXT])
+        if depth > MAX_DEPTH:
+            return Odd("values nested more than eight deep")
+        if value is None or kind is bool or kind is float:
+            return value  # type: ignore[no-any-return]
+        if kind is int:
+            return value if -(2**63) <= value < 2**63 else Odd("an integer beyond 64 bits")
+        if kind is str:
+            return clean(value[:MAX_TEXT])
+        if isinstance(value, (tuple, list)):
+            inside = list(
+                tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
+            )
+            left -= len(inside)
+            if left < 0:
+                return Odd(f"a nest of more than {MAX_ITEMS:,} values")
+            items = [nest(item, depth + 1) for item in inside]
+            return Items("tuple" if isinstance(value, tuple) else "list", items)
+        if isinstance(value, dict):
+            pairs = list(dict.items(value))
+            left -= len(pairs)
+            if left < 0 or not all(type(key) is str for key, _ in pairs):
+                return Odd("a dictionary whose keys are not all strings, or with too many of them")
+            return Entries({clean(key[:200]): nest(item, depth + 1) for key, item in pairs})
+        return Odd(f"an object of type {clean(str(kind.__name__)[:80])}")
+
+    return nest(value, 0)
 
 
 def tensors_of(value: Any) -> Iterator[Tensor]:
@@ -285,15 +304,15 @@ Request = Open | Run
 class Place(msgspec.Struct, frozen=True):
     """A line of the submission."""
 
-    file: str
+    file: Name
     line: int
-    text: str = ""
+    text: Name = ""
 
 
 class Use(msgspec.Struct, frozen=True):
     """A watched torch function was called from a line of the submission."""
 
-    function: str
+    function: Name
     place: Place | None = None
 
 
@@ -308,47 +327,47 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """A call came back."""
 
     value: Value
-    uses: list[Use] = []
-    inputs: list[Value] | None = None
+    uses: Annotated[list[Use], _few] = []
+    inputs: Annotated[list[Value], _few] | None = None
     operations: Operations | None = None
-    functions: list[str] = []
+    functions: Annotated[list[Name], _few] = []
 
 
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
     """A call raised; the text is the student's own and cut to a limit."""
 
-    kind: str
-    text: str
+    kind: Name
+    text: Text
     place: Place | None = None
-    uses: list[Use] = []
+    uses: Annotated[list[Use], _few] = []
 
 
 class ParameterInfo(msgspec.Struct, frozen=True):
     """A parameter or buffer of a module."""
 
-    path: str
-    shape: tuple[int, ...]
-    dtype: str
-    owner: str  # the class of the module that holds it, "Linear" for torch's own
+    path: Text
+    shape: Annotated[tuple[int, ...], _few]
+    dtype: Name
+    owner: Name  # the class of the module that holds it, "Linear" for torch's own
     value: TensorData | None = None
 
 
 class Structure(msgspec.Struct, frozen=True, tag="structure"):
     """A module as `torch.nn.Module` itself sees it."""
 
-    parameters: list[ParameterInfo]
-    buffers: list[ParameterInfo]
-    modules: list[str]
+    parameters: Annotated[list[ParameterInfo], _few]
+    buffers: Annotated[list[ParameterInfo], _few]
+    modules: Annotated[list[Text], _few]
     training: bool
-    uses: list[Use] = []
+    uses: Annotated[list[Use], _few] = []
 
 
 class Gradients(msgspec.Struct, frozen=True, tag="gradients"):
     """Gradients by argument position and by parameter path; None where none arrived."""
 
-    inputs: list[Value]
-    parameters: dict[str, TensorData | None]
-    uses: list[Use] = []
+    inputs: Annotated[list[Value], _few]
+    parameters: Annotated[dict[Text, TensorData | None], _few]
+    uses: Annotated[list[Use], _few] = []
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
@@ -361,7 +380,7 @@ Outcome = Returned | Raised | Structure | Gradients | Done
 class Argument(msgspec.Struct, frozen=True):
     """One parameter of a student's function."""
 
-    name: str
+    name: Name
     kind: Literal["positional", "star", "keyword", "double_star"]
     optional: bool
 
@@ -369,34 +388,35 @@ class Argument(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct, frozen=True):
     """What a submission holds under an exercise's name."""
 
-    name: str
+    name: Name
     status: Literal["found", "stub", "missing", "broken"]
     kind: Literal["function", "class", "other"] = "other"
     place: Place | None = None
-    arguments: list[Argument] | None = None  # None: not to be read from the text alone
-    forward: list[Argument] | None = None
-    message: str = ""
-    notes: list[str] = []
-    evasions: list[Use] = []
+    arguments: Annotated[list[Argument], _few] | None = (
+        None  # None: not to be read from the text alone
+    )
+    forward: Annotated[list[Argument], _few] | None = None
+    message: Text = ""
+    notes: Annotated[list[Text], _few] = []
+    evasions: Annotated[list[Use], _few] = []
 
 
 class Listing(msgspec.Struct, frozen=True, tag="listing"):
     """The answer to `Open`."""
 
-    found: list[Found]
-    notes: list[str] = []
+    found: Annotated[list[Found], _few]
 
 
 class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
     """The answer to `Run`: one outcome a call, fewer if one raised."""
 
-    outcomes: list[Outcome]
+    outcomes: Annotated[list[Outcome], _few]
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
     """The guest itself could not do what was asked, through no fault of the student."""
 
-    why: str
+    why: Text
 
 
 Reply = Listing | Outcomes | Refused
@@ -419,6 +439,28 @@ def decode_request(data: bytes) -> Request:
 def decode_reply(data: bytes) -> Reply:
     """Bytes from a student's process as a reply; raise `WireError` for anything else."""
     try:
-        return cast(Reply, _replies.decode(data))
+        reply = cast(Reply, _replies.decode(data))
+        _refuse_many(reply)
+        return reply
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(f"a reply that is not of the declared form: {error}"[:MAX_TEXT]) from None
+
+
+def _refuse_many(reply: Reply) -> None:
+    """Raise `WireError` for values by the million: each costs bytes there, and an object here."""
+    left = 2 * MAX_ITEMS
+    waiting: list[Value] = []
+    for outcome in reply.outcomes if isinstance(reply, Outcomes) else ():
+        if isinstance(outcome, Returned):
+            waiting += [outcome.value, *(outcome.inputs or ())]
+        elif isinstance(outcome, Gradients):
+            waiting += outcome.inputs
+    while waiting:
+        value = waiting.pop()
+        left -= 1
+        if left < len(waiting):
+            raise WireError("a reply of too many values")
+        if isinstance(value, Items):
+            waiting += value.items
+        elif isinstance(value, Entries):
+            waiting += value.entries.values()

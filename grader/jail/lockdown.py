@@ -1,0 +1,310 @@
+"""The lock-down: what a forked jail takes from itself before it sees a submission.
+
+Each *layer* is something that the kernel may or may not offer. The warm process makes a `Plan`
+once and rehearses it in a child; every jail after that puts on the same layers or ends. The order
+matters: namespaces and mounts while they are still allowed, Landlock while the folders above
+Python can still be passed, then the user, then the filter of system calls, which would refuse all
+of the former.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import signal
+import site
+import stat
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.jail import syscalls
+
+# From linux/prctl.h, sched.h, mount.h and capability.h.
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 24, 38, 2
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
+CAP_DAC_READ_SEARCH, CAP_LAST = 2, 63
+CAPABILITY_VERSION = 0x20080522
+
+FIRST_UID = 200_000  # a jail's uid is this plus its pid, where so many uids exist
+MAX_TASKS = 64  # threads of one jail, where it has a uid of its own
+MAX_DESCRIPTORS = 64
+MAX_STACK = 16 * 2**20  # bytes
+THREADS_ROOM = 4 * 2**30  # bytes of address space for thread stacks and arenas, mostly untouched
+MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What each jail of one warm process does to itself."""
+
+    libc: ctypes.CDLL
+    warm_pid: int
+    readable: tuple[str, ...]  # where Python and its packages lie
+    private: bool  # whether other users are kept out of there
+    top_uid: int  # one more than the highest user that exists here
+    data_bytes: int  # of the warm process: limits are counted from here
+    address_bytes: int
+    filter: bytes  # of system calls
+    work_folder: str | None  # where an empty file system goes, to stand in
+    missing: dict[str, str]  # layers that no jail can have, and why
+
+
+class Unavailable(Exception):
+    """A layer that this kernel, or this user, cannot have; the text says why."""
+
+
+# --- once, in the warm process -------------------------------------------------------------------
+
+
+def prepare(without: Iterable[str] = ()) -> Plan:
+    """Make the plan. `without` names layers to leave out, for tests of what happens then."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    missing = dict.fromkeys(without, "switched off")
+    program = b""
+    try:
+        program = syscalls.program()
+    except OSError as error:
+        missing.setdefault("seccomp", error.strerror or str(error))
+    abi = _landlock_abi(libc)
+    if isinstance(abi, str):
+        missing.setdefault("landlock", abi)
+    # Inherited by every jail, and of no use here.
+    if "no_new_privs" not in missing and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        missing["no_new_privs"] = _reason("prctl")
+    for capability in range(CAP_LAST + 1):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    readable = python_folders()
+    private = any(map(closed_to_others, readable))
+    memory = _memory()
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no jail of the same user may look into this process
+    return Plan(
+        libc, os.getpid(), readable, private, _top_uid(), memory["VmData"], memory["VmSize"],
+        program, _work_folder(readable), missing,
+    )  # fmt: skip
+
+
+def python_folders() -> tuple[str, ...]:
+    """The folders that hold Python, its packages and the system's libraries."""
+    wanted = [
+        *(path for path in sys.path if Path(path).is_dir()),
+        *(str(Path(base) / "lib") for base in (sys.base_prefix, sys.prefix)),
+        *("/usr/lib", "/usr/lib64", "/lib", "/lib64"),
+    ]
+    found = sorted({str(Path(path).resolve()) for path in wanted if Path(path).is_dir()})
+    return tuple(p for p in found if not any(p != q and Path(p).is_relative_to(q) for q in found))
+
+
+def forget_projects() -> None:
+    """Leave only Python and installed packages importable.
+
+    A kit installed in place has its own folder on the path, and with it every course beside it,
+    solutions included.
+    """
+    installed = {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    sys.path[:] = [
+        path for path in sys.path if any(f"{path}/".startswith(f"{root}/") for root in installed)
+    ]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path
+        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
+    ]  # fmt: skip
+    sys.path_importer_cache.clear()
+
+
+def _landlock_abi(libc: ctypes.CDLL) -> int | str:
+    """The version of Landlock that the kernel offers, or why there is none."""
+    try:
+        import sandlock  # noqa: F401
+    except (ImportError, OSError) as error:
+        return f"{error}: pip install sandlock"
+    landlock_create_ruleset, version_flag = 444, 1
+    version = int(libc.syscall(landlock_create_ruleset, None, 0, version_flag))
+    return version if version > 0 else _reason("landlock_create_ruleset")
+
+
+def _memory() -> dict[str, int]:
+    """Bytes that this process has mapped, by the kernel's own names."""
+    with open("/proc/self/status") as status:  # noqa: PTH123
+        fields = dict(line.split(":", 1) for line in status)
+    return {name: int(fields[name].split()[0]) * 1024 for name in ("VmData", "VmSize")}
+
+
+def _top_uid() -> int:
+    with open("/proc/self/uid_map") as lines:  # noqa: PTH123
+        mapped = [tuple(map(int, line.split())) for line in lines]
+    return max(first + count for first, _, count in mapped)
+
+
+def _work_folder(readable: tuple[str, ...]) -> str | None:
+    """A folder that an empty file system may cover without hiding Python."""
+    for folder in MOUNT_POINTS:
+        if Path(folder).is_dir() and not any(Path(p).is_relative_to(folder) for p in readable):
+            return folder
+    return None
+
+
+# --- in each jail --------------------------------------------------------------------------------
+
+
+def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str, str]:
+    """Put on all layers; returns those that are missing, with the kernel's reason.
+
+    CPU time counts from the start of the process, and memory above what the warm process has.
+    `keep` is the one descriptor, besides standard input and output, that stays open. Raises
+    `OSError` when something fails without which there is no jail at all.
+    """
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 65536)
+    os.setsid()
+    missing = dict(plan.missing)
+
+    def put_on(layer: str, step: Callable[[], None]) -> None:
+        if layer not in missing:
+            try:
+                step()
+            except Unavailable as why:
+                missing[layer] = str(why)
+
+    put_on("namespaces", lambda: _leave_namespaces(plan))
+    put_on("landlock", lambda: _close_files(plan))
+    kept = frozenset[int]()
+    if "landlock" not in missing and plan.private and os.geteuid() == 0:
+        # Python itself lies where others may not read, and Landlock allows nothing else.
+        kept = frozenset({CAP_DAC_READ_SEARCH})
+        plan.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    put_on("uid", lambda: _become_nobody(plan, kept))
+    _drop_capabilities(plan.libc, kept)
+    if "rlimits" not in missing:
+        _limit(plan, cpu_seconds, memory_mb * 2**20, own_uid="uid" not in missing)
+    # After the change of user, which clears it.
+    _checked(plan.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if os.getppid() != plan.warm_pid:
+        raise ProcessLookupError("the warm process has ended")
+    _checked(plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+    put_on("seccomp", lambda: _filter_calls(plan))
+    return missing
+
+
+def _leave_namespaces(plan: Plan) -> None:
+    """No network, no shared memory or queues of others, no view of later mounts."""
+    apart = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS
+    # Root may want to become another user later, whom a namespace of users would not know.
+    if plan.libc.unshare(apart if os.geteuid() == 0 else apart | CLONE_NEWUSER) != 0:
+        raise Unavailable(_reason("unshare"))
+    if plan.work_folder is None:
+        return
+    # An empty file system that takes nothing: the private working folder.
+    folder = plan.work_folder.encode()
+    flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+    options = b"size=4k,nr_inodes=2,mode=0555"
+    if (
+        plan.libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) == 0
+        and plan.libc.mount(b"tmpfs", folder, b"tmpfs", flags, options) == 0
+    ):
+        os.chdir(folder)
+
+
+def _close_files(plan: Plan) -> None:
+    """Landlock: read Python and its packages, write nothing, signal nobody outside."""
+    import sandlock
+
+    devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
+    policy = sandlock.Sandbox(
+        fs_readable=[*plan.readable, *devices],
+        # An older kernel may lack scopes; files are what matters here, the rest is seccomp's too.
+        allow_degraded=list(sandlock.Protection),
+    )
+    try:
+        sandlock.confine(policy)
+    except (sandlock.SandlockError, RuntimeError) as error:
+        raise Unavailable(f"sandlock: {error}") from None
+
+
+def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
+    """A user of this jail alone, so that neither files nor other jails are its own."""
+    if os.geteuid() != 0:
+        raise Unavailable("only root can give each jail a user of its own")
+    if plan.private and not kept:
+        raise Unavailable("Python lies in a folder that other users cannot read")
+    # A container may have few users: then the upper half of those.
+    top, pid = plan.top_uid, os.getpid()
+    if top < 4:
+        raise Unavailable("there is no other user in this container")
+    uid = FIRST_UID + pid if top > 2**30 else top // 2 + pid % (top // 2)
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    except OSError as error:
+        raise Unavailable(f"setresuid: {error.strerror}") from None
+
+
+def _drop_capabilities(libc: ctypes.CDLL, kept: frozenset[int]) -> None:
+    low = sum(1 << capability for capability in kept)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    # Effective, permitted, inheritable: the lower 32 capabilities, then the upper.
+    sets = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)
+    if libc.capset(header, sets) != 0:
+        # What was never permitted cannot be kept either.
+        sets = (ctypes.c_uint32 * 6)()
+        _checked(libc.capset(header, sets), "capset")
+
+
+def _limit(plan: Plan, cpu_seconds: int, memory: int, own_uid: bool) -> None:
+    stack = min(MAX_STACK, *(n for n in resource.getrlimit(resource.RLIMIT_STACK) if n > 0), 2**40)
+    bounds = [
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_MEMLOCK, 0, 0),
+        (resource.RLIMIT_MSGQUEUE, 0, 0),
+        (resource.RLIMIT_STACK, stack, stack),
+        (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
+        # What a program writes to; shared mappings escape it, and meet the one below.
+        (resource.RLIMIT_DATA, plan.data_bytes + memory, plan.data_bytes + memory),
+        (resource.RLIMIT_AS, *[plan.address_bytes + memory + THREADS_ROOM] * 2),
+        # The trusted side counts CPU time as well, and earlier: this is the backstop.
+        (resource.RLIMIT_CPU, cpu_seconds + 1, cpu_seconds + 2),
+    ]
+    if own_uid:  # otherwise it would count, and stop, what others run
+        bounds.append((resource.RLIMIT_NPROC, MAX_TASKS, MAX_TASKS))
+    for limit, soft, hard in bounds:
+        resource.setrlimit(limit, (soft, hard))
+
+
+def _filter_calls(plan: Plan) -> None:
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+    instructions = syscalls.with_pid(plan.filter, os.getpid())
+    program = Program(len(instructions) // 8, instructions)
+    if plan.libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+        raise Unavailable(_reason("prctl(PR_SET_SECCOMP)"))
+
+
+def closed_to_others(path: str | Path) -> bool:
+    """Whether the modes of a file or folder, or of one above it, keep other users out."""
+    place = Path(path).resolve()
+    try:
+        own = place.stat().st_mode
+        above = [parent.stat().st_mode for parent in place.parents]
+    except OSError:
+        return True
+    return not own & stat.S_IROTH or not all(mode & stat.S_IXOTH for mode in above)
+
+
+def _checked(result: int, call: str) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), _reason(call))
+
+
+def _reason(call: str) -> str:
+    number = ctypes.get_errno()
+    return f"{call}: {os.strerror(number)} ({errno.errorcode.get(number, number)})"

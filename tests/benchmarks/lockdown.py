@@ -1,0 +1,42 @@
+"""What the lock-down costs: fork, load an empty submission, reap, with all layers and with none.
+
+Both kinds in one run, in turn, so that a busy machine slows both: ``make bench``.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+
+from grader.jail import wire
+from grader.jail.session import LAYERS, WITHOUT, Limits, Warm
+
+ROUNDS = 100
+
+
+def seconds_per_jail(warm: Warm) -> float:
+    """From the fork until the process is gone."""
+    started = time.perf_counter()
+    jail = warm.fork(Limits())
+    jail.exchange(wire.Open((), ()), 5)
+    jail.close(grace=0)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Print the medians, in milliseconds."""
+    with Warm() as locked:
+        os.environ[WITHOUT] = " ".join(LAYERS[1:])
+        with Warm() as bare:
+            for warm in (locked, bare):  # not timed: what is only slow the first time
+                seconds_per_jail(warm)
+            pairs = [(seconds_per_jail(bare), seconds_per_jail(locked)) for _ in range(ROUNDS)]
+            print(f"layers: {', '.join(locked.layers)}")
+    without, within = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
+    added = statistics.median(one - other for other, one in pairs) * 1000
+    print(f"bare {without:.1f} ms, locked {within:.1f} ms: the lock-down adds {added:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
