@@ -25,7 +25,8 @@ def check_folder(
 
     (submission,) = find_submissions([answers], course, single=True)
     if not submission.sources:
-        raise CallError(f"there is no .py file and no notebook in {answers}")
+        why = "; ".join(submission.problems)
+        raise CallError(why or f"there is no .py file and no notebook in {answers}")
     wanted = {course.unit_of[name] for name in chosen}
     files = {
         path: False

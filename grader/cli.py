@@ -43,7 +43,7 @@ def grade(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help="A .py file, a notebook, a zip or a folder of those, or a folder of such.",
+            help="A .py file, a notebook, a zip or folder of those, or a folder of submissions.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")],
@@ -119,7 +119,9 @@ def check(
     names: NamesArgument = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--in", metavar="DIR", help="Where the answers are (default: the course)."),
+        typer.Option(
+            "--in", metavar="PATH", help="The answers: a folder, file or zip (default: the course)."
+        ),
     ] = None,
     course: CourseOption = None,
     as_json: JsonOption = False,

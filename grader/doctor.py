@@ -13,7 +13,7 @@ from grader.course import Course, find_course, load_course
 from grader.faults import CallError, HostFault
 
 PACKAGES = (
-    "torch", "numpy", "pytest", "jaxtyping", "msgspec", "nbformat", "typer", "rich", "sandlock",
+    "torch", "numpy", "pytest", "jaxtyping", "msgspec", "typer", "rich", "sandlock",
     "pyseccomp",
 )  # fmt: skip
 # Absent is what this machine lacks and can do without.

@@ -231,7 +231,9 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None
     for case in test.cases:
         status, message = _run_case(desk, seat, test, case)
         if status != "passed":
-            return status, f"[{case.label}] {message}" if case.label else message
+            told = f"[{case.label}] {message}" if case.label else message
+            # A hidden test's inputs are for no one to read back, and prints would hold them.
+            return status, told if test.hidden else messages.with_prints(told, seat.session.printed)
     return "passed", None
 
 

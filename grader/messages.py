@@ -35,6 +35,15 @@ def raised(kind: str, text: str, place: Place | None) -> str:
     return f"{first}\n{line}" if line else first
 
 
+def with_prints(message: str | None, printed: str) -> str | None:
+    """A message, and below it what the student's code printed meanwhile."""
+    if not message or not printed.strip():
+        return message
+    return f"{message}\nyour code printed:\n" + "\n".join(
+        f"  {line}" for line in printed.splitlines()
+    )
+
+
 def signature(found: Found, contract: Contract) -> str | None:
     """What is wrong with a definition's parameters, or None."""
     if contract.kind == "module" and found.kind == "function":

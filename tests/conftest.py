@@ -106,7 +106,7 @@ Grader = Callable[..., Ran]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Grader:
+def cold_grader(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Grader:
     """Run a command of `grader` in this process."""
 
     def run(*arguments: str | Path) -> Ran:
@@ -122,9 +122,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.fixture
-def grader(one_warm_process: None, command: Grader) -> Grader:
+def grader(one_warm_process: None, cold_grader: Grader) -> Grader:
     """Run a command of `grader` without loading torch again."""
-    return command
+    return cold_grader
 
 
 @pytest.fixture

@@ -271,6 +271,28 @@ def test_an_exception_is_told_with_the_students_line(desk: Desk, right: str) -> 
     assert "return y.shape[7]" in message
 
 
+def test_what_the_code_printed_stands_below_what_went_wrong_in_a_public_check(
+    desk: Desk, right: str
+) -> None:
+    text = right + "\ndef center(x):\n    print('mean', 3)\n    return x\n"
+    graded = grade_text(desk, text)
+    told = {test.name: test for test in exercise(graded, "center").tests if test.message}
+    shown = {
+        test.hidden: "your code printed:\n  mean 3" in str(test.message) for test in told.values()
+    }
+    assert shown[False] is True
+    assert shown.get(True, False) is False  # prints hold the inputs of hidden tests
+
+
+def test_endless_printing_costs_nothing_and_little_of_it_is_kept(desk: Desk, right: str) -> None:
+    text = right + (
+        "\n\ndef center(x):\n    for _ in range(1000):\n        print('x' * 10**6)\n    return x\n"
+    )
+    message = result_of(grade_text(desk, text), "center", "test_center_of_three_numbers").message
+    assert message is not None
+    assert 1_000 < len(message) < 5_000
+
+
 @pytest.mark.parametrize(
     ("broken", "status"),
     [

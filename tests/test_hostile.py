@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -37,10 +38,8 @@ def points(grade: Grade, exercise: str) -> float:
     return sum(test.points for test in results_of(grade, exercise))
 
 
-def test_killing_the_warm_process_costs_the_killer_only(alone: Desk, right: str) -> None:
-    kill = "import os\ndef center(x):\n    os.kill(os.getppid(), 9)\n    return x - x.mean()\n"
-    mallory = graded(alone, kill)
-    assert mallory.status == "graded"
+def test_a_warm_process_that_died_is_started_again(alone: Desk, right: str) -> None:
+    os.kill(alone.warm._process.pid, signal.SIGKILL)
     honest = graded(alone, right)
     assert (honest.status, honest.total) == ("graded", honest.max)
 

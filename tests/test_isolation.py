@@ -371,13 +371,13 @@ def handed_in(tmp_path: Path, right: str) -> Path:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_grading_below_the_bar_is_refused_in_one_line_and_nothing_is_written(
-    command: Grader, switch_off: Switch, handed_in: Path, tmp_path: Path, jobs: str
+    cold_grader: Grader, switch_off: Switch, handed_in: Path, tmp_path: Path, jobs: str
 ) -> None:
     switch_off("seccomp")
     other = tmp_path / "bob.py"
     other.write_text("", "utf-8")
     out = tmp_path / "grades"
-    ran = command(
+    ran = cold_grader(
         "grade", handed_in, other, "--course", TINY, "--out", out, "--jobs", jobs
     )  # fmt: skip
     assert ran.code == 2
@@ -388,12 +388,12 @@ def test_grading_below_the_bar_is_refused_in_one_line_and_nothing_is_written(
 
 
 def test_weak_isolation_grades_all_the_same_and_each_grade_says_so(
-    command: Grader, switch_off: Switch, handed_in: Path, tmp_path: Path
+    cold_grader: Grader, switch_off: Switch, handed_in: Path, tmp_path: Path
 ) -> None:
     switch_off("seccomp", "landlock")
     out = tmp_path / "grades"
     weak = ("--course", TINY, "--out", out, "--isolation=weak")
-    assert command("grade", handed_in, *weak).code == 0
+    assert cold_grader("grade", handed_in, *weak).code == 0
     (line,) = (out / "results.jsonl").read_text().splitlines()
     stored = json.loads(line)
     assert "weak" in stored["isolation"]
@@ -431,10 +431,10 @@ def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
 
 
 def test_doctor_names_each_missing_layer_with_the_reason(
-    command: Grader, switch_off: Switch
+    cold_grader: Grader, switch_off: Switch
 ) -> None:
     switch_off("landlock", "seccomp")
-    ran = command("doctor", "--course", TINY, "--json")
+    ran = cold_grader("doctor", "--course", TINY, "--json")
     found = {finding["name"]: finding for finding in json.loads(ran.out)}
     assert set(MEANING) <= found.keys()
     assert found["landlock"] == {

@@ -7,7 +7,9 @@ same class serves every back end.
 
 from __future__ import annotations
 
+import io
 import random
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,11 +43,33 @@ class _Kept:
 MAX_NAMES = 500  # of torch functions that one call may report
 
 
+class Prints(io.TextIOBase):
+    """Stands for standard output: keeps the beginning of what a request prints."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def writable(self) -> bool:
+        """See io.TextIOBase."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep what still fits, and swallow the rest."""
+        self._text += text[: wire.MAX_TEXT - len(self._text)]
+        return len(text)
+
+    def take(self) -> str:
+        """What was printed since the last time."""
+        text, self._text = self._text, ""
+        return wire.clean(text)
+
+
 class Guest:
     """One submission, and the modules and graphs that a test has made so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, prints: Prints | None = None) -> None:
         follow_threads()
+        self._prints = prints or Prints()
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
 
@@ -59,11 +83,12 @@ class Guest:
                 return listing
             case wire.Run(calls):
                 outcomes: list[wire.Outcome] = []
+                self._prints.take()
                 for call in calls:
                     outcomes.append(self._safely(call))
                     if isinstance(outcomes[-1], wire.Raised):
                         break
-                return wire.Outcomes(outcomes)
+                return wire.Outcomes(outcomes, self._prints.take())
 
     def _safely(self, call: wire.Call) -> wire.Outcome:
         uses: list[wire.Use] = []
@@ -298,7 +323,9 @@ def _type_name(value: Any) -> str:
 
 def serve(receive: Callable[[], bytes | None], send: Callable[[bytes], None]) -> None:
     """Answer requests until the other side closes."""
-    guest = Guest()
+    prints = Prints()
+    sys.stdout = sys.stderr = prints
+    guest = Guest(prints)
     while (data := receive()) is not None:
         try:
             reply: wire.Reply = guest.answer(wire.decode_request(data))

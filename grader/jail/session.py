@@ -309,6 +309,7 @@ class Session:
         self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
         self._handles = 0
+        self.printed = ""  # by the running test, up to a limit
         self.generation = 0  # counts processes: a handle is good in its own only
         self.listing = self._start()
 
@@ -327,6 +328,7 @@ class Session:
         self._test_from = self.cpu_seconds()
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
+        self.printed = ""
 
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""
@@ -359,6 +361,7 @@ class Session:
         reply = self._exchange(wire.Run([*queued, *calls]), left)
         if not isinstance(reply, wire.Outcomes):
             raise self._drop(StudentLost("crashed", "the answer was of the wrong type"))
+        self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
         outcomes = reply.outcomes
         if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
             return outcomes[-1:]  # a queued call raised: the student hears of it here

@@ -411,6 +411,7 @@ class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
     """The answer to `Run`: one outcome a call, fewer if one raised."""
 
     outcomes: Annotated[list[Outcome], _few]
+    printed: Text = ""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
