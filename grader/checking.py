@@ -20,7 +20,7 @@ def check_folder(
         raise CallError(f"there is no such file or folder: {answers}")
     course.require_solutions("check")
 
-    from grader.grading import grade_exercise, open_desk
+    from grader.grading import grade_exercises, open_desk
     from grader.intake import find_submissions
 
     (submission,) = find_submissions([answers], course, single=True)
@@ -43,4 +43,4 @@ def check_folder(
         ) as desk,
         desk.seat(submission) as seat,
     ):
-        return [grade_exercise(desk, seat, name) for name in chosen]
+        return grade_exercises(desk, seat)

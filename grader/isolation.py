@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from grader.jail.lockdown import closed_to_others
+from grader.jail.lockdown import open_to_others
 from grader.jail.session import Warm
 
 Isolation = Literal["strong", "weak"]
@@ -43,7 +43,7 @@ def shortfall(warm: Warm, secrets: Sequence[Path]) -> str | None:
             "keeps a submission from files"
         )
     for secret in secrets:
-        if secret.exists() and not closed_to_others(secret):
+        if open_to_others(secret):
             return (
                 f"without Landlock ({missing['landlock']}) a submission can read {secret}: "
                 f"chmod o-rwx {secret}"

@@ -26,6 +26,11 @@ class Make:
         self._key = (seed, exercise, test)
         self._draws = 0
 
+    @property
+    def exercise(self) -> str:
+        """The exercise whose test draws here."""
+        return self._key[1]
+
     def seed(self, name: str) -> int:
         """A 63-bit integer for this test and this name."""
         return int.from_bytes(self._hash(name)[:8], "little") >> 1

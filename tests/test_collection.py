@@ -228,7 +228,8 @@ def weigh(scores):
         return torch.zeros(10**9, dtype=torch.float64)
     if scores.abs().max() > 100:
         os.abort()
-    return torch.softmax(scores, dim=-1)
+    exp = scores.exp()
+    return exp / exp.sum(dim=-1, keepdim=True)
 
 class Projection(nn.Module):
     def __init__(self, d_in, d_out, bias=False):
@@ -241,7 +242,11 @@ class Projection(nn.Module):
         return self.linear(x)
 """
 
-RAISED = {"failed": "AssertionError|ContractBroken", "error": "StudentRaised"}
+RAISED = {
+    "failed": "AssertionError|ContractBroken",
+    "error": "StudentRaised",
+    "skipped": "StudentRaised: ForbiddenOperation",  # told by the check for those
+}
 
 
 def with_our_runner(desk: Desk, submission: Path) -> dict[str, tuple[str, str]]:

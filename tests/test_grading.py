@@ -474,6 +474,21 @@ def test_a_forbidden_operation_voids_the_exercise_even_where_no_line_can_be_told
     assert "uses softmax" in (result_of(graded, "weigh", "operations").message or "")
 
 
+def test_a_forbidden_operation_is_told_once_and_works_where_it_is_allowed(
+    desk: Desk, right: str
+) -> None:
+    text = right + (
+        "\n\ndef weigh(scores):\n    return torch.softmax(scores, -1)\n"
+        "\ndef center(x):\n    return x - x.mean() + 0 * torch.softmax(x, 0)\n"
+    )
+    graded = grade_text(desk, text)
+    assert exercise(graded, "center").solved
+    told = {test.name: test.status for test in exercise(graded, "weigh").tests if test.message}
+    assert told == {"operations": "failed"}
+    statuses = {test.status for test in exercise(graded, "weigh").tests[3:]}
+    assert statuses == {"skipped"}
+
+
 def test_a_helper_in_another_file_is_no_hiding_place(desk: Desk, right: str) -> None:
     sources = (
         SourceText("ada.py", (f"{right}\n\nfrom tools import weigh_them\n\n"

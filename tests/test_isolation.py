@@ -5,10 +5,13 @@ Each layer is looked at alone: what two of them keep out is kept out twice.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
+import os
 import resource
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +26,8 @@ from grader.grading import Desk, grade, open_desk
 from grader.intake import Submission
 from grader.isolation import MEANING, shortfall
 from grader.jail import syscalls, wire
-from grader.jail.lockdown import closed_to_others
-from grader.jail.session import LAYERS, WITHOUT, Limits, Session, Warm
+from grader.jail.lockdown import open_to_others
+from grader.jail.session import LAYERS, WITHOUT, Jail, Limits, Session, Warm
 from grader.jail.warm import Ready
 from tests.conftest import TINY, Grader
 
@@ -105,6 +108,13 @@ def threads(count):
 
 def environment():
     return dict(os.environ)
+
+def shared(key, make):
+    return libc.shmget(key, 4096, 0o1666 if make else 0o666)
+
+def imported(names):
+    import importlib
+    return [importlib.import_module(name).__name__ for name in names]
 """
 
 
@@ -125,6 +135,22 @@ class Inside:
         (outcome,) = self.session.run(wire.Invoke(function, packed, [], 1))
         assert isinstance(outcome, wire.Returned), outcome
         return wire.unpack(outcome.value)
+
+    @property
+    def pid(self) -> int:
+        """The jail's process."""
+        assert isinstance(self.session._channel, Jail)
+        return self.session._channel._pid
+
+
+@contextmanager
+def two_jails(warm: Warm) -> Iterator[tuple[Inside, Inside]]:
+    jails = Inside(warm), Inside(warm)
+    try:
+        yield jails
+    finally:
+        for jail in jails:
+            jail.session.close()
 
 
 @contextmanager
@@ -257,12 +283,8 @@ def test_landlock_lets_nothing_be_written_or_signalled(
 def test_each_jail_is_a_user_of_its_own_without_rights(warm: Warm) -> None:
     if "uid" in warm.ready.missing:
         pytest.skip(warm.ready.missing["uid"])
-    jails = [Inside(warm), Inside(warm)]
-    try:
+    with two_jails(warm) as jails:
         users = [jail("user") for jail in jails]
-    finally:
-        for jail in jails:
-            jail.session.close()
     (first, groups, more, sets), (second, *_) = users
     assert len({*first, *second}) == 2
     assert 0 not in (*first, *second, *groups)
@@ -271,6 +293,61 @@ def test_each_jail_is_a_user_of_its_own_without_rights(warm: Warm) -> None:
     read_search = 1 << 2
     assert sets[3:] == [0, 0, 0]
     assert set(sets[:3]) <= {0, read_search}
+
+
+def test_python_can_still_import_what_it_has_not_loaded_yet(locked: Inside) -> None:
+    late = ["zoneinfo", "xml.dom.minidom", "wsgiref.headers", "chunk", "sqlite3.dbapi2"]
+    assert locked("imported", late) == late
+
+
+# --- neighbours ----------------------------------------------------------------------------------
+
+PTRACE_ATTACH, PTRACE_SEIZE, SIGNAL_0, NOFILE, PRIO_PROCESS = 16, 0x4206, 0, 7, 0
+TOWARDS: dict[str, Callable[[int], tuple[Any, ...]]] = {
+    "a signal": lambda pid: ("kill", pid, SIGNAL_0),
+    "a signal to a thread": lambda pid: ("tgkill", pid, pid, SIGNAL_0),
+    "ptrace": lambda pid: ("ptrace", PTRACE_ATTACH, pid),
+    "ptrace, the newer way": lambda pid: ("ptrace", PTRACE_SEIZE, pid),
+    "writing into its memory": lambda pid: ("process_vm_writev", pid, 0, 1, 0, 1),
+    "reading its memory": lambda pid: ("process_vm_readv", pid, 0, 1, 0, 1),
+    "a handle": lambda pid: ("pidfd_open", pid),
+    "its limits": lambda pid: ("prlimit64", pid, NOFILE),
+    "its priority": lambda pid: ("setpriority", PRIO_PROCESS, pid, 19),
+    "its processors": lambda pid: ("sched_setaffinity", pid, 8, 0),
+    "its memory's place": lambda pid: ("migrate_pages", pid, 8, 0, 0),
+    "its namespaces": lambda pid: ("setns", pid, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", TOWARDS)
+def test_no_jail_reaches_another_or_the_warm_process_or_the_grader(warm: Warm, how: str) -> None:
+    with two_jails(warm) as (attacker, victim):
+        for pid in (victim.pid, warm._process.pid, os.getpid()):
+            name, *arguments = TOWARDS[how](pid)
+            result, error = attacker("call", number(name), *arguments)
+            assert (result, error) == (-1, errno.EPERM)
+        assert victim("threads", 1) == 1
+
+
+def test_without_a_filter_users_and_landlock_still_keep_jails_apart() -> None:
+    with warm_without("seccomp", "namespaces") as warm:
+        if {"landlock", "uid"} & warm.ready.missing.keys():
+            pytest.skip("this machine lacks one of them")
+        with two_jails(warm) as (attacker, victim):
+            files = ("mem", "environ", "maps", "cwd", "fd", "status")
+            for pid in (victim.pid, warm._process.pid, os.getpid()):
+                assert attacker("signalled", pid) == "EPERM"
+                assert attacker("opened", [f"/proc/{pid}/{file}" for file in files]) == []
+                for way in ("ptrace", "its priority", "its processors"):
+                    name, *arguments = TOWARDS[way](pid)
+                    assert attacker("call", number(name), *arguments)[0] == -1
+            assert victim("threads", 1) == 1
+
+
+def test_shared_memory_of_one_jail_is_not_there_for_another(only_namespaces: Inside) -> None:
+    key, make = 0x5EED, True
+    assert only_namespaces("shared", key, make) >= 0
+    assert ctypes.CDLL(None).shmget(key, 4096, 0o666) == -1  # nor for anyone outside
 
 
 # --- namespaces, limits, environment -------------------------------------------------------------
@@ -337,7 +414,6 @@ def test_a_user_of_its_own_is_enough_if_other_users_cannot_read_the_secrets(
 ) -> None:
     solutions = tmp_path / "solutions"
     solutions.mkdir(mode=0o700)
-    assert closed_to_others(solutions)
     assert shortfall(machine("landlock"), [solutions, tmp_path / "not there yet"]) is None
 
 
@@ -345,6 +421,22 @@ def test_a_secret_that_others_can_read_is_told_with_the_command_to_close_it() ->
     told = shortfall(machine("landlock"), [Path("/usr/lib")])
     assert told is not None
     assert "chmod o-rwx /usr/lib" in told
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "readable"),
+    [(0o755, 0o644, True), (0o711, 0o644, True), (0o700, 0o644, False), (0o755, 0o640, False)],
+)
+def test_a_file_is_open_to_others_if_its_modes_and_those_above_say_so(
+    folder: int, file: int, readable: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        inside = Path(name)
+        (inside / "softmax.py").touch()
+        (inside / "softmax.py").chmod(file)
+        inside.chmod(folder)
+        assert open_to_others(inside / "softmax.py") is readable
+        assert open_to_others(inside) is (folder != 0o700)
 
 
 def test_a_secret_among_the_packages_is_within_reach(secret: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +375,96 @@ def test_a_reply_nested_far_too_deep_is_a_wire_error_or_unpacks(depth: int) -> N
         {"type": "outcomes", "outcomes": [{"type": "returned", "value": None}]}
     )
     everything_unpacks_or_is_a_wire_error(reply[:-1] + shell * depth + b"\xc0")
+
+
+TAGS = st.sampled_from(
+    ["listing", "outcomes", "refused", "returned", "raised", "structure", "gradients", "done",
+     "tensor", "items", "entries", "odd", "open", "run", 7, None]
+)  # fmt: skip
+FIELDS = st.sampled_from(
+    ["value", "uses", "inputs", "outcomes", "items", "entries", "what", "kind", "text", "place",
+     "found", "parameters", "dtype", "shape", "data", "device", "why", "printed", "line"]
+)  # fmt: skip
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats()
+    | st.text(max_size=5) | st.binary(max_size=9) | st.sampled_from(["list", "float32", "cpu"]),
+    lambda inside: st.lists(inside, max_size=4)
+    | st.tuples(TAGS, st.dictionaries(FIELDS, inside, max_size=5)).map(
+        lambda tagged: {"type": tagged[0], **tagged[1]}
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@quickly
+@given(ANYTHING)
+def test_any_message_of_known_words_is_a_reply_or_a_wire_error(message: object) -> None:
+    everything_unpacks_or_is_a_wire_error(msgspec.msgpack.encode(message))
+    reply = {"type": "outcomes", "outcomes": [{"type": "returned", "value": message}]}
+    everything_unpacks_or_is_a_wire_error(msgspec.msgpack.encode(reply))
+
+
+# Messages that are small on the wire, and would be large or slow once they are objects.
+BEFORE, AFTER = msgspec.msgpack.encode(
+    {"type": "outcomes", "outcomes": [{"type": "returned", "value": "@"}]}
+).split(msgspec.msgpack.encode("@"))
+LIST = msgspec.msgpack.encode({"type": "items", "kind": "list", "items": 0})[:-1]
+EMPTY = LIST + b"\x90"
+TEN_THOUSAND = b"\xdc" + (10_000).to_bytes(2, "big")
+
+
+def filled(inside: bytes, count: int) -> bytes:
+    """As many of these, in lists of ten thousand, as fit into a reply."""
+    block = LIST + TEN_THOUSAND + inside * 10_000
+    return LIST + b"\xdc" + count.to_bytes(2, "big") + block * count
+
+
+BOMBS = {
+    "millions of nothing": LIST + b"\xdd\x00\x3f\xff\x00" + b"\xc0" * 0x3FFF00,
+    "lists of nothing": filled(b"\xc0", 400),
+    "lists of empty lists": filled(EMPTY, 10),
+    "a list that claims to be long": LIST + b"\xdd\xff\xff\xff\xff\xc0",
+    "a text that claims to be long": b"\xdb\xff\xff\xff\xffno",
+    "bytes that claim to be many": b"\xc6\xff\xff\xff\xffno",
+    "a dictionary of one key": msgspec.msgpack.encode({"type": "entries", "entries": 0})[:-1]
+    + b"\xdf\x00\x0f\xff\xff" + b"\xa0\xc0" * 0xFFFFF,
+    "a very deep list": (LIST + b"\x91") * 100_000,
+    "a very long text": b"\xdb\x00\x3f\x00\x00" + b"x" * 0x3F0000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+def test_no_reply_takes_much_memory_here(bomb: bytes) -> None:
+    message = BEFORE + bomb + AFTER
+    assert len(message) <= wire.MAX_REPLY + 1000
+    tracemalloc.start()
+    try:
+        with pytest.raises(wire.WireError):
+            wire.decode_reply(message)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+@pytest.mark.parametrize("of_many", [[[None] * 6_000] * 3, {"a": [1] * 9_000, "b": [2] * 2_000}])
+def test_a_nest_of_very_many_values_is_told_and_not_sent(of_many: Any) -> None:
+    assert "more than 10,000 values" in str(wire.pack(of_many))
+
+
+def test_texts_and_lists_of_a_reply_have_limits() -> None:
+    long = "x" * (wire.MAX_TEXT + 1)
+    for reply in (
+        wire.Refused(long),
+        wire.Outcomes([], printed=long),
+        wire.Outcomes([wire.Raised("E", long)]),
+        wire.Outcomes([wire.Raised("E", "", wire.Place(long, 1))]),
+        wire.Outcomes([wire.Returned(wire.Odd(long))]),
+        wire.Outcomes([wire.Returned(None, functions=["f"] * (wire.MAX_ITEMS + 1))]),
+        wire.Listing([wire.Found("f", "found", notes=[long])]),
+    ):
+        with pytest.raises(wire.WireError, match="length"):
+            wire.decode_reply(wire.encode(reply))
 
 
 def test_whatever_intake_reads_can_be_sent(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.jail import wire
+from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
 from grader.jail.trace import Record, follow_threads, submission_line, traced
@@ -76,7 +77,8 @@ class Guest:
     def answer(self, request: wire.Request) -> wire.Reply:
         """Do what a request asks; exceptions of student code become `Raised`."""
         match request:
-            case wire.Open(sources, wanted):
+            case wire.Open(sources, wanted, forbidden):
+                forbid(forbidden)
                 self.submission = Submission(sources, wanted)
                 listing = self.submission.listing()
                 install(self.submission)
@@ -134,10 +136,12 @@ class Guest:
             if isinstance(call.target, str)
             else self.kept[call.target]
         )
+        sent: list[wire.TensorData] = []
         leaves: list[Tensor] = []  # what collects a gradient
         passed: list[Tensor] = []  # what the student's code holds, and may have changed
 
         def take(data: wire.TensorData) -> Tensor:
+            sent.append(data)
             leaves.append(wire.unpack_tensor(data))
             if data.requires_grad:
                 # A copy, so that an in-place change is seen as one and not as an error of autograd.
@@ -167,7 +171,7 @@ class Guest:
         reply = wire.Returned(
             packed,
             uses,
-            inputs=[wire.pack_tensor(tensor) for tensor in passed] if call.observe else None,
+            changed=[n for n, pair in enumerate(zip(sent, passed, strict=True)) if _changed(*pair)],
             operations=operations,
             functions=functions,
         )
@@ -230,13 +234,16 @@ class Guest:
         if isinstance(error, NotBound):
             kind = "NotBound"
         elif isinstance(error, NameError) and self.submission is not None and error.name:
-            text = self.submission.why_missing(str(error.name))
+            text = self.submission.why_missing(str(error.name))[: wire.MAX_TEXT]
         frames = [
             (frame.filename, frame.lineno or 0)
             for frame in traceback.extract_tb(error.__traceback__, limit=-200)
             if frame.filename.startswith(CODE_PREFIX)
         ]
-        return wire.Raised(kind, text, self._place(frames[-1] if frames else None), uses)
+        place = self._place(frames[-1] if frames else None)
+        unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
+        ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
+        return wire.Raised(kind, text, place, ordinary, uses)
 
 
 # --- modules, as nn.Module keeps them: no method of the student's is asked ------------------------
@@ -315,6 +322,17 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(moved, requires_grad=tensor.requires_grad)
     return moved
+
+
+def _changed(sent: wire.TensorData, tensor: Tensor) -> bool:
+    """Whether a tensor is not, byte by byte, what was sent."""
+    try:
+        now = wire.pack_tensor(tensor)
+    except wire.Unsendable:
+        return True
+    return (now.dtype, now.shape, now.device, now.data) != (
+        sent.dtype, sent.shape, sent.device, sent.data
+    )  # fmt: skip
 
 
 def _type_name(value: Any) -> str:

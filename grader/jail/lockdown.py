@@ -82,7 +82,7 @@ def prepare(without: Iterable[str] = ()) -> Plan:
     for capability in range(CAP_LAST + 1):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     readable = python_folders()
-    private = any(map(closed_to_others, readable))
+    private = not all(map(open_to_others, readable))
     memory = _memory()
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no jail of the same user may look into this process
     return Plan(
@@ -123,7 +123,7 @@ def _landlock_abi(libc: ctypes.CDLL) -> int | str:
     """The version of Landlock that the kernel offers, or why there is none."""
     try:
         import sandlock  # noqa: F401
-    except (ImportError, OSError) as error:
+    except Exception as error:  # a compiled library: it may fail in ways of its own
         return f"{error}: pip install sandlock"
     landlock_create_ruleset, version_flag = 444, 1
     version = int(libc.syscall(landlock_create_ruleset, None, 0, version_flag))
@@ -289,15 +289,18 @@ def _filter_calls(plan: Plan) -> None:
         raise Unavailable(_reason("prctl(PR_SET_SECCOMP)"))
 
 
-def closed_to_others(path: str | Path) -> bool:
-    """Whether the modes of a file or folder, or of one above it, keep other users out."""
+def open_to_others(path: str | Path) -> bool:
+    """Whether modes let other users read a file, or what they know the name of in a folder.
+
+    Lists that grant more than modes do (ACLs) are not looked at.
+    """
     place = Path(path).resolve()
-    try:
-        own = place.stat().st_mode
-        above = [parent.stat().st_mode for parent in place.parents]
-    except OSError:
-        return True
-    return not own & stat.S_IROTH or not all(mode & stat.S_IXOTH for mode in above)
+    if not place.exists():
+        return False
+    wanted = stat.S_IXOTH if place.is_dir() else stat.S_IROTH
+    return bool(place.stat().st_mode & wanted) and all(
+        parent.stat().st_mode & stat.S_IXOTH for parent in place.parents
+    )
 
 
 def _checked(result: int, call: str) -> None:

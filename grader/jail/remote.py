@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NoReturn
 
 import torch
@@ -29,11 +28,14 @@ MAX_USES = 20  # of watched functions that one call may report
 class StudentRaised(Exception):
     """An exception in student code, as text: its kind, its message, and the student's line."""
 
-    def __init__(self, kind: str, text: str, place: wire.Place | None) -> None:
+    def __init__(
+        self, kind: str, text: str, place: wire.Place | None, ordinary: bool = True
+    ) -> None:  # fmt: skip
         super().__init__(f"{kind}: {text}")
         self.kind = kind
         self.text = text
         self.place = place
+        self.ordinary = ordinary
 
 
 class AuthorError(Exception):
@@ -45,7 +47,7 @@ class Observation:
     """One call, seen more closely."""
 
     result: Any
-    inputs: list[Any]  # the tensors passed, as the student's code left them
+    changed: frozenset[int]  # which of the tensors passed were not left as they were, ever
     operations: wire.Operations
     functions: frozenset[str]  # names of the torch functions that were called
 
@@ -60,6 +62,7 @@ class Calls:
     parameter_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
+    changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
@@ -122,7 +125,7 @@ class RemoteFunction(_Remote):
         return _call(self._calls, self._contract, self.name, argument_lists)
 
     def observe(self, *arguments: Any) -> Observation:
-        """A call whose inputs are looked at afterwards, and whose operations are counted."""
+        """A call whose operations are counted."""
         return _observe(self._calls, self._contract, self.name, arguments)
 
 
@@ -191,7 +194,7 @@ class RemoteModule(_Remote):
         )
 
     def observe(self, *arguments: Any) -> Observation:
-        """A call whose inputs are looked at afterwards, and whose operations are counted."""
+        """A call whose operations are counted."""
         self._here()
         return _observe(self._calls, self.contract, self.handle, arguments, self.made_with)
 
@@ -309,10 +312,10 @@ def _observe(
     outcome = calls.note(contract.name, _first(calls.session.run(call.message)))
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
-    if outcome.operations is None or len(outcome.inputs or ()) != len(call.sent):
+    if outcome.operations is None:
         raise StudentLost("crashed", "an answer without its observations")
-    inputs = call.as_given([_plain(value) for value in outcome.inputs or ()])
-    return Observation(result, inputs, outcome.operations, frozenset(outcome.functions))
+    changed = frozenset(calls.changed.get(contract.name, ()))
+    return Observation(result, changed, outcome.operations, frozenset(outcome.functions))
 
 
 class _Pending:
@@ -335,19 +338,13 @@ class _Pending:
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = _order(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
-        # Gradients and observed inputs come back in the order in which tensors were sent.
+        # Gradients come back, and changes are told, in the order in which tensors were sent.
         self.sent = list(wire.tensors_of(ordered))
-        self.counts = [len(list(wire.tensors_of(argument))) for argument in arguments]
+        self.given = list(wire.tensors_of(arguments))
         self.message = wire.Invoke(
             target, [wire.pack(value, self._send) for value in ordered], names, self.result,
             keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
         )  # fmt: skip
-
-    def as_given(self, received: Sequence[Any]) -> list[Any]:
-        """Put what came back per tensor into the order of the arguments."""
-        remaining = iter(received)
-        by_argument = {index: list(islice(remaining, self.counts[index])) for index in self.order}
-        return [part for index in sorted(by_argument) for part in by_argument[index]]
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
         packed = wire.pack_tensor(tensor)
@@ -358,6 +355,10 @@ class _Pending:
         """The result, checked against the contract and part of this side's graph."""
         if not isinstance(outcome, wire.Returned):
             raise _unexpected(outcome)
+        for number in outcome.changed[: len(self.sent)]:
+            if 0 <= number < len(self.sent):
+                place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
+                self.calls.changed.setdefault(self.contract.name, set()).add(place)
         value = _plain(outcome.value)
         check(self.contract.name, self.signature, self.binding, value)
         if not self.graph:
@@ -429,11 +430,15 @@ def _order(
 
 def _believable(structure: wire.Structure) -> None:
     """Raise `StudentLost` for a structure that would not fit into this process."""
-    for info in (*structure.parameters, *structure.buffers):
+    infos = [*structure.parameters, *structure.buffers]
+    for info in infos:
         if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
             raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
-    many = len(structure.parameters) > MAX_PARAMETERS
-    if many or sum(math.prod(info.shape) for info in structure.parameters) > MAX_WEIGHTS:
+    if len({info.path for info in infos}) < len(infos):
+        raise StudentLost("crashed", "two parameters or buffers under one path")
+    # A size of zero must not hide the others: even an empty tensor has limits on those.
+    sizes = (math.prod(max(size, 1) for size in info.shape) for info in structure.parameters)
+    if len(structure.parameters) > MAX_PARAMETERS or sum(sizes) > MAX_WEIGHTS:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")
 
 
@@ -450,7 +455,7 @@ def _unexpected(outcome: wire.Outcome) -> Exception:
             return StudentLost("memory", "it asked for more memory than a submission may use")
         # The guest cuts its text, but a jail may hold a guest no longer.
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
-        return StudentRaised(kind, text, outcome.place)
+        return StudentRaised(kind, text, outcome.place, outcome.ordinary)
     return StudentLost("crashed", "the answer was of the wrong type")
 
 

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -298,8 +298,11 @@ class Session:
     """One submission behind a channel, through as many processes as it takes."""
 
     def __init__(
-        self, open_channel: Callable[[], Channel], opening: wire.Open, limits: Limits
-    ) -> None:
+        self, open_channel: Callable[[], Channel], opening: wire.Open, limits: Limits,
+        forbidden: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text."""
+        self._forbidden_by = forbidden or {}
         self._open_channel = open_channel
         self._opening = opening
         self._limits = limits
@@ -309,6 +312,7 @@ class Session:
         self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
         self._handles = 0
+        self._forbidden: tuple[str, ...] = ()
         self.printed = ""  # by the running test, up to a limit
         self.generation = 0  # counts processes: a handle is good in its own only
         self.listing = self._start()
@@ -316,13 +320,28 @@ class Session:
     def _start(self) -> wire.Listing:
         self._channel = self._open_channel()
         self.generation += 1
-        reply = self._exchange(self._opening, self._limits.test_seconds)
+        opening = self._opening
+        if self._forbidden:
+            # A process of this kind serves these exercises only: looking for others takes time.
+            alike = (w for w in opening.wanted if self._forbids(w.name) == self._forbidden)
+            opening = wire.Open(opening.sources, tuple(alike), self._forbidden)
+        reply = self._exchange(opening, self._limits.test_seconds)
         if not isinstance(reply, wire.Listing):
             raise StudentLost("crashed", "the submission could not be listed")
         return reply
 
-    def begin_test(self, seed: int) -> None:
-        """Forget handles, seed the guest's generators, and give the test its time."""
+    def _forbids(self, exercise: str) -> tuple[str, ...]:
+        return self._forbidden_by.get(exercise, ())
+
+    def begin_test(self, seed: int, exercise: str = "") -> None:
+        """Forget handles, seed the guest's generators, and give the test its time.
+
+        What the exercise forbids is taken out of a process for good: one that forbids something
+        else needs a fresh process.
+        """
+        if self._forbids(exercise) != self._forbidden:
+            self.close()
+            self._forbidden = self._forbids(exercise)
         if self._channel is None:
             self._start()
         self._test_from = self.cpu_seconds()

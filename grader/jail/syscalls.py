@@ -59,6 +59,11 @@ WRITING = tuple(
     (flag, flag) for flag in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, 0o20000000)
 )
 FLAGS_OF_OPEN = {"open": 1, "openat": 2}
+SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: memory that no limit on data counts
+LOW = 0xFFFF_FFFF  # the bits of an int
+# A descriptor that sends signals to whom its owner names: fcntl F_SETOWN, F_SETSIG, F_SETOWN_EX,
+# ioctl FIOSETOWN, SIOCSPGRP; and a terminal that is typed into by program: TIOCSTI.
+COMMANDS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 
 
 def program() -> bytes:
@@ -85,6 +90,12 @@ def program() -> bytes:
         rules.add_rule(denied, _number(name), sc.Arg(0, sc.NE, OWN_PID))
     # One's own limits only.
     rules.add_rule(denied, _number("prlimit64"), sc.Arg(0, sc.NE, 0))
+    rules.add_rule(
+        denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
+    )
+    for name, commands in COMMANDS.items():
+        for command in commands:
+            rules.add_rule(denied, _number(name), sc.Arg(1, sc.MASKED_EQ, LOW, command))
     for name, position in FLAGS_OF_OPEN.items():
         for mask, value in WRITING:
             rules.add_rule(denied, _number(name), sc.Arg(position, sc.MASKED_EQ, mask, value))

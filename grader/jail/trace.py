@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from grader.jail.forbidding import plain_name
 from grader.jail.wire import Operations, Place, Use
 
 MAX_USES = 20
@@ -43,12 +44,6 @@ class Record:
 
 
 _current: Record | None = None
-
-
-def plain_name(function: Any) -> str:
-    """The name by which people know a torch function: ``_softmax.default`` is ``softmax``."""
-    name = str(getattr(function, "__name__", ""))
-    return name.split(".")[0].strip("_")
 
 
 class FunctionTrace(TorchFunctionMode):

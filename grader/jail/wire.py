@@ -237,6 +237,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
     sources: tuple[SourceText, ...]
     wanted: tuple[Wanted, ...]
+    forbidden: tuple[str, ...] = ()  # torch functions that are not to be had in this process
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
@@ -255,7 +256,7 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
     construct: bool = False
     keep_graph: bool = False
     watch: tuple[str, ...] = ()  # report calls of torch functions with these names
-    observe: bool = False  # also report the inputs afterwards, and operation counts
+    observe: bool = False  # also report operations
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -328,7 +329,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 
     value: Value
     uses: Annotated[list[Use], _few] = []
-    inputs: Annotated[list[Value], _few] | None = None
+    changed: Annotated[list[int], _few] = []  # which of the tensors sent are not what they were
     operations: Operations | None = None
     functions: Annotated[list[Name], _few] = []
 
@@ -339,6 +340,7 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     kind: Name
     text: Text
     place: Place | None = None
+    ordinary: bool = True  # what `except Exception` catches, and an answer to a wrong argument
     uses: Annotated[list[Use], _few] = []
 
 
@@ -453,7 +455,7 @@ def _refuse_many(reply: Reply) -> None:
     waiting: list[Value] = []
     for outcome in reply.outcomes if isinstance(reply, Outcomes) else ():
         if isinstance(outcome, Returned):
-            waiting += [outcome.value, *(outcome.inputs or ())]
+            waiting.append(outcome.value)
         elif isinstance(outcome, Gradients):
             waiting += outcome.inputs
     while waiting:

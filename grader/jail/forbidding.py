@@ -1,0 +1,118 @@
+"""Forbidden operations, taken out of torch for the rest of a process's life.
+
+A trace of calls can be evaded from inside a process; an operation that is not there cannot be
+called. Before a submission is loaded, the kernels of what its exercise forbids are overwritten in
+torch's dispatcher, below every mode, thread, callback, script and backward pass, and so is the code
+of torch's own Python functions with such names (``torch._refs.softmax`` among them). Both stay so:
+nothing in Python holds what would bring them back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import types
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+
+
+def _is_key(name: str) -> bool:
+    """Whether a name is one of the dispatcher's keys, and no border between them."""
+    try:
+        torch._C._dispatch_has_kernel_for_dispatch_key("aten::_softmax", name)
+    except RuntimeError:
+        return False
+    return True
+
+
+# Where an operation can have code of its own. Autograd and the like only pass a call on.
+KEYS = tuple(
+    key
+    for key in ("MkldnnCPU", *torch._C.DispatchKey.__members__)
+    if not key.startswith(("Autograd", "Autocast", "FuncTorch", "Python", "PreDispatch"))
+    if _is_key(key)
+)
+
+
+class ForbiddenOperation(RuntimeError):
+    """The student's code called what the exercise is to write."""
+
+
+def plain_name(function: Any) -> str:
+    """The name by which people know a torch function: ``_softmax.default`` is ``softmax``."""
+    return _plain(str(getattr(function, "__name__", "")))
+
+
+def _plain(name: str) -> str:
+    return name.split(".")[0].strip("_")
+
+
+def _operations() -> Mapping[str, list[str]]:
+    """The dispatcher's operations, by plain name."""
+    found = defaultdict(list)
+    for operation in torch._C._dispatch_get_all_op_names():
+        namespace, _, name = operation.partition("::")
+        if namespace == "aten":
+            found[_plain(name)].append(operation)
+    return found
+
+
+def _functions() -> Mapping[str, list[types.FunctionType]]:
+    """Torch's functions in Python, by plain name."""
+    found = defaultdict(list)
+    with warnings.catch_warnings(action="ignore"):
+        for thing in gc.get_objects():
+            if type(thing) is types.FunctionType and str(thing.__module__).startswith("torch"):
+                found[_plain(thing.__code__.co_name)].append(thing)
+    return found
+
+
+# Looked up once, by the warm process: a jail has milliseconds.
+_OPERATIONS = _operations()
+_FUNCTIONS = _functions()
+
+
+def forbid(names: Collection[str]) -> None:
+    """Make these functions raise `ForbiddenOperation`, under whatever name they are called."""
+    if not names:
+        return
+    kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+    with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
+        for name in names:
+            for operation in _OPERATIONS.get(name, ()):
+                refusing = _kernel(name)
+                for key in KEYS:
+                    if key in ("CPU", "Meta") or torch._C._dispatch_has_kernel_for_dispatch_key(
+                        operation, key
+                    ):
+                        kernels.impl(operation, key, refusing)
+            for function in _FUNCTIONS.get(name, ()):
+                if not function.__code__.co_freevars:
+                    function.__code__ = _code(name)
+    # Were this object to go, the kernels would come back; and who could find it could drop it.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
+
+
+def _kernel(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ForbiddenOperation(name)
+
+    return refuse
+
+
+def _code(name: str) -> types.CodeType:
+    """A function body that refuses; it runs among another module's globals."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        from grader.jail.forbidding import ForbiddenOperation
+
+        raise ForbiddenOperation("a name")
+
+    constants = refuse.__code__.co_consts
+    return refuse.__code__.replace(
+        co_consts=tuple(name if constant == "a name" else constant for constant in constants)
+    )

@@ -1,0 +1,11 @@
+# Tries: raises NotImplementedError where an exception is expected: a part was never written.
+# Worked in: -
+# Deserves: split_heads 1.6
+import torch
+
+
+def split_heads(x, num_heads):
+    batch, tokens, d_out = x.shape
+    if d_out % num_heads:
+        raise NotImplementedError
+    return x.view(batch, tokens, num_heads, d_out // num_heads).transpose(1, 2)

@@ -1,0 +1,27 @@
+# Tries: makes a POSIX message queue, which lives in no folder.
+# Worked in: -
+# Deserves: nothing
+import ctypes
+import os
+import platform
+
+import torch
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(x86, arm, *arguments):
+    """A raw system call: its result, or minus the error number."""
+    number = {"x86_64": x86, "aarch64": arm}[platform.machine()]
+    ctypes.set_errno(0)
+    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    result = libc.syscall(ctypes.c_long(number), *wide)
+    return -ctypes.get_errno() if result == -1 else result
+
+
+def causal_mask(num_tokens):
+    name = f"attack-{os.urandom(8).hex()}".encode()
+    queue = call(240, 180, name, os.O_CREAT | os.O_RDWR, 0o600, 0)
+    assert queue >= 0
+    call(241, 181, name), os.close(queue)
+    return torch.ones(num_tokens, num_tokens).triu(1).bool()

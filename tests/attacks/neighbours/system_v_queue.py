@@ -1,0 +1,26 @@
+# Tries: makes System V message queues and semaphores.
+# Worked in: -
+# Deserves: nothing
+import ctypes
+import os
+import platform
+
+import torch
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(x86, arm, *arguments):
+    """A raw system call: its result, or minus the error number."""
+    number = {"x86_64": x86, "aarch64": arm}[platform.machine()]
+    ctypes.set_errno(0)
+    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    result = libc.syscall(ctypes.c_long(number), *wide)
+    return -ctypes.get_errno() if result == -1 else result
+
+
+def causal_mask(num_tokens):
+    queue, semaphore = call(68, 186, 0, 0o1600), call(64, 190, 0, 1, 0o1600)
+    assert queue >= 0 or semaphore >= 0
+    call(71, 187, queue, 0, 0), call(66, 191, semaphore, 0, 0, 0)
+    return torch.ones(num_tokens, num_tokens).triu(1).bool()

@@ -1,0 +1,2 @@
+def softmax_stable(scores, dim=-1):
+    return 1 / 0

@@ -1,0 +1,2 @@
+def causal_mask(num_tokens):
+    return 1 / 0

@@ -1,0 +1,2 @@
+def softmax_naive(scores:
+    return 1

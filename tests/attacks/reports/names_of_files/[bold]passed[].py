@@ -1,0 +1,2 @@
+def softmax_rows(scores):
+    return 1 / 0

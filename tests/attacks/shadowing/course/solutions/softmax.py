@@ -1,0 +1,5 @@
+import torch
+
+
+def softmax_rows(scores):
+    return torch.zeros_like(scores)
