@@ -1,0 +1,52 @@
+"""Names that others chose: what a file is by its name, and how a name is shown without harm."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from grader.intake import limits
+
+SOURCES = (".py", ".ipynb")
+ZIP = ".zip"
+ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
+# Not the student's own work; "checks" are the course's public tests, handed back.
+SKIPPED_FOLDERS = frozenset(
+    {"__pycache__", "__MACOSX", "checks", "node_modules", "site-packages", "venv"}
+)
+
+_CUT = "…"  # in no name that is whole: `shown` escapes it
+_DIGITS = 32  # of a hash that nobody can meet on purpose
+_TAIL = 60  # of a long name, with its suffix
+
+
+def suffix(name: str) -> str:
+    """``.py`` for ``softmax.py``, and for ``SOFTMAX.PY``."""
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (PurePath keeps every name in memory)
+
+
+def skipped(name: str, *, folder: bool) -> bool:
+    """Whether a file or a folder with this name is nobody's answer."""
+    return name.startswith(".") or (folder and name in SKIPPED_FOLDERS)
+
+
+def escaped(name: str) -> str:
+    """A name or a path with all of its characters, and none that a terminal would obey."""
+    return "".join(
+        c if c.isprintable() and c not in ("\\", _CUT) else c.encode("unicode_escape").decode()
+        for c in name
+    )
+
+
+def shown(name: str) -> str:
+    r"""A name as people, terminals and tables see it: printable, of bounded length.
+
+    Different names are never shown alike, so the result is a key as well: what is not printable
+    becomes its escape (``\x1b``), a backslash two, and what is cut out of the middle its hash.
+    """
+    text = escaped(name)
+    if len(text) <= limits.MAX_NAME:
+        return text
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGITS // 2)
+    head = limits.MAX_NAME - _DIGITS - _TAIL - 2 * len(_CUT)
+    return f"{text[:head]}{_CUT}{digest.hexdigest()}{_CUT}{text[-_TAIL:]}"

@@ -1,0 +1,154 @@
+"""Who handed in what: paths become names, and names become submissions."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.intake import limits
+from grader.intake.archives import archive_files
+from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, reason
+from grader.intake.folders import folder_files
+from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, suffix
+from grader.intake.notebooks import code_cells
+from grader.jail.wire import SourceText
+
+OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
+NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student handed in."""
+
+    student: str
+    sources: tuple[SourceText, ...]
+    problems: tuple[str, ...] = ()  # files that could not be read, one line each
+
+    @property
+    def status(self) -> str:
+        """``empty`` without any source file, ``unreadable`` if none could be read."""
+        if self.sources:
+            return "ready"
+        return "unreadable" if self.problems else "empty"
+
+
+def find_submissions(
+    paths: Sequence[Path], course: Course, *, single: bool = False
+) -> list[Submission]:  # fmt: skip
+    """The submissions under these paths, by name; raise `CallError` if there are none.
+
+    A file is one submission, and so is a folder with a file named like a unit, or with no files
+    and folders at all. Any other folder is a folder of submissions.
+    """
+    units = {unit.name for unit in course.units}
+    found: dict[str, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise CallError(f"there is no such file or folder: {path}")
+        try:
+            own = [path] if single or _is_one(path, units) else _entries(path)
+        except OSError as error:
+            raise CallError(f"{path}: {reason(error)}") from None
+        for entry in own:
+            real = entry.resolve()  # "." has no name, and a path that was typed may be a link
+            name = shown(real.name if real.is_dir() else real.stem)
+            if name in found:
+                both = " and ".join(escaped(one.as_posix()) for one in (found[name], entry))
+                raise CallError(f"two submissions are called '{name}': {both}; rename one")
+            found[name] = entry
+    if not found:
+        raise CallError(f"no submissions in {', '.join(map(str, paths))}")
+    return [read_submission(name, found[name].resolve()) for name in sorted(found)]
+
+
+def _is_one(path: Path, units: set[str]) -> bool:
+    if not path.is_dir():
+        if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
+            raise CallError(f"{path} is {NO_SOURCE}")
+        return True
+    names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+    inside = path / "exercises"
+    names += list(inside.iterdir()) if inside.is_dir() else []
+    return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The submissions in a folder of them. Links are never followed."""
+    return sorted(
+        entry
+        for entry in folder.iterdir()
+        if not entry.name.startswith((".", "__")) and not entry.is_symlink()
+        if suffix(entry.name) in (*SOURCES, *ARCHIVES) or entry.is_dir()
+    )
+
+
+def read_submission(student: str, path: Path) -> Submission:
+    """Read all source files of one submission. What cannot be read is a problem, not an error."""
+    sources: list[SourceText] = []
+    problems: list[str] = []
+    files, left = 0, limits.MAX_TOTAL
+    for file in _files(path):
+        if isinstance(file, Problem):
+            problems.append(f"{file.name}: {file.why}")
+            continue
+        files += 1
+        if files > limits.MAX_FILES:
+            problems.append(
+                f"more than {limits.MAX_FILES} source files; only the first ones were read"
+            )
+            break
+        try:
+            if file.size > limits.MAX_FILE:
+                raise Unreadable(_too_large(file.name))
+            if file.size > left:
+                raise Unreadable(
+                    f"the submission is larger than {limits.MAX_TOTAL // 2**20} MB in all"
+                )
+            left -= file.size
+            sources.append(_source(file.name, file.read()))
+        except Unreadable as error:
+            problems.append(f"{file.name}: {error}")
+        except OSError as error:
+            problems.append(f"{file.name}: {reason(error)}")
+    return Submission(student, tuple(sources), _the_first(problems))
+
+
+def _files(path: Path) -> Iterator[Found]:
+    name = shown(path.name)
+    try:
+        folder = stat.S_ISDIR(path.lstat().st_mode)
+    except OSError as error:
+        yield Problem(name, reason(error))
+        return
+    if folder:
+        yield from folder_files(path)
+    elif suffix(path.name) == ZIP:
+        yield from archive_files(path)
+    elif suffix(path.name) in SOURCES:
+        yield on_disk(path, name)
+    else:
+        yield Problem(name, OTHER_ARCHIVE if suffix(path.name) in ARCHIVES else NO_SOURCE)
+
+
+def _source(name: str, data: bytes) -> SourceText:
+    known = suffix(name)  # in small letters, as everyone behind this expects it
+    cells = code_cells(data) if known == ".ipynb" else (decoded(data),)
+    return SourceText(name[: -len(known)] + known, cells)
+
+
+def _too_large(name: str) -> str:
+    told = f"larger than {limits.MAX_FILE // 2**20} MB"
+    # Plots weigh more than any code.
+    return f"{told}: clear its outputs, and hand it in again" if suffix(name) == ".ipynb" else told
+
+
+def _the_first(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= limits.MAX_PROBLEMS:
+        return tuple(problems)
+    more = len(problems) - limits.MAX_PROBLEMS
+    return (*problems[: limits.MAX_PROBLEMS], f"and {more} more such lines")
