@@ -158,6 +158,45 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
         console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}")
 
 
+@app.command(epilog="Example: grader audit softmax --jobs 2")
+def audit(
+    names: NamesArgument = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="Processes (default: by the cores).")
+    ] = None,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove the course's tests on references, stubs, known answers and mechanical mutants.
+
+    Exits with 1 unless every mistake and mutant is caught, every right answer is accepted, every
+    mistake is named as itself, and every test catches something that no other test does.
+    """
+    from grader import terminal
+    from grader.audit import Finding, totals
+    from grader.audit import audit as examine
+    from grader.batch import default_jobs
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("audit")
+    chosen = opened.select(names or [])
+    console = Console(highlight=False)
+    stderr = Console(stderr=True)
+    with terminal.counting(stderr, "auditing") as count:
+
+        def heard(finding: Finding) -> None:
+            count()
+            if not finding.well and not as_json:
+                console.print(f"{finding.kind} {finding.name}: {finding.text}", markup=False)
+
+        findings = examine(opened, chosen, jobs or default_jobs(4 * len(chosen)), heard)
+    if as_json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        console.print(terminal.audit_table(totals(findings)))
+    raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
 @app.command(epilog="Example: grader doctor")
 def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
     """Show versions, the course and the isolation layers, and what is missing.

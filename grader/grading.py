@@ -12,8 +12,11 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -21,6 +24,7 @@ from grader import messages
 from grader.collection import Case, Test, collect
 from grader.contract import Contract
 from grader.course import Course
+from grader.diagnosis import Diagnosis, Failure
 from grader.faults import CallError, HostFault
 from grader.grade import (
     ExerciseResult,
@@ -34,8 +38,10 @@ from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
-from grader.jail.remote import Calls, Student, StudentRaised
+from grader.jail.local import Local
+from grader.jail.remote import Calls, Heard, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
+from grader.mistakes import Library, load_library
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
 from grader.testing import rung
@@ -56,6 +62,7 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
+    library: Library | None = None  # of known mistakes
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
 
     def make(self, exercise: str, test: str, case: str) -> Make:
@@ -65,6 +72,21 @@ class Desk:
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
         return Reference(self.oracle, make)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """Names mistakes; what they give is computed when it is first asked for, and kept."""
+        if self.library is None:
+            return None
+        cases = {
+            (test.name, case.label): (test, case)
+            for tests in self.tests.values() for test in tests for case in test.cases
+        }  # fmt: skip
+
+        return Diagnosis(
+            self.library, self.oracle.definitions,
+            lambda definitions, *which: replay(self, definitions, *cases[which])[1],
+        )  # fmt: skip
 
     @contextmanager
     def seat(self, submission: Submission) -> Iterator[Seat]:
@@ -112,6 +134,7 @@ class Seat:
         What the test's exercise forbids is not to be had in the process that answers.
         """
         self.session.begin_test(make.seed("guest"), make.exercise)
+        self.calls.heard.clear()
         return Student(self.calls)
 
 
@@ -139,6 +162,7 @@ def open_desk(
             _refuse_unpaid(chosen, tests)
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
         pristine: dict[str, str] = {}
+        library = load_library(course) if course.solutions.is_dir() else None
         for unit in course.units if stubs else ():
             pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
@@ -149,7 +173,9 @@ def open_desk(
                 "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
             )
         layers = (*warm.layers, "weak") if reach is not None else warm.layers
-        yield Desk(course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine, layers)
+        yield Desk(
+            course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine, library, layers
+        )
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
@@ -203,11 +229,11 @@ def _total(points: Iterator[float]) -> float:
 def grade_exercises(desk: Desk, seat: Seat) -> list[ExerciseResult]:
     """Each exercise of the desk, in the course's order."""
     # Exercises that forbid the same are served by one process: those go together.
-    done = {name: _grade_exercise(desk, seat, name) for name in sorted(desk.tests, key=desk.watch)}
+    done = {name: grade_exercise(desk, seat, name) for name in sorted(desk.tests, key=desk.watch)}
     return [done[name] for name in desk.tests]
 
 
-def _grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
+def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Run an exercise's tests along the ladder, and count its points."""
     found = next(found for found in seat.listing.found if found.name == name)
     contract = desk.oracle.contracts[name]
@@ -220,16 +246,20 @@ def _grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     second = _signature(found, contract)
     failed_at: str | None = None if second.status == "passed" else "signature"
     results = []
+    failures: list[Failure] = []
     for test in tests:
         if failed_at is not None and test.rung != failed_at:
             results.append(_result(test, "skipped"))
             continue
-        status, message = run_test(desk, seat, test)
+        status, message, case = _run(desk, seat, test)
         results.append(_result(test, status, message))
+        if status in ("failed", "error"):
+            failures.append(Failure(test.name, case, tuple(seat.calls.heard)))
         if status == "timeout" and test.rung in FOUNDATIONS:
             failed_at = "timeout"  # no rung's name: what never ends would not end again
         elif status != "passed" and test.rung in FOUNDATIONS:
             failed_at = test.rung
+    results = _named(desk, name, results, failures)
     firsts = [first, second]
     forbidden = _forbidden(desk, seat, name, found)
     if forbidden is not None:
@@ -237,15 +267,47 @@ def _grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     return _scored(desk, name, firsts, results)
 
 
+def _named(
+    desk: Desk, exercise: str, results: list[TestResult], failures: list[Failure]
+) -> list[TestResult]:  # fmt: skip
+    """The results, with the name of the mistake where there is one that fits."""
+    known = desk.diagnosis.name(exercise, failures) if desk.diagnosis and failures else None
+    if known is None:
+        return results
+    failed = {failure.test for failure in failures}
+    return [
+        msgspec.structs.replace(result, mistake=known.title, hint=known.hint)
+        if result.name in failed
+        else result
+        for result in results
+    ]
+
+
 def run_test(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None]:
     """Run all cases of a test until one does not pass."""
+    return _run(desk, seat, test)[:2]
+
+
+def _run(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None, str]:
+    """Also tells the case that did not pass."""
     for case in test.cases:
         status, message = _run_case(desk, seat, test, case)
         if status != "passed":
             told = f"[{case.label}] {message}" if case.label else message
             # A hidden test's inputs are for no one to read back, and prints would hold them.
-            return status, told if test.hidden else messages.with_prints(told, seat.session.printed)
-    return "passed", None
+            shown = told if test.hidden else messages.with_prints(told, seat.session.printed)
+            return status, shown, case.label
+    return "passed", None, ""
+
+
+def replay(
+    desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case
+) -> tuple[TestStatus, tuple[Heard, ...]]:  # fmt: skip
+    """Run one case of a test on definitions of our own, in this process: what its calls gave."""
+    session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
+    seat = Seat(desk, session)
+    status, _ = _run_case(desk, seat, test, case)
+    return status, tuple(seat.calls.heard)
 
 
 def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:

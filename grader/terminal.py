@@ -6,13 +6,20 @@ characters in them mean nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -96,6 +103,46 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
             yield Text(safe(f"{grade.student}: {note}"), style="dim")
 
 
+# --- an author's audit ---------------------------------------------------------------------------
+
+
+@contextmanager
+def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
+    """A count on a terminal, gone when the work is done."""
+    with Progress(
+        TextColumn("{task.description} {task.completed:.0f}"), TimeElapsedColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    ) as progress:  # fmt: skip
+        task = progress.add_task(what, total=None)
+        yield lambda: progress.advance(task)
+
+
+AUDITED = {
+    "reference": "references pass", "stub": "stubs missing", "accepted": "right ones accepted",
+    "mistake": "mistakes caught", "diagnosed": "and named", "mutant": "mutants killed",
+    "test": "tests needed",
+}  # fmt: skip
+
+
+def audit_table(totals: Mapping[str, Mapping[str, tuple[int, int]]]) -> Table:
+    """One row a unit: as they should be / all."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("unit")
+    for title in AUDITED.values():
+        table.add_column(title, justify="right")
+    rows = {unit.replace("_", " "): counted for unit, counted in totals.items()}
+    rows["all"] = {
+        kind: (
+            sum(counted[kind][0] for counted in totals.values()),
+            sum(counted[kind][1] for counted in totals.values()),
+        )
+        for kind in AUDITED
+    }
+    for unit, counted in rows.items():
+        table.add_row(unit, *(f"{counted[k][0]}/{counted[k][1]}" for k in AUDITED))
+    return table
+
+
 # --- a student's checks --------------------------------------------------------------------------
 
 
@@ -120,6 +167,12 @@ def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
         if test.status in ("timeout", "memory", "crashed"):
             line.append(f"  ({test.status})", style="red")
         console.print(Padding(line, (0, 0, 0, 4), expand=False))
+        if test.mistake:
+            mistake = Text(safe(test.mistake), style="bold")
+            console.print(Padding(mistake, (0, 0, 0, 8), expand=False))
         if test.message:
             body = Text(safe(test.message.strip()))
             console.print(Padding(body, (0, 0, 0, 8), expand=False))
+        if test.hint:
+            hint = Text(safe(test.hint), style="italic")
+            console.print(Padding(hint, (0, 0, 0, 8), expand=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
     student: str, desk: Desk, grades: dict[str, Grade]
 ) -> None:
     (submission,) = (s for s in find_submissions([SAMPLES], COURSE) if s.student == student)
-    other = Desk(**{**vars(desk), "seed": "another seed"})
+    other = dataclasses.replace(desk, seed="another seed")
     assert earned(grade(other, submission)) == earned(grades[student])
 
 

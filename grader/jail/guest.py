@@ -66,10 +66,15 @@ class Prints(io.TextIOBase):
 
 
 class Guest:
-    """One submission, and the modules and graphs that a test has made so far."""
+    """One submission, and the modules and graphs that a test has made so far.
 
-    def __init__(self, prints: Prints | None = None) -> None:
-        follow_threads()
+    `definition` finds what a name stands for; a submission that is opened brings its own.
+    """
+
+    def __init__(
+        self, definition: Callable[[str], Any] | None = None, prints: Prints | None = None
+    ) -> None:  # fmt: skip
+        self._definition = definition
         self._prints = prints or Prints()
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
@@ -80,6 +85,7 @@ class Guest:
             case wire.Open(sources, wanted, forbidden):
                 forbid(forbidden)
                 self.submission = Submission(sources, wanted)
+                self._definition = self.submission.definition
                 listing = self.submission.listing()
                 install(self.submission)
                 return listing
@@ -130,9 +136,9 @@ class Guest:
     # --- calls -----------------------------------------------------------------------------------
 
     def _invoke(self, call: wire.Invoke, uses: list[wire.Use]) -> wire.Outcome:
-        assert self.submission is not None
+        assert self._definition is not None
         target = (
-            self.submission.definition(call.target)
+            self._definition(call.target)
             if isinstance(call.target, str)
             else self.kept[call.target]
         )
@@ -343,7 +349,8 @@ def serve(receive: Callable[[], bytes | None], send: Callable[[bytes], None]) ->
     """Answer requests until the other side closes."""
     prints = Prints()
     sys.stdout = sys.stderr = prints
-    guest = Guest(prints)
+    follow_threads()
+    guest = Guest(prints=prints)
     while (data := receive()) is not None:
         try:
             reply: wire.Reply = guest.answer(wire.decode_request(data))

@@ -52,6 +52,9 @@ class Observation:
     functions: frozenset[str]  # names of the torch functions that were called
 
 
+Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
+
+
 @dataclass
 class Calls:
     """What the proxies of one submission share."""
@@ -64,11 +67,19 @@ class Calls:
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
 
+    heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
+
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
 
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
-        """Remember the watched functions that a call used."""
+        """Remember what a call gave, and the watched functions that it used."""
+        if isinstance(outcome, wire.Returned):
+            self.heard.append(outcome.value)
+        elif isinstance(outcome, wire.Raised):
+            self.heard.append(outcome)
+        elif isinstance(outcome, wire.Gradients):
+            self.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
             self.uses.setdefault(exercise, []).extend(outcome.uses[:MAX_USES])
         return outcome

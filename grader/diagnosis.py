@@ -1,0 +1,136 @@
+"""Which known mistake gives the results that a student's answer gave.
+
+The calls that a failed test made are made again on the mistakes of the library, on this side, in
+the same test and with the same inputs. A mistake is named if its results are the student's in
+every test that failed, and those of no other mistake are. Where two would fit, or none, nobody is
+told anything: a wrong name is worse than none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from grader.jail import wire
+from grader.jail.remote import Heard
+from grader.mistakes import Library, Variant
+
+RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case of a test that a student's answer did not pass, and what its calls gave."""
+
+    test: str
+    case: str
+    heard: tuple[Heard, ...]
+
+
+# Runs one case of a test on these definitions, and tells what its calls gave.
+Replay = Callable[[Mapping[str, Any], str, str], tuple[Heard, ...]]
+
+
+class Diagnosis:
+    """The library's mistakes, and what they give in the tests that were replayed so far."""
+
+    def __init__(self, library: Library, references: Mapping[str, Any], replay: Replay) -> None:
+        self._library = library
+        self._references = references
+        self._replay = replay
+        self._made: dict[str, Mapping[str, Any]] = {}
+        self._heard: dict[tuple[str, str, str], tuple[Heard, ...]] = {}
+
+    def name(self, exercise: str, failures: Sequence[Failure]) -> Variant | None:
+        """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
+        told = [failure for failure in failures if failure.heard]
+        if not told:
+            return None
+        mistakes = self._library.of(exercise, "mistake")
+        found = self._fitting(mistakes, told)
+        if not found:
+            found = self._fitting(self._pairs(mistakes), told)
+        alike = {variant.slug for variant in found[:1]}
+        for variant in found[1:]:
+            if not alike & variant.same_as.keys():
+                return None
+        return found[0] if found else None
+
+    def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
+        for first, second in itertools.combinations(mistakes, 2):
+            both = self._library.combined(first, second)
+            if both is not None:
+                yield both
+
+    def _fitting(self, variants: Iterable[Variant], failures: Sequence[Failure]) -> list[Variant]:
+        """Variants that give what the student's answer gave, in every test that failed."""
+        return [v for v in variants if all(self._fits(v, failure) for failure in failures)]
+
+    def _fits(self, variant: Variant, failure: Failure) -> bool:
+        key = (variant.id, failure.test, failure.case)
+        if key not in self._heard:
+            try:
+                self._heard[key] = self._replay(self.definitions(variant), *key[1:])
+            except Exception:  # a pair of changes need not make sense
+                self._heard[key] = ()
+        return same(self._heard[key], failure.heard)
+
+    def definitions(self, variant: Variant) -> Mapping[str, Any]:
+        """The references, and instead of one of them this variant."""
+        if variant.id not in self._made:
+            original = self._references[variant.exercise]
+            namespace = dict(vars(sys.modules[original.__module__]))
+            exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
+            self._made[variant.id] = {
+                **self._references, variant.exercise: namespace[variant.exercise],
+            }  # fmt: skip
+        return self._made[variant.id]
+
+
+# --- comparing -----------------------------------------------------------------------------------
+
+
+def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
+    """Whether two answers gave the same in the same calls; NaN is the same as NaN here."""
+    return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+
+
+def _same(ours: Heard, theirs: Heard) -> bool:
+    match ours, theirs:
+        case wire.TensorData(), wire.TensorData():
+            return _same_tensor(ours, theirs)
+        case wire.Items(_, ours_inside), wire.Items(_, theirs_inside):
+            return same(ours_inside, theirs_inside)
+        case wire.Entries(ours_by_name), wire.Entries(theirs_by_name):
+            return ours_by_name.keys() == theirs_by_name.keys() and all(
+                _same(value, theirs_by_name[name]) for name, value in ours_by_name.items()
+            )
+        case wire.Raised(), wire.Raised():
+            return ours.kind == theirs.kind
+        case float(), float():
+            return ours == theirs or math.isclose(ours, theirs, rel_tol=RELATIVE)
+    return type(ours) is type(theirs) and ours == theirs
+
+
+def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
+    if (ours.dtype, ours.shape, ours.device) != (theirs.dtype, theirs.shape, theirs.device):
+        return False
+    if ours.data == theirs.data:
+        return True
+    try:
+        first, second = wire.unpack_tensor(ours), wire.unpack_tensor(theirs)
+    except wire.WireError:
+        return False
+    if not first.is_floating_point():
+        return False
+    loose = 100 if first.element_size() < 4 else 1
+    return torch.allclose(
+        first.double(), second.double(),
+        rtol=loose * RELATIVE, atol=loose * ABSOLUTE, equal_nan=True,
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""A wrong answer is told its name, where exactly one known mistake gives the same results."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.grade import ExerciseResult
+from grader.grading import Desk, grade
+from grader.intake import Submission
+from grader.jail.wire import SourceText
+from grader.mistakes import Library, load_library
+from tests.conftest import TINY
+
+
+def told(desk: Desk, right: str, text: str, exercise: str) -> ExerciseResult:
+    """What is said of an exercise that is answered by this text."""
+    source = SourceText("ada.py", (f"{right}\n\n{text}\n",))
+    graded = grade(desk, Submission("ada", (source,)))
+    return next(result for result in graded.exercises if result.name == exercise)
+
+
+def named(result: ExerciseResult) -> set[str | None]:
+    return {test.mistake for test in result.tests if test.status in ("failed", "error")}
+
+
+KNOWN = {
+    "written another way": ("center", "m = sum(x) / len(x)\n    return x + m", "The mean is added"),
+    "by a definition": ("center", "return x - torch.quantile(x, 0.5, interpolation='lower')",
+                        "The median is subtracted"),
+    "the first of two that are alike": (
+        "staircase", "i = torch.arange(size)\n    return i[:, None] <= i[None]",
+        "The upper half is True",
+    ),
+    "another sum": (
+        "weigh", "e = (scores - scores.max(-1, keepdim=True).values).exp()\n"
+        "    return e / e.sum(0, keepdim=True)", "Each column sums to one",
+    ),
+    "two at once": (
+        "weigh", "e = (2 * scores - 2 * scores.max(-1, keepdim=True).values).exp()\n"
+        "    return e / e.sum(0, keepdim=True)",
+        "Each column sums to one; and: The weights are squared",
+    ),
+}  # fmt: skip
+HEADS = {"center": "x", "staircase": "size", "weigh": "scores"}
+
+
+@pytest.mark.parametrize(("exercise", "body", "title"), KNOWN.values(), ids=KNOWN.keys())
+def test_a_known_mistake_is_named_with_its_hint(
+    desk: Desk, right: str, exercise: str, body: str, title: str
+) -> None:
+    text = f"import torch\ndef {exercise}({HEADS[exercise]}):\n    {body}"
+    result = told(desk, right, text, exercise)
+    assert named(result) == {title}
+    assert all(test.hint for test in result.tests if test.mistake)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x * 2", "return x - x.mean() + 1e-2", "return x + 1.01 * x.mean()", "raise KeyError"],
+)
+def test_what_is_not_known_is_given_no_name(desk: Desk, right: str, body: str) -> None:
+    result = told(desk, right, f"def center(x):\n    {body}", "center")
+    assert named(result) == {None}
+
+
+def test_a_mistake_that_shows_in_some_tests_only_must_explain_all_that_fail(
+    desk: Desk, right: str
+) -> None:
+    # The public check has three numbers, the hidden tests have others.
+    text = "def center(x):\n    return x + x.mean() if len(x) == 3 else x * 0\n"
+    assert named(told(desk, right, text, "center")) == {None}
+
+
+def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
+    result = told(desk, right, "", "center")
+    assert result.solved
+    assert not any(test.mistake or test.hint for test in result.tests)
+
+
+def test_where_two_mistakes_would_fit_neither_is_named(
+    desk: Desk, right: str, tiny: Course
+) -> None:
+    library = load_library(tiny)
+    undeclared = [dataclasses.replace(variant, same_as={}) for variant in library.variants]
+    other = dataclasses.replace(
+        desk, library=Library(undeclared, library.sources, library.unit_of)
+    )  # fmt: skip
+    text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
+    assert named(told(other, right, text, "staircase")) == {None}
+    assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
+
+
+# --- the library ---------------------------------------------------------------------------------
+
+BAD = {
+    "occurs 0 times": 'mistake("center", "a", "A", hint="?", change={"nothing like it": "x"})',
+    "occurs 3 times": 'mistake("center", "a", "A", hint="?", change={"x": "y"})',
+    "no exercise of unit basics": 'mistake("Projection", "a", "A", hint="?", change={"x": "y"})',
+    "there are two variants center/a": (
+        'mistake("center", "a", "A", hint="?", change={"x - ": "x + "})\n' * 2
+    ),
+    "cannot be imported: NameError": "mistake(nobody)",
+}
+
+
+@pytest.mark.parametrize(("why", "text"), BAD.items())
+def test_a_variant_that_makes_no_sense_is_refused_with_the_reason(
+    why: str, text: str, tmp_path: Path, tiny: Course
+) -> None:
+    solutions = tmp_path / "solutions"
+    (solutions / "mistakes").mkdir(parents=True)
+    for unit in ("basics", "layers"):
+        (solutions / f"{unit}.py").write_text((TINY / "solutions" / f"{unit}.py").read_text())
+    library = solutions / "mistakes" / "basics.py"
+    library.write_text(f"from grader.mistakes import mistake\n{text}\n")
+    course = dataclasses.replace(tiny, folder=tmp_path / "exercises")
+    with pytest.raises(CallError, match=why):
+        load_library(course)

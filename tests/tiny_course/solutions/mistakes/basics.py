@@ -1,0 +1,39 @@
+"""Known answers of the tiny course's first unit."""
+
+import torch
+
+from grader.mistakes import accepted, mistake
+
+mistake(
+    "center", "adds", "The mean is added", hint="What is the mean of what remains?",
+    change={"x - ": "x + "},
+)  # fmt: skip
+
+
+@mistake("center", "median", "The median is subtracted", hint="Which middle is meant?")
+def with_the_median(x):
+    return x - x.median()
+
+
+@accepted("center", "in-two-steps", "The mean first")
+def in_two_steps(x):
+    middle = torch.mean(x)
+    return x - middle
+
+
+mistake(
+    "staircase", "upside-down", "The upper half is True", hint="Which half is the past?",
+    change={"tril": "triu"},
+)  # fmt: skip
+mistake(
+    "staircase", "mirrored", "The matrix is transposed", hint="Rows or columns?",
+    change={"tril()": "tril().T"}, same_as={"upside-down": "one half transposed is the other"},
+)  # fmt: skip
+mistake(
+    "weigh", "columns", "Each column sums to one", hint="Which axis should sum to one?",
+    change={"weights.sum(dim=-1, ": "weights.sum(dim=0, "},
+)  # fmt: skip
+mistake(
+    "weigh", "twice", "The weights are squared", hint="How often is the exponential taken?",
+    change={"torch.exp(scores - largest)": "torch.exp(2 * (scores - largest))"},
+)  # fmt: skip
