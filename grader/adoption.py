@@ -25,6 +25,7 @@ from grader.jail.remote import RemoteModule
 from grader.jail.wire import DTYPES, ParameterInfo
 from grader.tensors import Make
 
+MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
 MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
 # Words that people add to a name without changing what it means.
@@ -96,6 +97,8 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
         raise Unadoptable(plans[0].nothing_fits())
     # One that leaves nothing over is likelier than one that does, where the probe takes both.
     candidates.sort(key=lambda candidate: len(candidate.missing) + len(candidate.extra))
+    size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
+    del candidates[max(1, MAX_TRIED // max(size, 1)) :]
     adoption = _choose(theirs, ours, candidates, plans[0])
     with torch.no_grad():
         for role in adoption.missing:
@@ -215,6 +218,10 @@ class _Group:
         return SUFFIX.sub("", self.key)
 
 
+def _is_floating(info: ParameterInfo) -> bool:
+    return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
+
+
 def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
     """Group by path without numbers.
 
@@ -256,7 +263,11 @@ class _Plan:
     ) -> None:  # fmt: skip
         self.theirs = theirs
         self.joined = joined
-        self.groups = _groups(theirs.structure.parameters, by_last)
+        # Whole numbers are no weights: a mask that is kept as a parameter, a size.
+        weights = [info for info in theirs.structure.parameters if _is_floating(info)]
+        self.others = [i.path for i in theirs.structure.parameters if not _is_floating(i)]
+        self.groups = _groups(weights, by_last)
+        self._named: dict[_Group, tuple[str, ...] | None] = {}
         self.weights = [role for role in joined if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several.
         self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
@@ -267,6 +278,11 @@ class _Plan:
 
     def named(self, group: _Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
+        if group not in self._named:
+            self._named[group] = self._meant(group)
+        return self._named[group]
+
+    def _meant(self, group: _Group) -> tuple[str, ...] | None:
         for step in reversed(group.key.split(".")):
             core = _core(step)
             meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
@@ -370,8 +386,8 @@ class _Plan:
                 slots += self.slots(biases[0], last, layout)
                 left.remove(biases[0])
                 missing = []
-        extra = tuple(info.path for group in left for info in group.infos)
-        return Adoption(tuple(slots), layout, tuple(missing), extra)
+        extra = [info.path for group in left for info in group.infos]
+        return Adoption(tuple(slots), layout, tuple(missing), (*extra, *self.others))
 
     def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
         """Whether the roles exist and fill the group's rows."""
@@ -417,7 +433,7 @@ class _Plan:
         }
         for path in adoption.extra:
             name = path.rpartition(".")[2]
-            if infos[path].dtype not in DTYPES:
+            if not _is_floating(infos[path]):
                 continue
             if _is_vector(infos[path].shape) and (name.endswith("bias") or name.startswith("b")):
                 values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])

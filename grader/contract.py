@@ -312,6 +312,8 @@ def describe(value: Any) -> str:
         return str(value.what)
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)} items"
+    if isinstance(value, dict):
+        return f"a dictionary of {len(value)} entries"
     return f"{type(value).__name__} {str(value)[:40]!r}"
 
 

@@ -34,6 +34,7 @@ class Exercise(_Table, frozen=True):
     hints: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    costs_again: bool = False  # whether a mistake in what it requires costs its points too
 
     @property
     def thousandths(self) -> int:

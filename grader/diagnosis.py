@@ -8,11 +8,11 @@ told anything: a wrong name is worse than none.
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, starmap
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from grader.jail import wire
 from grader.jail.remote import Heard
 from grader.mistakes import Library, Variant
 
+COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
 
 
@@ -45,6 +46,8 @@ class Diagnosis:
         self._references = references
         self._replay = replay
         self._made: dict[str, Mapping[str, Any]] = {}
+        self._pairs_of: dict[str, list[Variant]] = {}
+        self._built: dict[str, Mapping[str, Any]] = {}
         self._heard: dict[tuple[str, str, str], tuple[Heard, ...]] = {}
 
     def name(self, exercise: str, failures: Sequence[Failure]) -> Variant | None:
@@ -62,11 +65,27 @@ class Diagnosis:
                 return None
         return found[0] if found else None
 
+    def built_on(
+        self, exercise: str, known: Variant, failures: Sequence[Failure]
+    ) -> Mapping[str, Any] | None:
+        """The references, all built on a mistake in one, if `exercise` then gives the same."""
+        if known.id not in self._built:
+            namespace: dict[str, Any] = {"__name__": f"built on {known.id}"}
+            for text in (*self._library.together(), known.definition):
+                exec(compile(text, f"<{known.id}>", "exec"), namespace)
+            self._built[known.id] = {name: namespace[name] for name in self._references}
+        built = self._built[known.id]
+        heard = [self._replay(built, failure.test, failure.case) for failure in failures]
+        fits = all(same(h, failure.heard) for h, failure in zip(heard, failures, strict=True))
+        return built if fits and exercise != known.exercise else None
+
     def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
-        for first, second in itertools.combinations(mistakes, 2):
-            both = self._library.combined(first, second)
-            if both is not None:
-                yield both
+        exercise = mistakes[0].exercise if mistakes else ""
+        if exercise not in self._pairs_of:
+            changes = [variant for variant in mistakes if variant.change][:COMMON]
+            pairs = starmap(self._library.combined, combinations(changes, 2))
+            self._pairs_of[exercise] = [both for both in pairs if both is not None]
+        yield from self._pairs_of[exercise]
 
     def _fitting(self, variants: Iterable[Variant], failures: Sequence[Failure]) -> list[Variant]:
         """Variants that give what the student's answer gave, in every test that failed."""

@@ -6,9 +6,8 @@ and ``results.jsonl`` are written from it, whole or not at all.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -85,11 +84,13 @@ def _row(grade: Grade, exercises: Sequence[str]) -> list[str]:
 
 
 def _csv_line(cells: Sequence[str]) -> str:
-    # The writer quotes the characters of its own line end: with both of them, a lone carriage
-    # return in a name is quoted too.
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)
-    return line.getvalue().removesuffix("\r\n") + "\n"
+    """One line; a cell is quoted for whatever some program may take for the end of it."""
+    # The csv module knows one separator: a spreadsheet elsewhere has semicolons, or tabs.
+    quoted = (
+        '"' + cell.replace('"', '""') + '"' if re.search(r'[",;|\t\r\n]|^\s|\s$', cell) else cell
+        for cell in cells
+    )
+    return ",".join(quoted) + "\n"
 
 
 def number(points: float) -> str:
@@ -99,7 +100,11 @@ def number(points: float) -> str:
 
 def harmless(cell: str) -> str:
     """A CSV cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+    return (
+        f"'{cell}"
+        if cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
+        else cell
+    )
 
 
 @contextmanager

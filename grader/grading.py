@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from grader.jail.definitions import skeletons
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Heard, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
-from grader.mistakes import Library, load_library
+from grader.mistakes import Library, Variant, load_library
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
 from grader.testing import rung
@@ -229,12 +230,27 @@ def _total(points: Iterator[float]) -> float:
 def grade_exercises(desk: Desk, seat: Seat) -> list[ExerciseResult]:
     """Each exercise of the desk, in the course's order."""
     # Exercises that forbid the same are served by one process: those go together.
-    done = {name: grade_exercise(desk, seat, name) for name in sorted(desk.tests, key=desk.watch)}
-    return [done[name] for name in desk.tests]
+    tried = {name: _try(desk, seat, name) for name in sorted(desk.tests, key=desk.watch)}
+    return [_scored(desk, name, *_following(desk, seat, name, tried)) for name in desk.tests]
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Run an exercise's tests along the ladder, and count its points."""
+    tried = _try(desk, seat, name)
+    return _scored(desk, name, tried.firsts, tried.results)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """How the tests of one exercise ended."""
+
+    firsts: list[TestResult]
+    results: list[TestResult]
+    failures: list[Failure] = field(default_factory=list)
+    known: Variant | None = None  # the mistake that gives the same
+
+
+def _try(desk: Desk, seat: Seat, name: str) -> _Tried:
     found = next(found for found in seat.listing.found if found.name == name)
     contract = desk.oracle.contracts[name]
     tests = desk.tests[name]
@@ -242,7 +258,7 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     if first.status != "passed":
         rest = first.status if first.status == "missing" else "skipped"
         results = [_result(test, rest) for test in tests]
-        return _scored(desk, name, [first], results)
+        return _Tried([first], results)
     second = _signature(found, contract)
     failed_at: str | None = None if second.status == "passed" else "signature"
     results = []
@@ -252,6 +268,8 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
             results.append(_result(test, "skipped"))
             continue
         status, message, case = _run(desk, seat, test)
+        if test.rung == "efficiency" and status == "passed" and found.evasions:
+            status, message = "failed", messages.uncounted(found.evasions[0])
         results.append(_result(test, status, message))
         if status in ("failed", "error"):
             failures.append(Failure(test.name, case, tuple(seat.calls.heard)))
@@ -259,28 +277,69 @@ def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
             failed_at = "timeout"  # no rung's name: what never ends would not end again
         elif status != "passed" and test.rung in FOUNDATIONS:
             failed_at = test.rung
-    results = _named(desk, name, results, failures)
+    known = desk.diagnosis.name(name, failures) if desk.diagnosis and failures else None
+    if known is not None:
+        results = _named(results, failures, known.title, known.hint)
     firsts = [first, second]
-    forbidden = _forbidden(desk, seat, name, found)
+    forbidden = _forbidden(desk, seat, name)
     if forbidden is not None:
         firsts.append(forbidden)
-    return _scored(desk, name, firsts, results)
+    return _Tried(firsts, results, failures, known)
 
 
 def _named(
-    desk: Desk, exercise: str, results: list[TestResult], failures: list[Failure]
-) -> list[TestResult]:  # fmt: skip
-    """The results, with the name of the mistake where there is one that fits."""
-    known = desk.diagnosis.name(exercise, failures) if desk.diagnosis and failures else None
-    if known is None:
-        return results
+    results: Sequence[TestResult], failures: Sequence[Failure], mistake: str, hint: str
+) -> list[TestResult]:
+    """The results, with the mistake's name where it shows."""
     failed = {failure.test for failure in failures}
     return [
-        msgspec.structs.replace(result, mistake=known.title, hint=known.hint)
+        msgspec.structs.replace(result, mistake=mistake, hint=hint)
         if result.name in failed
         else result
         for result in results
     ]
+
+
+def _following(
+    desk: Desk, seat: Seat, name: str, tried: Mapping[str, _Tried]
+) -> tuple[list[TestResult], list[TestResult], frozenset[str]]:
+    """An exercise's results, and the tests that fail only since one before it was wrong."""
+    own = tried[name]
+    untold = own.firsts, own.results, frozenset[str]()
+    if desk.diagnosis is None or not own.failures:
+        return untold
+    for base in _below(desk.course, name):
+        known = tried[base].known if base in tried else None
+        built = desk.diagnosis.built_on(name, known, own.failures) if known else None
+        if known is None or built is None:
+            continue
+        title = f"Follows from {base}: {known.title}"
+        results = _named(own.results, own.failures, title, known.hint)
+        if desk.course.exercises[name].costs_again:
+            return own.firsts, results, frozenset()
+        excused = frozenset(
+            test.name
+            for test in desk.tests[name]
+            if any(replay(desk, built, test, case)[0] != "passed" for case in test.cases)
+        )
+        # What stood on a rung that broke for another's mistake can be asked after all.
+        tests = {test.name: test for test in desk.tests[name]}
+        asked = [
+            _result(tests[result.name], *run_test(desk, seat, tests[result.name]))
+            if result.status == "skipped" and result.name not in excused
+            else result
+            for result in results
+        ]
+        return own.firsts, asked, excused
+    return untold
+
+
+def _below(course: Course, name: str) -> list[str]:
+    """What an exercise requires, and what that requires, nearest first."""
+    found = list(course.exercises[name].requires)
+    for base in found:  # grows meanwhile
+        found += [more for more in course.exercises[base].requires if more not in found]
+    return found
 
 
 def run_test(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None]:
@@ -306,7 +365,8 @@ def replay(
     """Run one case of a test on definitions of our own, in this process: what its calls gave."""
     session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
     seat = Seat(desk, session)
-    status, _ = _run_case(desk, seat, test, case)
+    with warnings.catch_warnings(action="ignore"):  # what a mistake is warned of concerns nobody
+        status, _ = _run_case(desk, seat, test, case)
     return status, tuple(seat.calls.heard)
 
 
@@ -362,12 +422,12 @@ def _signature(found: wire.Found, contract: Contract) -> TestResult:
     )  # fmt: skip
 
 
-def _forbidden(desk: Desk, seat: Seat, name: str, found: wire.Found) -> TestResult | None:
+def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
     """The verdict on forbidden operations, for exercises that forbid any."""
     groups = desk.course.exercises[name].forbidden
     if not groups:
         return None
-    uses = [*found.evasions, *seat.calls.uses.get(name, [])]
+    uses = seat.calls.uses.get(name, [])
     titles = [desk.course.file.operations[group].title for group in groups]
     return TestResult(
         "operations", messages.forbidden_title(titles), "failed" if uses else "passed",
@@ -384,16 +444,20 @@ def _result(test: Test, status: TestStatus, message: str | None = None) -> TestR
 
 
 def _scored(
-    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
-) -> ExerciseResult:
-    """Weights become points. Hidden tests carry them; public ones do where there are no hidden."""
+    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult],
+    excused: frozenset[str] = frozenset(),
+) -> ExerciseResult:  # fmt: skip
+    """Weights become points. Hidden tests carry them; public ones do where there are no hidden.
+
+    `excused` are tests that cost nothing although they did not pass.
+    """
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
     weights = [r.max if r.hidden or not any_hidden else 0.0 for r in results]
     shares = share_out(exercise.thousandths, weights)
     voided = any(first.name == "operations" and first.status == "failed" for first in firsts)
     earned = [
-        share if result.status == "passed" and not voided else 0
+        share if (result.status == "passed" or result.name in excused) and not voided else 0
         for share, result in zip(shares, results, strict=True)
     ]
     tests = [

@@ -98,6 +98,14 @@ def forbidden(uses: Sequence[Use]) -> str:
     """Which forbidden operation was used, and where."""
     use = uses[0]
     return (
-        f"{at(use.place)} uses {use.function}: the exercise is to write it yourself, without "
-        "such help or ways around it, so it earns no points"
+        f"{at(use.place)} uses {use.function}: the exercise is to write it yourself, so it earns "
+        "no points"
+    )
+
+
+def uncounted(use: Use) -> str:
+    """What hides operations from those who count them."""
+    return (
+        f"{at(use.place)} uses {use.function}, which hides tensor operations, and this test counts "
+        "them: do without"
     )

@@ -25,6 +25,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -130,6 +131,15 @@ class Library:
             # The last definition of a name in a file is the one that counts.
             texts[self.unit_of[variant.exercise]] += f"\n\n{variant.definition}\n"
         return tuple(SourceText(f"{unit}.py", (text,)) for unit, text in texts.items())
+
+    def together(self) -> list[str]:
+        """The references' texts, to be run one after another as if they were one file."""
+        texts = []
+        for text in self.sources.values():
+            tree = ast.parse(text)
+            tree.body = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.level)]
+            texts.append(ast.unparse(tree))
+        return texts
 
     def combined(self, first: Variant, second: Variant) -> Variant | None:
         """Both changes at once, where they are changes of different parts."""
@@ -237,6 +247,7 @@ def _renamed(node: Definition, name: str) -> str:
     return ast.unparse(node)
 
 
+@cache
 def text_of_definition(text: str, name: str) -> str:
     """The text of a reference's definition, as it stands there."""
     for node in ast.parse(text).body:

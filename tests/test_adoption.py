@@ -621,8 +621,10 @@ def test_extra_biases_do_not_hinder_the_search(adopted: Callable[..., Adopted]) 
         "self.grid = nn.Parameter(torch.ones(2, 2, 2))",
         "self.nothing = nn.Parameter(torch.ones(0))",
         "self.phase_bias = nn.Parameter(torch.ones(2, dtype=torch.complex64))",
+        "self.mask = nn.Parameter(torch.ones(3, 4).bool(), requires_grad=False)",
+        "self.size_bias = nn.Parameter(torch.ones(4).long(), requires_grad=False)",
     ],
-    ids=["norm", "linear", "scalar", "three dimensions", "empty", "complex"],
+    ids=["norm", "linear", "scalar", "three dimensions", "empty", "complex", "mask", "whole"],
 )
 @pytest.mark.parametrize("names", [("q", "k", "v"), ("alpha", "beta", "gamma")], ids=" ".join)
 def test_a_parameter_without_a_role_is_extra_and_stays(

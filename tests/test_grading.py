@@ -534,6 +534,30 @@ def test_what_only_looks_forbidden_is_not_convicted(desk: Desk, right: str, text
     assert graded.total == 10
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os, subprocess, multiprocessing, ctypes",
+        "import sys; IN_COLAB = 'google.colab' in sys.modules",
+        "from torch import jit, nn, overrides",
+        "import torch.jit; EPS: torch.jit.Final[float] = 0.0",
+    ],
+)
+def test_what_could_hide_an_operation_costs_nothing_where_none_is_hidden(
+    desk: Desk, right: str, line: str
+) -> None:
+    text = (
+        f"{line}\nimport torch\n"
+        + (
+            "def weigh(scores):\n    assert subprocess or True\n"
+            if "subprocess" in line
+            else "def weigh(scores):\n"
+        )
+        + f"    weights = {EXP}\n    return weights / weights.sum(-1, keepdim=True)\n"
+    )
+    assert exercise(grade_text(desk, f"{right}\n\n{text}"), "weigh").solved
+
+
 def test_exercises_that_forbid_nothing_have_no_such_check(desk: Desk, right: str) -> None:
     assert "operations" not in ladder(desk, grade_text(desk, right), "center")
 

@@ -370,6 +370,18 @@ def test_a_percent_sign_in_a_cell_that_is_python_is_python(sit: Sit, center: Ask
     assert center(sit({"hw.ipynb": [cell]})) == 7
 
 
+def test_a_class_finds_the_module_that_it_says_it_is_from(sit: Sit, center: Ask) -> None:
+    text = (
+        "from dataclasses import dataclass\nimport inspect, sys\n"
+        "@dataclass\nclass Config:\n    eight: float = 8.0\n"
+        "me = sys.modules[__name__]\n"
+        "def center(x):\n"
+        "    assert 'eight' in inspect.getsource(Config)\n"
+        "    return x * 0 + me.Config().eight\n"
+    )
+    assert center(sit({"basics.py": text})) == 8
+
+
 def test_prints_and_plots_inside_an_answer_cost_nothing(sit: Sit, center: Ask) -> None:
     text = (
         "import warnings, sys\n"
@@ -717,11 +729,8 @@ def evasions(seat: Seat, name: str = "center") -> list[tuple[str, int]]:
         ("guard = getattr(torch._C, 'DisableTorchFunction')", "DisableTorchFunction"),
         ("from torch._C import DisableTorchFunctionSubclass as D", "DisableTorchFunctionSubclass"),
         ("torch.utils._python_dispatch._disable_current_modes()", "_disable_current_modes"),
-        ("import torch.overrides", "torch.overrides"),
-        ("from torch import overrides", "torch.overrides"),
-        ("from torch.overrides import _pop_mode", "torch.overrides"),
-        ("torch.jit.script(f)", "torch.jit"),
         ("import ctypes", "ctypes"),
+        ("from torch.library import custom_op", "torch.library"),
     ],
 )  # fmt: skip
 def test_a_line_that_hides_operations_is_found(sit: Sit, line: str, word: str) -> None:

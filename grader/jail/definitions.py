@@ -15,7 +15,8 @@ from grader.jail.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
-# Ways to hide operations from the trace.
+# Ways to hide operations from those who count them. What an exercise forbids needs no such list:
+# see `grader.jail.forbidding`.
 EVASIONS = frozenset(
     {
         "DisableTorchFunction", "DisableTorchFunctionSubclass", "no_dispatch",
@@ -28,12 +29,7 @@ EVASIONS = frozenset(
 )  # fmt: skip
 HIDING_MODULES = (
     "grader",
-    "multiprocessing",
-    "subprocess",
-    "os.fork",
-    "sys.modules",
-    "torch.jit",
-    "torch.overrides",
+    "torch.library",
     "torch.utils._python_dispatch",
     "ctypes",
     "_thread",

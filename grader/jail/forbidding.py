@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import types
 import warnings
 from collections import defaultdict
@@ -38,6 +39,9 @@ KEYS = tuple(
 )
 
 
+UNSEEN = ("torch.onnx", "torch._inductor", "torch.ao", "torch._numpy", "torch.testing._internal")
+
+
 class ForbiddenOperation(RuntimeError):
     """The student's code called what the exercise is to write."""
 
@@ -52,12 +56,10 @@ def _plain(name: str) -> str:
 
 
 def _operations() -> Mapping[str, list[str]]:
-    """The dispatcher's operations, by plain name."""
+    """The dispatcher's operations, by plain name; several libraries have kernels of their own."""
     found = defaultdict(list)
     for operation in torch._C._dispatch_get_all_op_names():
-        namespace, _, name = operation.partition("::")
-        if namespace == "aten":
-            found[_plain(name)].append(operation)
+        found[_plain(operation.partition("::")[2])].append(operation)
     return found
 
 
@@ -68,6 +70,8 @@ def _functions() -> Mapping[str, list[types.FunctionType]]:
         for thing in gc.get_objects():
             if type(thing) is types.FunctionType and str(thing.__module__).startswith("torch"):
                 found[_plain(thing.__code__.co_name)].append(thing)
+                if "." in thing.__qualname__:
+                    found[thing.__qualname__].append(thing)
     return found
 
 
@@ -80,21 +84,36 @@ def forbid(names: Collection[str]) -> None:
     """Make these functions raise `ForbiddenOperation`, under whatever name they are called."""
     if not names:
         return
-    kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+    libraries: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
         for name in names:
             for operation in _OPERATIONS.get(name, ()):
-                refusing = _kernel(name)
+                refusing, namespace = _kernel(name), operation.partition("::")[0]
+                if namespace not in libraries:
+                    libraries[namespace] = torch._C._dispatch_library(
+                        "IMPL", namespace, "", __file__, 0
+                    )
                 for key in KEYS:
                     if key in ("CPU", "Meta") or torch._C._dispatch_has_kernel_for_dispatch_key(
                         operation, key
                     ):
-                        kernels.impl(operation, key, refusing)
+                        libraries[namespace].impl(operation, key, refusing)
             for function in _FUNCTIONS.get(name, ()):
                 if not function.__code__.co_freevars:
                     function.__code__ = _code(name)
-    # Were this object to go, the kernels would come back; and who could find it could drop it.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
+    for kernels in libraries.values():
+        # Were this object to go, the kernels would come back; and who could find it could drop it.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
+    sys.meta_path.insert(0, _NoMoreOfTorch())
+
+
+class _NoMoreOfTorch:
+    """Refuses parts of torch that hold operations once more, and were not there to be emptied."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """See importlib.abc.MetaPathFinder."""
+        if fullname.startswith(UNSEEN):
+            raise ImportError(f"{fullname} is not to be had in this exercise")
 
 
 def _kernel(name: str) -> Callable[..., Any]:

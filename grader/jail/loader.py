@@ -12,12 +12,14 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import importlib
 import importlib.machinery
 import linecache
 import re
 import sys
 import types
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -247,3 +249,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 def install(submission: Submission) -> None:
     """Let imports find the submission's own files, after everything that is installed."""
     sys.meta_path.append(OwnFiles(submission))
+    for file in submission.files:
+        # Dataclasses and `inspect` look for the module that a class says it is from.
+        with suppress(ImportError):
+            importlib.import_module(file.namespace["__name__"]).__file__ = file.code_name

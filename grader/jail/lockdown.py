@@ -37,7 +37,7 @@ FIRST_UID = 200_000  # a jail's uid is this plus its pid, where so many uids exi
 MAX_TASKS = 64  # threads of one jail, where it has a uid of its own
 MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
-THREADS_ROOM = 4 * 2**30  # bytes of address space for thread stacks and arenas, mostly untouched
+THREADS_ROOM = 2 * 2**30  # bytes of address space for thread stacks and arenas, mostly untouched
 MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/home", "/tmp")
 
 

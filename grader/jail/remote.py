@@ -22,6 +22,7 @@ from grader.jail.session import Session, StudentLost
 
 MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand
 MAX_PARAMETERS = 500
+MAX_PATH, MAX_STEPS = 300, 20  # of a parameter's path: characters, and dots
 MAX_USES = 20  # of watched functions that one call may report
 
 
@@ -187,11 +188,7 @@ class RemoteModule(_Remote):
         self.adoption: Any = None  # how weights were given to it, once they were
         self.aliases = calls.parameter_aliases
         # Stand-ins that collect gradients; the values live in the student's process.
-        self._mirrors = {
-            info.path: torch.zeros(info.shape, dtype=wire.DTYPES[info.dtype]).requires_grad_()
-            for info in structure.parameters
-            if info.dtype in wire.DTYPES and wire.DTYPES[info.dtype].is_floating_point
-        }
+        self._mirrors = {info.path: _stand_in(info) for info in structure.parameters}
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it there; the result is checked against the contract."""
@@ -227,7 +224,8 @@ class RemoteModule(_Remote):
         """Move to a dtype, or to the device ``"meta"``."""
         if isinstance(target, torch.dtype):
             for path, mirror in self._mirrors.items():
-                self._mirrors[path] = mirror.detach().to(target).requires_grad_()
+                if mirror.requires_grad:
+                    self._mirrors[path] = mirror.detach().to(target).requires_grad_()
             return self._convert("to_dtype", wire.NAMES[target])
         return self._convert("to_device", str(target))
 
@@ -439,12 +437,21 @@ def _order(
     return list(given.values()), list(given)
 
 
+def _stand_in(info: wire.ParameterInfo) -> Tensor:
+    """A parameter's shape; one of whole numbers, or of a kind without a name, has no gradient."""
+    dtype = wire.DTYPES.get(info.dtype, torch.uint8)
+    stand_in = torch.zeros(info.shape, dtype=dtype)
+    return stand_in.requires_grad_() if dtype.is_floating_point else stand_in
+
+
 def _believable(structure: wire.Structure) -> None:
     """Raise `StudentLost` for a structure that would not fit into this process."""
     infos = [*structure.parameters, *structure.buffers]
     for info in infos:
         if len(info.shape) > wire.MAX_DIMENSIONS or any(size < 0 for size in info.shape):
             raise StudentLost("crashed", f"{info.path[:80]} is no tensor that can be described")
+    if any(len(info.path) > MAX_PATH or info.path.count(".") > MAX_STEPS for info in infos):
+        raise StudentLost("crashed", "a parameter or buffer nested deeper than any module is")
     if len({info.path for info in infos}) < len(infos):
         raise StudentLost("crashed", "two parameters or buffers under one path")
     # A size of zero must not hide the others: even an empty tensor has limits on those.

@@ -241,11 +241,14 @@ class Jail:
         while filled < size:
             ready = poll.poll(TICK * 1000)
             # Also while bytes come in: one that drips would otherwise never be late.
-            if time.monotonic() > wall_limit or (not ready and self.cpu_seconds() > cpu_limit):
+            if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
                 raise self._lost("timeout", "it took too long: does a loop never end?")
             if not ready:
                 continue
-            count = self._connection.recv_into(view[filled:])
+            try:
+                count = self._connection.recv_into(view[filled:], flags=socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue  # it only looked ready
             if count == 0:
                 raise self._died()
             filled += count
@@ -325,10 +328,18 @@ class Session:
             # A process of this kind serves these exercises only: looking for others takes time.
             alike = (w for w in opening.wanted if self._forbids(w.name) == self._forbidden)
             opening = wire.Open(opening.sources, tuple(alike), self._forbidden)
-        reply = self._exchange(opening, self._limits.test_seconds)
+        left = min(self._limits.test_seconds, self._left())
+        if left <= 0:
+            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
+        reply = self._exchange(opening, left)
         if not isinstance(reply, wire.Listing):
             raise StudentLost("crashed", "the submission could not be listed")
         return reply
+
+    def _left(self) -> float:
+        """CPU seconds that the submission may still use, in all its processes."""
+        waited = (time.monotonic() - self._opened) / WALL_FACTOR
+        return self._limits.submission_seconds - max(self.cpu_seconds(), waited)
 
     def _forbids(self, exercise: str) -> tuple[str, ...]:
         return self._forbidden_by.get(exercise, ())
@@ -367,13 +378,12 @@ class Session:
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
         queued, self._queue = self._queue, []
-        limits, now = self._limits, time.monotonic()
+        limits = self._limits
         left = min(
             self._test_from + limits.test_seconds - self.cpu_seconds(),
-            limits.submission_seconds - self.cpu_seconds(),
             # A channel waits this many times longer by the clock on the wall.
-            limits.test_seconds - (now - self._wall_from) / WALL_FACTOR,
-            limits.submission_seconds - (now - self._opened) / WALL_FACTOR,
+            limits.test_seconds - (time.monotonic() - self._wall_from) / WALL_FACTOR,
+            self._left(),
         )
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))

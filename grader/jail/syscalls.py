@@ -60,6 +60,9 @@ WRITING = tuple(
 )
 FLAGS_OF_OPEN = {"open": 1, "openat": 2}
 SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: memory that no limit on data counts
+GROWING = 0x0100  # MAP_GROWSDOWN: memory that counts as stack, and as no data
+GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
+OUT_OF_BAND = 0x01  # MSG_OOB: a byte that makes a socket look ready, and is not there
 LOW = 0xFFFF_FFFF  # the bits of an int
 # A descriptor that sends signals to whom its owner names: fcntl F_SETOWN, F_SETSIG, F_SETOWN_EX,
 # ioctl FIOSETOWN, SIOCSPGRP; and a terminal that is typed into by program: TIOCSTI.
@@ -93,6 +96,10 @@ def program() -> bytes:
     rules.add_rule(
         denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
     )
+    rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
+    for flag in GROWING_LATER:
+        rules.add_rule(denied, _number("mprotect"), sc.Arg(2, sc.MASKED_EQ, flag, flag))
+    rules.add_rule(denied, _number("sendto"), sc.Arg(3, sc.MASKED_EQ, OUT_OF_BAND, OUT_OF_BAND))
     for name, commands in COMMANDS.items():
         for command in commands:
             rules.add_rule(denied, _number(name), sc.Arg(1, sc.MASKED_EQ, LOW, command))
