@@ -51,6 +51,11 @@ class Test:
 
     __test__ = False
 
+    @property
+    def key(self) -> str:
+        """A public and a hidden test may have one name."""
+        return f"{'hidden' if self.hidden else 'public'} {self.name}"
+
 
 def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
     """The tests in these files, as they stand; raise `CallError` for what is refused."""

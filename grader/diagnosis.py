@@ -26,16 +26,17 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by roundi
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A case of a test that a student's answer did not pass, and what its calls gave."""
+class Answer:
+    """A case of a test that a student's answer ran, how it ended, and what its calls gave."""
 
     test: str
     case: str
+    passed: bool
     heard: tuple[Heard, ...]
 
 
-# Runs one case of a test on these definitions, and tells what its calls gave.
-Replay = Callable[[Mapping[str, Any], str, str], tuple[Heard, ...]]
+# Runs one case of a test on these definitions: whether it passed, and what its calls gave.
+Replay = Callable[[Mapping[str, Any], str, str], tuple[bool, tuple[Heard, ...]]]
 
 
 class Diagnosis:
@@ -48,17 +49,17 @@ class Diagnosis:
         self._made: dict[str, Mapping[str, Any]] = {}
         self._pairs_of: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
-        self._heard: dict[tuple[str, str, str], tuple[Heard, ...]] = {}
+        self._heard: dict[tuple[str, str, str], tuple[bool, tuple[Heard, ...]]] = {}
 
-    def name(self, exercise: str, failures: Sequence[Failure]) -> Variant | None:
+    def name(self, exercise: str, answers: Sequence[Answer]) -> Variant | None:
         """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
-        told = [failure for failure in failures if failure.heard]
-        if not told:
+        failed = [answer for answer in answers if not answer.passed and answer.heard]
+        if not failed:
             return None
         mistakes = self._library.of(exercise, "mistake")
-        found = self._fitting(mistakes, told)
-        if not found:
-            found = self._fitting(self._pairs(mistakes), told)
+        found = self._fitting(mistakes, failed) or self._fitting(self._pairs(mistakes), failed)
+        if len(found) > 1:  # what passed tells them apart
+            found = self._fitting(found, [answer for answer in answers if answer.passed])
         alike = {variant.slug for variant in found[:1]}
         for variant in found[1:]:
             if not alike & variant.same_as.keys():
@@ -66,7 +67,7 @@ class Diagnosis:
         return found[0] if found else None
 
     def built_on(
-        self, exercise: str, known: Variant, failures: Sequence[Failure]
+        self, exercise: str, known: Variant, answers: Sequence[Answer]
     ) -> Mapping[str, Any] | None:
         """The references, all built on a mistake in one, if `exercise` then gives the same."""
         if known.id not in self._built:
@@ -75,8 +76,9 @@ class Diagnosis:
                 exec(compile(text, f"<{known.id}>", "exec"), namespace)
             self._built[known.id] = {name: namespace[name] for name in self._references}
         built = self._built[known.id]
-        heard = [self._replay(built, failure.test, failure.case) for failure in failures]
-        fits = all(same(h, failure.heard) for h, failure in zip(heard, failures, strict=True))
+        failed = [answer for answer in answers if not answer.passed]
+        heard = (self._replay(built, answer.test, answer.case)[1] for answer in failed)
+        fits = all(same(h, answer.heard) for h, answer in zip(heard, failed, strict=True))
         return built if fits and exercise != known.exercise else None
 
     def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
@@ -87,18 +89,20 @@ class Diagnosis:
             self._pairs_of[exercise] = [both for both in pairs if both is not None]
         yield from self._pairs_of[exercise]
 
-    def _fitting(self, variants: Iterable[Variant], failures: Sequence[Failure]) -> list[Variant]:
-        """Variants that give what the student's answer gave, in every test that failed."""
-        return [v for v in variants if all(self._fits(v, failure) for failure in failures)]
+    def _fitting(self, variants: Iterable[Variant], answers: Sequence[Answer]) -> list[Variant]:
+        """Variants that end as the student's answer did in each of these, and give the same."""
+        return [v for v in variants if all(self._fits(v, answer) for answer in answers)]
 
-    def _fits(self, variant: Variant, failure: Failure) -> bool:
-        key = (variant.id, failure.test, failure.case)
+    def _fits(self, variant: Variant, answer: Answer) -> bool:
+        key = (variant.id, answer.test, answer.case)
         if key not in self._heard:
             try:
                 self._heard[key] = self._replay(self.definitions(variant), *key[1:])
             except Exception:  # a pair of changes need not make sense
-                self._heard[key] = ()
-        return same(self._heard[key], failure.heard)
+                self._heard[key] = False, ()
+        passed, heard = self._heard[key]
+        # Of two right results nobody can say how they came about.
+        return passed is answer.passed and (passed or same(heard, answer.heard))
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
         """The references, and instead of one of them this variant."""
@@ -131,7 +135,9 @@ def _same(ours: Heard, theirs: Heard) -> bool:
                 _same(value, theirs_by_name[name]) for name, value in ours_by_name.items()
             )
         case wire.Raised(), wire.Raised():
-            return ours.kind == theirs.kind
+            # A name that is missing is told with what else was handed in.
+            text = [error.text.partition("\n")[0] for error in (ours, theirs)]
+            return ours.kind == theirs.kind and (ours.kind == "NameError" or text[0] == text[1])
         case float(), float():
             return ours == theirs or math.isclose(ours, theirs, rel_tol=RELATIVE)
     return type(ours) is type(theirs) and ours == theirs

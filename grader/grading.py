@@ -25,7 +25,7 @@ from grader import messages
 from grader.collection import Case, Test, collect
 from grader.contract import Contract
 from grader.course import Course
-from grader.diagnosis import Diagnosis, Failure
+from grader.diagnosis import Answer, Diagnosis
 from grader.faults import CallError, HostFault
 from grader.grade import (
     ExerciseResult,
@@ -45,7 +45,7 @@ from grader.jail.session import Limits, Session, StudentLost, Warm
 from grader.mistakes import Library, Variant, load_library
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
-from grader.testing import rung
+from grader.testing import Disagreement, rung
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
@@ -80,13 +80,13 @@ class Desk:
         if self.library is None:
             return None
         cases = {
-            (test.name, case.label): (test, case)
+            (test.key, case.label): (test, case)
             for tests in self.tests.values() for test in tests for case in test.cases
         }  # fmt: skip
 
         return Diagnosis(
             self.library, self.oracle.definitions,
-            lambda definitions, *which: replay(self, definitions, *cases[which])[1],
+            lambda definitions, *which: replay(self, definitions, *cases[which]),
         )  # fmt: skip
 
     @contextmanager
@@ -246,7 +246,7 @@ class _Tried:
 
     firsts: list[TestResult]
     results: list[TestResult]
-    failures: list[Failure] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     known: Variant | None = None  # the mistake that gives the same
 
 
@@ -262,39 +262,36 @@ def _try(desk: Desk, seat: Seat, name: str) -> _Tried:
     second = _signature(found, contract)
     failed_at: str | None = None if second.status == "passed" else "signature"
     results = []
-    failures: list[Failure] = []
+    answers: list[Answer] = []
     for test in tests:
         if failed_at is not None and test.rung != failed_at:
             results.append(_result(test, "skipped"))
             continue
-        status, message, case = _run(desk, seat, test)
+        status, message, of_test = _run(desk, seat, test)
+        answers += of_test
         if test.rung == "efficiency" and status == "passed" and found.evasions:
             status, message = "failed", messages.uncounted(found.evasions[0])
         results.append(_result(test, status, message))
-        if status in ("failed", "error"):
-            failures.append(Failure(test.name, case, tuple(seat.calls.heard)))
         if status == "timeout" and test.rung in FOUNDATIONS:
             failed_at = "timeout"  # no rung's name: what never ends would not end again
         elif status != "passed" and test.rung in FOUNDATIONS:
             failed_at = test.rung
-    known = desk.diagnosis.name(name, failures) if desk.diagnosis and failures else None
+    failed = any(result.status in ("failed", "error") for result in results)
+    known = desk.diagnosis.name(name, answers) if desk.diagnosis and failed else None
     if known is not None:
-        results = _named(results, failures, known.title, known.hint)
+        results = _named(results, known.title, known.hint)
     firsts = [first, second]
     forbidden = _forbidden(desk, seat, name)
     if forbidden is not None:
         firsts.append(forbidden)
-    return _Tried(firsts, results, failures, known)
+    return _Tried(firsts, results, answers, known)
 
 
-def _named(
-    results: Sequence[TestResult], failures: Sequence[Failure], mistake: str, hint: str
-) -> list[TestResult]:
+def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
     """The results, with the mistake's name where it shows."""
-    failed = {failure.test for failure in failures}
     return [
         msgspec.structs.replace(result, mistake=mistake, hint=hint)
-        if result.name in failed
+        if result.status in ("failed", "error")
         else result
         for result in results
     ]
@@ -306,21 +303,21 @@ def _following(
     """An exercise's results, and the tests that fail only since one before it was wrong."""
     own = tried[name]
     untold = own.firsts, own.results, frozenset[str]()
-    if desk.diagnosis is None or not own.failures:
+    if desk.diagnosis is None or all(answer.passed for answer in own.answers):
         return untold
     for base in _below(desk.course, name):
         known = tried[base].known if base in tried else None
-        built = desk.diagnosis.built_on(name, known, own.failures) if known else None
+        built = desk.diagnosis.built_on(name, known, own.answers) if known else None
         if known is None or built is None:
             continue
         title = f"Follows from {base}: {known.title}"
-        results = _named(own.results, own.failures, title, known.hint)
+        results = _named(own.results, title, known.hint)
         if desk.course.exercises[name].costs_again:
             return own.firsts, results, frozenset()
         excused = frozenset(
             test.name
             for test in desk.tests[name]
-            if any(replay(desk, built, test, case)[0] != "passed" for case in test.cases)
+            if not all(replay(desk, built, test, case)[0] for case in test.cases)
         )
         # What stood on a rung that broke for another's mistake can be asked after all.
         tests = {test.name: test for test in desk.tests[name]}
@@ -347,27 +344,34 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None
     return _run(desk, seat, test)[:2]
 
 
-def _run(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None, str]:
-    """Also tells the case that did not pass."""
+def _run(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None, list[Answer]]:
+    """Also tells how each case ended, for the diagnosis."""
+    answers: list[Answer] = []
     for case in test.cases:
         status, message = _run_case(desk, seat, test, case)
-        if status != "passed":
+        passed = status == "passed"
+        heard = tuple(seat.calls.heard) if status in ("failed", "error") else ()
+        answers.append(Answer(test.key, case.label, passed, heard))
+        if not passed:
             told = f"[{case.label}] {message}" if case.label else message
             # A hidden test's inputs are for no one to read back, and prints would hold them.
             shown = told if test.hidden else messages.with_prints(told, seat.session.printed)
-            return status, shown, case.label
-    return "passed", None, ""
+            return status, shown, answers
+    return "passed", None, answers
 
 
 def replay(
     desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case
-) -> tuple[TestStatus, tuple[Heard, ...]]:  # fmt: skip
-    """Run one case of a test on definitions of our own, in this process: what its calls gave."""
+) -> tuple[bool, tuple[Heard, ...]]:  # fmt: skip
+    """Run one case of a test on definitions of our own, in this process.
+
+    Tells whether it passed, and what its calls gave.
+    """
     session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
     seat = Seat(desk, session)
     with warnings.catch_warnings(action="ignore"):  # what a mistake is warned of concerns nobody
         status, _ = _run_case(desk, seat, test, case)
-    return status, tuple(seat.calls.heard)
+    return status == "passed", tuple(seat.calls.heard)
 
 
 def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:
@@ -381,7 +385,11 @@ def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatu
         arguments = {name: fixtures[name]() for name in test.fixtures}
         test.function(**arguments, **case.parameters)
     except (AssertionError, pytest.fail.Exception) as error:
-        return "failed", str(error) or f"an assertion failed ({test.place})"
+        message = str(error) or f"an assertion failed ({test.place})"
+        if isinstance(error, Disagreement) and not test.hidden:
+            picture = error.picture()  # shows all expected values: not those of a hidden test
+            message += f"\n{picture}" if picture else ""
+        return "failed", message
     except StudentRaised as raised:
         if raised.kind == "ForbiddenOperation" and desk.watch(test.exercise):
             # Told once, by the check for forbidden operations.

@@ -25,8 +25,10 @@ from torch import Tensor, nn
 
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
+from grader.differences import in_words
 from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
+from grader.picture import side_by_side
 from grader.tensors import Make
 
 __all__ = [
@@ -142,8 +144,14 @@ def assert_agrees(
         theirs.device == ours.device,
         f"{what}: expected values, got a tensor on device {theirs.device}, which has none",
     )
-    message = _difference(theirs.detach(), ours.detach(), rtol, atol)
-    assert_that(not message, f"{what}: {message}")
+    theirs, ours = theirs.detach(), ours.detach()
+    wrong = _wrong(theirs, ours, rtol, atol)
+    if wrong.any():
+        words = in_words(theirs, ours, wrong=wrong)
+        numbers = _numbers(theirs, ours, wrong)
+        raise Disagreement(
+            f"{what}: {words}; {numbers}" if words else f"{what}: {numbers}", ours, theirs, wrong
+        )
 
 
 def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 1e-9) -> None:
@@ -158,21 +166,35 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 1e-9) -> N
         ) from None
 
 
-def _difference(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | None) -> str:
+class Disagreement(AssertionError):
+    """Two tensors of one shape and dtype that do not agree."""
+
+    def __init__(self, message: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
+        super().__init__(message)
+        self._pair = ours, theirs, wrong
+
+    def picture(self) -> str | None:
+        """Expected beside actual beside where they differ, if there is room."""
+        ours, theirs, wrong = self._pair
+        return side_by_side(ours, theirs, wrong=wrong, width=72)
+
+
+def _wrong(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | None) -> Tensor:
+    """Which elements do not agree."""
     if not ours.is_floating_point():
-        wrong = theirs != ours
-    else:
-        default = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5)}.get(
-            ours.dtype, (1e-2, 1e-3)
-        )
-        wrong = ~torch.isclose(
-            theirs, ours,
-            rtol=default[0] if rtol is None else rtol, atol=default[1] if atol is None else atol,
-        )  # fmt: skip
-    count = int(wrong.sum())
-    if count == 0:
-        return ""
-    share = f"{count} of {wrong.numel()} elements differ"
+        return theirs != ours
+    default = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5)}.get(
+        ours.dtype, (1e-2, 1e-3)
+    )
+    return ~torch.isclose(
+        theirs, ours,
+        rtol=default[0] if rtol is None else rtol, atol=default[1] if atol is None else atol,
+    )  # fmt: skip
+
+
+def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
+    """How many elements differ, and the worst of them."""
+    share = f"{int(wrong.sum())} of {wrong.numel()} elements differ"
     nans = theirs.isnan()
     if nans.any():
         return f"NaN at {_index(nans)}; {share}"

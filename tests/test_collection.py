@@ -243,7 +243,7 @@ class Projection(nn.Module):
 """
 
 RAISED = {
-    "failed": "AssertionError|ContractBroken",
+    "failed": "AssertionError|ContractBroken|Disagreement",
     "error": "StudentRaised",
     "skipped": "StudentRaised: ForbiddenOperation",  # told by the check for those
 }

@@ -51,7 +51,7 @@ MASK = torch.tensor([[False, True, True], [False, False, True], [True, True, Tru
 
 
 @rung.shape("masked_softmax")
-def test_masked_softmax_keeps_the_shape_of_the_scores(student, make):
+def test_masked_softmax_gives_one_weight_per_score(student, make):
     """The weights have the shape and dtype of the scores."""
     student.masked_softmax(make.normal(queries=3, keys=5), half_hidden(make, queries=3, keys=5))
 
@@ -85,7 +85,7 @@ def test_masked_softmax_shares_out_all_of_the_attention(student, make):
 
 
 @rung.property("masked_softmax")
-def test_masked_softmax_gives_zeros_where_all_is_hidden(student, make):
+def test_masked_softmax_of_a_row_where_all_is_hidden(student, make):
     """A query that may see nothing gets zeros, and does not spoil the gradients."""
     scores = SCORES.clone().requires_grad_()
     weights = student.masked_softmax(scores, MASK)
@@ -103,7 +103,7 @@ def test_masked_softmax_gives_zeros_where_all_is_hidden(student, make):
 
 
 @rung.shape("renormalized_causal_weights")
-def test_renormalized_weights_keep_their_shape(student, make):
+def test_renormalized_weights_are_as_many_as_before(student, make):
     """The result has the shape and dtype of the weights."""
     student.renormalized_causal_weights(make.normal(queries=4, keys=4).softmax(dim=-1))
 
@@ -142,7 +142,7 @@ def test_renormalized_weights_are_shared_out_among_the_past(student, make):
 
 
 @rung.shape("apply_dropout")
-def test_apply_dropout_keeps_the_shape(student, make):
+def test_apply_dropout_gives_one_number_per_weight(student, make):
     """The result has the shape and dtype of the weights."""
     student.apply_dropout(make.uniform(queries=3, keys=5), make.booleans(queries=3, keys=5), 0.4)
 
@@ -204,7 +204,7 @@ def test_causal_attention_with_identity_weights(student, reference):
 
 
 @rung.value("CausalAttention")
-def test_causal_attention_agrees_with_the_reference(student, reference, make):
+def test_causal_attention_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the context vectors are those of the reference."""
     theirs = student.CausalAttention(3, 4, 8, 0.0)
     ours = reference.CausalAttention(3, 4, 8, 0.0)
@@ -214,7 +214,7 @@ def test_causal_attention_agrees_with_the_reference(student, reference, make):
 
 
 @rung.property("CausalAttention")
-def test_causal_attention_never_sees_the_future(student, make):
+def test_causal_attention_is_causal(student, make):
     """Changing later tokens leaves the outputs of earlier ones as they were."""
     attention = student.CausalAttention(3, 4, 8, 0.0)
     assert_causal(attention, make.normal(batch=2, tokens=5, d_in=3))

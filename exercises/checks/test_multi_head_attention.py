@@ -22,7 +22,7 @@ SEVEN = (
 
 
 @rung.shape("split_heads")
-def test_split_heads_puts_heads_before_tokens(student, make):
+def test_split_heads_gives_every_head_its_tokens(student, make):
     """Heads come before tokens, and every head is head_dim wide."""
     student.split_heads(make.normal(batch=2, tokens=5, d_out=12), 3)
 
@@ -53,7 +53,7 @@ def test_split_heads_refuses_seven_features_for_two_heads(student, make):
 
 
 @rung.shape("merge_heads")
-def test_merge_heads_gives_one_row_per_token(student, make):
+def test_merge_heads_gives_back_as_many_tokens(student, make):
     """The heads' features stand side by side, num_heads * head_dim in a row."""
     student.merge_heads(make.normal(batch=2, num_heads=3, tokens=5, head_dim=2))
 
@@ -74,7 +74,7 @@ def test_merge_heads_works_for_other_sizes(student, reference, make):
 
 
 @rung.property("merge_heads")
-def test_merge_heads_undoes_a_split(student, reference, make):
+def test_merge_heads_gives_back_what_was_split(student, reference, make):
     """What was split and is merged again is what it was before, number by number."""
     x = make.normal(batch=2, tokens=5, d_out=12)
     merged = student.merge_heads(reference.split_heads(x, 4))

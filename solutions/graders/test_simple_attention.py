@@ -16,8 +16,8 @@ from grader.testing import (
 
 # Pairs of tokens and d_in: more tokens than features, and fewer.
 SIZES = [(7, 3), (4, 6), (2, 5)]
-# Tokens, d_in and the query: the first token, the last one, and one between.
-QUERIES = [(7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2, 5, 1)]
+# Tokens, d_in and the query: one in the middle, the first token, the last one.
+QUERIES = [(7, 3, 4), (7, 3, 0), (7, 3, 6), (4, 6, 2), (5, 2, 3), (2, 5, 0), (2, 5, 1)]
 
 
 def some_tokens(make, tokens, d_in, dtype=torch.float32):

@@ -1,0 +1,1770 @@
+"""Known answers of unit 5: mistakes, and right answers in other forms."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, mistake
+
+# --- causal_mask ----------------------------------------------------------------------------------
+
+mistake(
+    "causal_mask", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={"diagonal=1": "diagonal=0"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "hides-its-neighbour", "A token can see neither itself nor the one before it",
+    hint="For two tokens, which of the four entries should be False?",
+    change={"diagonal=1": "diagonal=-1"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "sees-one-ahead", "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={"diagonal=1": "diagonal=2"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "hides-only-the-next",
+    "Only the very next token is hidden, and all that follow it are not",
+    hint="How many tokens lie in the future of the first of five?",
+    change={"torch.triu(everything, diagonal=1)": "everything.triu(1).tril(1)"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "mask-opposite",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={"torch.triu(everything, diagonal=1)": "torch.tril(everything)"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "hides-the-past", "The past is hidden and the future is open",
+    hint="Rows are the tokens that ask: to which side of the diagonal does their future lie?",
+    change={"torch.triu(everything, diagonal=1)": "torch.tril(everything, diagonal=-1)"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "hides-everything", "Everything is hidden, from everyone",
+    hint="Do you use what the function returns?",
+    change={
+        "return torch.triu(everything, diagonal=1)": (
+            "torch.triu(everything, diagonal=1)\n"
+            "    return everything"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "hides-nothing", "Nothing is hidden, from anyone",
+    hint="You cut a triangle out of a square: what was the square filled with?",
+    change={"torch.ones": "torch.zeros"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "numbers-for-booleans", "The mask holds numbers, not booleans",
+    hint="What is the dtype of your mask, and what would masked_fill say to it?",
+    change={", dtype=torch.bool": ""},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "minus-infinities",
+    "This mask is made to be added to scores, not to say what is hidden",
+    hint="Is an entry of your mask a yes or a no?",
+    change={
+        "torch.ones(num_tokens, num_tokens, dtype=torch.bool)": (
+            "torch.full((num_tokens, num_tokens), -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "three-tokens-always", "The mask always has the size of the example",
+    hint="How large should the mask be for seven tokens?",
+    change={"torch.ones(num_tokens, num_tokens,": "torch.ones(3, 3,"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "too-many-axes", "The mask has an axis too many",
+    hint="How many dimensions does the contract give it, and how many does yours have?",
+    change={"diagonal=1)": "diagonal=1)[None]"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "one-column-too-many", "There is one key more than there are tokens",
+    hint="The mask is square: how many tokens ask, and how many can be looked at?",
+    change={"torch.ones(num_tokens, num_tokens,": "torch.ones(num_tokens, num_tokens + 1,"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask", "single-token-squeezed", "The mask of a single token loses its axes",
+    hint="Which shape comes out when there is one token only?",
+    change={"diagonal=1)": "diagonal=1).squeeze()"},
+)  # fmt: skip
+
+
+@accepted("causal_mask", "comparing-positions", "Positions are counted and compared")
+def mask_by_comparing_positions(num_tokens):
+    rows = torch.arange(num_tokens)
+    return rows[:, None] < rows[None, :]
+
+
+@accepted("causal_mask", "not-the-lower-triangle", "What is not in the lower triangle")
+def mask_by_negation(num_tokens):
+    return ~torch.ones(num_tokens, num_tokens).tril().bool()
+
+
+@accepted("causal_mask", "zeros-of-tril", "The zeros of a triangle of ones")
+def mask_by_zeros(num_tokens):
+    return torch.tril(torch.ones(num_tokens, num_tokens)) == 0
+
+
+@accepted("causal_mask", "row-by-row", "A loop fills row after row")
+def mask_row_by_row(num_tokens):
+    mask = torch.zeros(num_tokens, num_tokens, dtype=torch.bool)
+    for query in range(num_tokens):
+        mask[query, query + 1 :] = True
+    return mask
+
+
+@accepted("causal_mask", "lists", "Lists of Python booleans")
+def mask_from_lists(num_tokens):
+    tokens = range(num_tokens)
+    return torch.tensor([[key > query for key in tokens] for query in tokens])
+
+
+@accepted("causal_mask", "indices", "The indices of the triangle are set")
+def mask_by_indices(num_tokens):
+    mask = torch.zeros(num_tokens, num_tokens, dtype=torch.bool)
+    rows, columns = torch.triu_indices(num_tokens, num_tokens, offset=1)
+    mask[rows, columns] = True
+    return mask
+
+
+@accepted("causal_mask", "running-sum", "A running sum over an identity matrix")
+def mask_by_running_sum(num_tokens):
+    itself = torch.eye(num_tokens)
+    return (itself.cumsum(dim=1) - itself).bool()
+
+
+@accepted("causal_mask", "infinities-compared", "The additive mask, asked where it is infinite")
+def mask_by_infinities(num_tokens):
+    return torch.full((num_tokens, num_tokens), float("-inf")).triu(1).isinf()
+
+
+# --- masked_softmax -------------------------------------------------------------------------------
+
+mistake(
+    "masked_softmax", "mask-without-effect", "The mask has no effect",
+    hint="What does the softmax get: your masked scores, or the old ones?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-thrown-away", "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={
+        "visible_scores = scores.masked_fill(mask, -torch.inf)": (
+            "scores.masked_fill(mask, -torch.inf)"
+        ),
+        "visible_scores, dim": "scores, dim",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+    same_as={"mask-without-effect": "either way the scores stay as they were"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-opposite",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={
+        "scores.masked_fill(mask": "scores.masked_fill(~mask",
+        "attn_weights.masked_fill(mask": "attn_weights.masked_fill(~mask",
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "nan-where-all-is-hidden", "A row in which everything is hidden becomes NaN",
+    hint=(
+        "What is left to share out when every score is minus infinity, and what is 0 divided "
+        "by 0?"
+    ),
+    change={"attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "uniform-where-all-is-hidden",
+    "A row in which everything is hidden shares out its attention evenly",
+    hint="If all scores of a row are the same, however small, what does softmax make of them?",
+    change={"-torch.inf": "-1e9", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-fills-zero", "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"-torch.inf": "0.0", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-multiplies", "Hidden scores are multiplied by zero",
+    hint="What does a softmax make of a score of 0?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores * ~mask",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+    same_as={"mask-fills-zero": "a number times 0 is 0"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-fills-minus-one",
+    "Hidden scores become -1, which is a score like any other",
+    hint="Which score turns into a weight of exactly 0?",
+    change={"-torch.inf": "-1.0", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-fills-minus-hundred",
+    "Hidden scores become -100, and visible ones can lie lower than that",
+    hint="Is there a number so small that no score is smaller?",
+    change={"-torch.inf": "-100.0"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-fills-infinity", "Hidden scores become plus infinity",
+    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    change={"-torch.inf": "torch.inf"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-times-infinity",
+    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
+    hint="Print mask * -inf: what became of the zeros?",
+    change={"scores.masked_fill(mask, -torch.inf)": "scores + mask * -torch.inf"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-added", "The mask is added to the scores as 0 and 1",
+    hint="How far does that move a hidden score, and which way?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores + mask.to(scores.dtype)",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
+    hint="How far does that move a hidden score, and is it enough?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores - mask.to(scores.dtype)",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-after-softmax",
+    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
+    hint="What do the weights of a row sum to at the end?",
+    change={"scores.masked_fill(mask, -torch.inf)": "scores"},
+)  # fmt: skip
+
+
+@mistake(
+    "masked_softmax", "renormalized-afterwards",
+    "The hidden keys take part in the softmax, and can drown all others",
+    hint="What is left of the visible weights if a hidden score is 500 above them?",
+)  # fmt: skip
+def masked_after_the_softmax(scores, mask):
+    attn_weights = torch.softmax(scores, dim=-1).masked_fill(mask, 0.0)
+    row_sums = attn_weights.sum(dim=-1, keepdim=True)
+    return attn_weights / row_sums.masked_fill(row_sums == 0, 1.0)
+
+
+mistake(
+    "masked_softmax", "softmax-over-queries", "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={"dim=-1": "dim=-2"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "axis-counted-from-the-front",
+    "The axis is counted from the front, and moves with a batch in front",
+    hint="Which number has the axis of the keys in a matrix, and in a batch of matrices?",
+    change={"dim=-1": "dim=1"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "softmax-over-batch",
+    "The softmax runs over the batch, so sentences share their attention",
+    hint="Should one sentence lose weight when another one gains some?",
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "no-room-for-heads",
+    "The axis of the keys is right for a matrix and for a batch, and not for heads",
+    hint="Leading dimensions can be many: from which end is the axis of the keys always the same?",
+    change={"dim=-1": "dim=1 if scores.dim() == 2 else 2"},
+)  # fmt: skip
+
+
+@mistake(
+    "masked_softmax", "one-sum-for-all", "All weights together sum to one, not each row",
+    hint="How many distributions are there: one, or one for each query?",
+)  # fmt: skip
+def one_distribution_for_all(scores, mask):
+    exps = torch.exp(scores - scores.max()).masked_fill(mask, 0.0)
+    return exps / exps.sum()
+
+
+@mistake(
+    "masked_softmax", "naive-exponent", "Large scores overflow to infinity",
+    hint="A per-row shift changes nothing: which shift keeps exp at 1 or below?",
+)  # fmt: skip
+def masked_without_a_shift(scores, mask):
+    exps = torch.exp(scores).masked_fill(mask, 0.0)
+    row_sums = exps.sum(dim=-1, keepdim=True)
+    return exps / row_sums.masked_fill(row_sums == 0, 1.0)
+
+
+mistake(
+    "masked_softmax", "log-softmax", "These are logarithms of weights",
+    hint="Can a weight be negative?",
+    change={"torch.softmax(": "torch.log_softmax("},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "one-softmax-too-many", "The weights go through a second softmax",
+    hint="How often should exp act on a score?",
+    change={
+        "attn_weights.masked_fill(mask, 0.0)": (
+            "torch.softmax(attn_weights, dim=-1).masked_fill(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "scaled-too", "The scores are divided by a square root as well",
+    hint="Does the example divide by anything before the softmax?",
+    change={"visible_scores, dim": "visible_scores / scores.shape[-1] ** 0.5, dim"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "own-causal-mask",
+    "The mask that is given is ignored, and the future hidden instead",
+    hint="Which mask did the caller ask for?",
+    change={
+        "visible_scores = scores.masked_fill(mask, -torch.inf)": (
+            "mask = torch.ones(scores.shape[-2:]).triu(1).bool()\n"
+            "    visible_scores = scores.masked_fill(mask, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "mask-as-index",
+    "The mask is used as an index, so one mask cannot serve a batch",
+    hint="Which shape must an index of booleans have, and which may the mask have?",
+    change={
+        "visible_scores = scores.masked_fill(mask, -torch.inf)": (
+            "visible_scores = scores.clone()\n"
+            "    visible_scores[..., mask] = -torch.inf"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"scores.masked_fill(mask, -torch.inf)": "scores.masked_fill_(mask, -torch.inf)"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores.detach().masked_fill(mask, -torch.inf)",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "masked_softmax", "sums-detached",
+    "The gradient forgets that the sums depend on the entries too",
+    hint="If one entry of a row grows, what happens to the others?",
+)  # fmt: skip
+def masked_with_detached_sums(scores, mask):
+    hidden = scores.masked_fill(mask, -torch.inf)
+    largest = hidden.amax(dim=-1, keepdim=True).clamp(min=-1e9)
+    exps = torch.exp(hidden - largest)
+    return exps / exps.sum(dim=-1, keepdim=True).clamp(min=1e-30).detach()
+
+
+mistake(
+    "masked_softmax", "added-infinity",
+    "An infinity is added to the scores, and its gradient is NaN where all is hidden",
+    hint="What is the gradient of an infinity, and what if the score were replaced?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": (
+            "scores + torch.zeros_like(scores).masked_fill(mask, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+    change={"scores.masked_fill(mask, -torch.inf)": "scores.float().masked_fill(mask, -torch.inf)"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={
+        "visible_scores, dim=-1)": "visible_scores, dim=-1, dtype=torch.float32).to(scores.dtype)",
+    },
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "attn_weights = torch.softmax(visible_scores, dim=-1)": (
+            "identity = torch.eye(scores.shape[-1])\n"
+            "    attn_weights = nn.functional.scaled_dot_product_attention(\n"
+            "        visible_scores.nan_to_num(neginf=-1e9), identity, identity, scale=1.0\n"
+            "    )"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "masked_softmax", "nan-to-zero", "NaN rows become zeros afterwards",
+    change={"attn_weights.masked_fill(mask, 0.0)": "attn_weights.nan_to_num(nan=0.0)"},
+)  # fmt: skip
+
+
+@accepted("masked_softmax", "where", "torch.where hides, twice")
+def masked_by_where(scores, mask):
+    attn_weights = F.softmax(torch.where(mask, float("-inf"), scores), dim=-1)
+    return torch.where(mask, 0.0, attn_weights)
+
+
+accepted(
+    "masked_softmax", "a-billion-below", "A very negative number instead of infinity",
+    change={"-torch.inf": "-1e9"},
+)  # fmt: skip
+
+accepted(
+    "masked_softmax", "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={"-torch.inf": "torch.finfo(scores.dtype).min"},
+)  # fmt: skip
+
+
+@accepted("masked_softmax", "by-hand", "Shift, exponent and division by hand")
+def masked_by_hand(scores, mask):
+    hidden = scores.masked_fill(mask, -torch.inf)
+    largest = hidden.amax(dim=-1, keepdim=True)
+    largest = largest.masked_fill(largest.isinf(), 0.0)
+    exps = (hidden - largest).exp()
+    return exps / exps.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+@accepted("masked_softmax", "in-place-on-a-copy", "In place, on a copy")
+def masked_in_a_copy(scores, mask):
+    scores = scores.clone()
+    scores.masked_fill_(mask, -math.inf)
+    attn_weights = scores.softmax(-1)
+    silent = mask.all(dim=-1, keepdim=True)
+    return torch.where(silent, torch.zeros_like(attn_weights), attn_weights)
+
+
+@accepted(
+    "masked_softmax", "opens-hidden-rows",
+    "Rows in which all is hidden are opened, and emptied later",
+)  # fmt: skip
+def masked_with_open_rows(scores, mask):
+    silent = mask.all(dim=-1, keepdim=True)
+    attn_weights = scores.masked_fill(mask & ~silent, -torch.inf).softmax(dim=-1)
+    return attn_weights * ~silent
+
+
+@accepted("masked_softmax", "logsumexp", "Through the logarithm of the sum")
+def masked_by_logarithms(scores, mask):
+    hidden = scores.masked_fill(mask, -torch.inf)
+    total = torch.logsumexp(hidden, dim=-1, keepdim=True)
+    return torch.exp(hidden - total.masked_fill(total.isinf(), 0.0))
+
+
+@accepted("masked_softmax", "float64-inside", "Computed in float64, and cast back")
+def masked_in_float64(scores, mask):
+    attn_weights = scores.double().masked_fill(mask, -torch.inf).softmax(dim=-1)
+    return attn_weights.nan_to_num(0.0).to(scores.dtype)
+
+
+@accepted("masked_softmax", "broadcast-index", "The mask is stretched, then used as an index")
+def masked_by_index(attn_scores, attn_mask):
+    attn_mask = attn_mask.expand_as(attn_scores)
+    hidden = attn_scores.clone()
+    hidden[attn_mask] = -torch.inf
+    attn_weights = nn.Softmax(dim=-1)(hidden)
+    return attn_weights.masked_fill(attn_mask, 0)
+
+
+# --- renormalized_causal_weights ------------------------------------------------------------------
+
+mistake(
+    "renormalized_causal_weights", "not-renormalized",
+    "The future is gone, and rows no longer sum to one",
+    hint="What do your rows sum to, and what should they?",
+    change={"past_weights / row_sums": "past_weights"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "sums-from-before",
+    "Rows are divided by what they summed to before the future was taken out",
+    hint="What is left of a row when its future is gone: is it still one?",
+    change={"past_weights.sum(": "weights.sum("},
+    same_as={
+        "not-renormalized": (
+            "rows that come out of a softmax sum to one, so the division does nothing"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "column-sums", "Each column is divided by its sum, not each row",
+    hint="Which axis should sum to one?",
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "keepdim-forgotten",
+    "The row sums lie down, and divide the columns instead",
+    hint="What shape do the sums have, and along which axis does (tokens,) line up?",
+    change={", keepdim=True": ""},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "one-sum-for-all",
+    "All weights together sum to one, not each row",
+    hint="How many distributions are there: one, or one for each query?",
+    change={"past_weights.sum(dim=-1, keepdim=True)": "past_weights.sum()"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "hides-itself",
+    "The diagonal is hidden too, so a token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={"torch.tril(weights)": "torch.tril(weights, diagonal=-1)"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "sees-one-ahead",
+    "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={"torch.tril(weights)": "torch.tril(weights, diagonal=1)"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "hides-the-past", "The past is hidden and the future is open",
+    hint="Rows are the tokens that ask: to which side of the diagonal does their future lie?",
+    change={"torch.tril(": "torch.triu("},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "softmax-again",
+    "A softmax renormalises, and gives the zeros a share as well",
+    hint="What does softmax make of a 0?",
+    change={"past_weights / row_sums": "torch.softmax(past_weights, dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "one-softmax-too-many",
+    "The weights go through a second softmax",
+    hint="How often should exp act on a score?",
+    change={
+        "past_weights / row_sums": (
+            "weights.masked_fill(causal_mask(len(weights)), -torch.inf).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "divides-by-number-of-tokens",
+    "Each row is divided by the number of visible tokens, not by their weight",
+    hint="The second row of the example keeps 0.2 and 0.6: by what must these be divided?",
+    change={"past_weights.sum(dim=-1, keepdim=True)": "torch.arange(1, len(weights) + 1)[:, None]"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "divides-by-largest",
+    "Each row is divided by its largest weight",
+    hint="Your largest weight is always 1: what do the rows sum to?",
+    change={"past_weights.sum(": "past_weights.amax("},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "divides-by-length",
+    "The squares of the weights sum to one, not the weights",
+    hint="Which norm does torch take unless you say otherwise?",
+    change={"past_weights.sum(": "past_weights.norm("},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "subtracts-the-rest",
+    "What is missing is shared out evenly, not in proportion",
+    hint="In the example, 0.2 and 0.6 become 1/4 and 3/4: is their ratio still the same in yours?",
+    change={
+        "past_weights / row_sums": (
+            "torch.tril(past_weights + (1 - row_sums) / torch.arange(1, len(weights) + "
+            "1)[:, None])"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"torch.tril(weights)": "weights.tril_()"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={"torch.tril(weights)": "torch.tril(weights.detach())"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "sums-detached",
+    "The gradient forgets that the sums depend on the entries too",
+    hint="If one entry of a row grows, what happens to the others?",
+    change={"keepdim=True)": "keepdim=True).detach()"},
+)  # fmt: skip
+
+mistake(
+    "renormalized_causal_weights", "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+    change={"torch.tril(weights)": "torch.tril(weights.float())"},
+)  # fmt: skip
+
+
+@accepted(
+    "renormalized_causal_weights", "mask-filled",
+    "The mask of the first exercise, filled with zeros",
+)  # fmt: skip
+def renormalized_by_filling(attn_weights):
+    future = torch.ones_like(attn_weights).triu(diagonal=1).bool()
+    past = attn_weights.masked_fill(future, 0)
+    return past.div(past.sum(1, keepdim=True))
+
+
+@accepted("renormalized_causal_weights", "mask-multiplied", "A triangle of ones, multiplied")
+def renormalized_by_multiplying(weights):
+    tokens = weights.size(0)
+    past = weights * torch.tril(torch.ones(tokens, tokens))
+    return past / past.sum(dim=-1).unsqueeze(-1)
+
+
+@accepted("renormalized_causal_weights", "row-by-row", "A loop renormalises row after row")
+def renormalized_row_by_row(weights):
+    rows = []
+    for token, row in enumerate(weights):
+        past = row[: token + 1]
+        rows.append(torch.cat([past / past.sum(), torch.zeros_like(row[token + 1 :])]))
+    return torch.stack(rows)
+
+
+@accepted("renormalized_causal_weights", "normalize", "torch's normalize, by absolute values")
+def renormalized_by_normalize(weights):
+    return F.normalize(weights.tril(), p=1, dim=-1)
+
+
+@accepted(
+    "renormalized_causal_weights", "logarithms",
+    "Back to scores, and through a masked softmax",
+)  # fmt: skip
+def renormalized_through_scores(weights):
+    rows = torch.arange(len(weights))
+    return weights.log().masked_fill(rows > rows[:, None], -torch.inf).softmax(dim=-1)
+
+
+accepted(
+    "renormalized_causal_weights", "running-sums", "Row sums from the diagonal of a running sum",
+    change={
+        "past_weights.sum(dim=-1, keepdim=True)": "weights.cumsum(dim=-1).diagonal().unsqueeze(-1)",
+    },
+)  # fmt: skip
+
+
+@accepted("renormalized_causal_weights", "einsum", "Sums and division by einsum")
+def renormalized_by_einsum(weights):
+    past = weights.tril()
+    return torch.einsum("qk,q->qk", past, torch.einsum("qk->q", past).reciprocal())
+
+
+@accepted("renormalized_causal_weights", "in-place-on-a-copy", "In place, on a copy")
+def renormalized_in_a_copy(weights):
+    weights = weights.clone().tril_()
+    weights /= weights.sum(dim=-1, keepdim=True)
+    return weights
+
+
+# --- apply_dropout --------------------------------------------------------------------------------
+
+mistake(
+    "apply_dropout", "not-scaled-up", "What survives is not scaled up",
+    hint="If half of the weights go, what happens to the average?",
+    change={"survivors / (1 - p)": "survivors"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "divides-by-p", "What survives is divided by the chance of being dropped",
+    hint="Out of ten weights with p = 0.2, how many survive?",
+    change={"(1 - p)": "p"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "scaled-down", "What survives shrinks, and it should grow",
+    hint="Some weights are gone: must the others grow or shrink to keep the average?",
+    change={"survivors / (1 - p)": "survivors * (1 - p)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "grows-by-p", "What survives grows by a share of p, which is not enough",
+    hint="With p = 0.5 half of the weights are gone: how much must the other half grow?",
+    change={"survivors / (1 - p)": "survivors * (1 + p)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "keep-inverted", "What should be kept is dropped, and the other way round",
+    hint="What does True mean in this mask?",
+    change={"weights * keep": "weights * ~keep"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "rows-renormalized", "Rows are made to sum to one again",
+    hint="In the example, does a row sum to one afterwards?",
+    change={"survivors / (1 - p)": "survivors / survivors.sum(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "divides-by-actual-share",
+    "The divisor is the share that happened to survive, not the chance of it",
+    hint="If one weight out of four was dropped by chance, and p is 0.2, what do you divide by?",
+    change={"(1 - p)": "keep.to(weights.dtype).mean()"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "nothing-dropped", "Survivors grow, and nothing is dropped",
+    hint="What should stand where keep is False?",
+    change={"return survivors / (1 - p)": "return torch.where(keep, weights / (1 - p), weights)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "minus-infinity-for-zero",
+    "What is dropped becomes minus infinity, as if a softmax were still to come",
+    hint="Are these scores, or weights?",
+    change={"weights * keep": "weights.masked_fill(~keep, -torch.inf)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "own-dice", "New dice are thrown, and the mask that is given is ignored",
+    hint="Call it twice: do you get the same answer?",
+    change={"return survivors / (1 - p)": "return nn.functional.dropout(weights, p)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "drops-twice", "Dropout acts twice",
+    hint=(
+        "How often is a weight put to the test, and what is the chance that it survives all "
+        "of that?"
+    ),
+    change={"return survivors / (1 - p)": "return nn.functional.dropout(survivors, p)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "mask-ignored-at-zero", "With p = 0 the keep mask is ignored",
+    hint="May a weight stay where keep is False?",
+    change={"survivors = weights * keep": "survivors = weights * keep if p > 0 else weights"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "p-of-the-example", "The divisor is that of the example, whatever p is",
+    hint="What should happen with p = 0.5?",
+    change={"(1 - p)": "0.8"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "weights-forgotten", "The mask is scaled, and the weights are forgotten",
+    hint="Where do the weights come in?",
+    change={"weights * keep": "keep"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "entries-collected", "Only the entries that survive come back, in a row",
+    hint="What shape should the answer have?",
+    change={"weights * keep": "weights[keep]"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"survivors = weights * keep": "survivors = weights.mul_(keep)"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={"weights * keep": "weights.detach() * keep"},
+)  # fmt: skip
+
+mistake(
+    "apply_dropout", "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+    change={"weights * keep": "weights.float() * keep"},
+)  # fmt: skip
+
+
+@accepted("apply_dropout", "where", "torch.where chooses")
+def dropout_by_where(attn_weights, keep_mask, p):
+    return torch.where(keep_mask, attn_weights / (1 - p), 0.0)
+
+
+accepted(
+    "apply_dropout", "fill", "What is dropped is filled with zeros",
+    change={"weights * keep": "weights.masked_fill(keep.logical_not(), 0)"},
+)  # fmt: skip
+
+
+@accepted("apply_dropout", "one-factor", "Mask and scale become one factor")
+def dropout_by_one_factor(weights, keep, p):
+    factor = keep.to(weights.dtype).div(1 - p)
+    return factor * weights
+
+
+@accepted("apply_dropout", "index-in-a-copy", "Zeros are written into a copy")
+def dropout_in_a_copy(weights, keep, p):
+    dropped = weights.clone()
+    dropped[~keep] = 0.0
+    return dropped.mul_(1.0 / (1.0 - p))
+
+
+@accepted("apply_dropout", "scatter", "Survivors are put back into zeros")
+def dropout_by_scatter(weights, keep, p):
+    return torch.zeros_like(weights).masked_scatter(keep, weights[keep] / (1 - p))
+
+
+accepted(
+    "apply_dropout", "einsum", "A product by einsum",
+    change={"weights * keep": 'torch.einsum("...,...->...", weights, keep.to(weights.dtype))'},
+)  # fmt: skip
+
+# --- CausalAttention ------------------------------------------------------------------------------
+
+mistake(
+    "CausalAttention", "no-scale", "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: what brings it "
+        "back to one?"
+    ),
+    change={" / d_out**0.5": ""},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "no-square-root", "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={"d_out**0.5": "d_out"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "scale-multiplied", "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={"/ d_out**0.5": "* d_out**0.5"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "scale-by-d-in", "The root is taken of the width of the input",
+    hint="Over which dimension were the dot products summed?",
+    change={"d_out**0.5": "_d_in**0.5"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "scale-by-number-of-keys", "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"d_out**0.5": "num_tokens**0.5"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "scale-after-softmax", "The weights are scaled, and not the scores",
+    hint="Should the weights of a query still sum to one?",
+    change={
+        " / d_out**0.5": "",
+        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / d_out**0.5",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "softmax-over-queries", "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "softmax-over-batch",
+    "The softmax runs over the batch, so sentences share their attention",
+    hint="Should one sentence lose weight when another one gains some?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "scores-for-weights", "The tokens are mixed by scores, without a softmax",
+    hint="What do the numbers that you mix with add up to?",
+    change={"masked_softmax(attn_scores, mask)": "attn_scores.masked_fill(mask, 0.0)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "queries-keys-swapped", "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"queries @ keys.transpose": "keys @ queries.transpose"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "values-are-keys", "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ keys"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "values-are-queries", "Queries stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ queries"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "inputs-for-values", "The inputs are mixed, and the values never used",
+    hint="Which of the three carries the message, and how wide is it?",
+    change={"attn_weights @ values": "attn_weights @ x"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "keys-are-queries", "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"self.W_key(x)": "self.W_query(x)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "compares-with-values",
+    "Queries meet the values, and the keys are never used",
+    hint="What is a query compared with?",
+    change={"queries @ keys.transpose": "queries @ values.transpose"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "t-on-a-batch", "On a batch, .T turns all dimensions around",
+    hint="Which two dimensions should change places, and which should stay?",
+    change={"keys.transpose(-2, -1)": "keys.T"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "channels-compared",
+    "Channels are compared with channels, not tokens with tokens",
+    hint="Which shape should the scores have, and what is on their two axes?",
+    change={"queries @ keys.transpose(-2, -1)": "queries.transpose(-2, -1) @ keys"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "elementwise-product", "Queries and keys are multiplied entry by entry",
+    hint="How many keys does each query meet?",
+    change={"queries @ keys.transpose(-2, -1)": "queries * keys"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "keys-of-the-first-sentence",
+    "All sentences look at the keys of the first one",
+    hint="Which sentence of the batch does your second sentence look at?",
+    change={"keys.transpose(-2, -1)": "keys[0].transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "weights-returned", "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={"return attn_weights @ values": "return attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "weights-returned-too",
+    "The weights are returned along with the mix of values",
+    hint="How many tensors does the caller expect?",
+    change={"return attn_weights @ values": "return attn_weights @ values, attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "hides-itself-and-fills-zeros",
+    "A token cannot see itself, and the first one gets nothing but zeros",
+    hint="May the first token look at anything at all?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "sees-one-ahead", "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(2).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-opposite",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-opposite-and-zeros",
+    "The mask is the wrong way round, and the last token gets nothing but zeros",
+    hint="What does True mean here: look, or do not look?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-transposed", "The past is hidden, and the future seen",
+    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "no-mask", "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-thrown-away", "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={
+        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
+        "mask = self.mask[:num_tokens, :num_tokens]": (
+            "mask = self.mask[:num_tokens, :num_tokens]\n"
+            "        attn_scores.masked_fill(mask, -torch.inf)"
+        ),
+    },
+    same_as={"no-mask": "either way the scores stay as they were"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-fills-zero", "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
+    same_as={"mask-fills-zero": "a number times 0 is 0"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-fills-tiny", "Hidden scores become a tiny number, not a very low one",
+    hint="Where does 1e-9 stand among your scores?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
+        ),
+    },
+    same_as={
+        "mask-fills-zero": "a number so small is 0 to the exponential",
+        "mask-multiplies": "a number so small is 0 to the exponential",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-fills-minus-one",
+    "Hidden scores become -1, which is a score like any other",
+    hint="Which score turns into a weight of exactly 0?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
+    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-times-infinity",
+    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
+    hint="Print mask * -inf: what became of the zeros?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-added", "The mask is added to the scores as 0 and 1",
+    hint="How far does that move a hidden score, and which way?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
+    hint="How far does that move a hidden score, and is it enough?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores - mask.to(x.dtype), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-after-softmax",
+    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
+    hint="What do the weights of a row sum to at the end?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-not-cut",
+    "The mask has the size of the longest sentence, whatever comes in",
+    hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-cut-on-one-side", "The mask is cut on one side only",
+    hint="The scores are square: what is the shape of your mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-from-the-wrong-corner",
+    "The mask of a shorter sentence is cut from the wrong corner",
+    hint="With 3 tokens of 8, which three columns of the mask belong to them?",
+    change={
+        "mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens, -num_tokens:]",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "first-length-remembered", "The first sentence decides the length of all",
+    hint="What happens when the second sentence is longer?",
+    change={
+        "mask = self.mask[:num_tokens, :num_tokens]": (
+            "if not hasattr(self, \"length\"):\n"
+            "            self.length = num_tokens\n"
+            "        mask = self.mask[: self.length, : self.length]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-left-behind",
+    "The mask is no buffer, and stays behind when the module moves",
+    hint="Which of a module's tensors does .to(device) take along?",
+    change={
+        'self.register_buffer("mask", causal_mask(context_length))': (
+            "self.mask = causal_mask(context_length)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
+    hint="On which device is the input, and on which the mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "dropout-forgotten", "Dropout is never applied",
+    hint="In training, do two calls with the same input differ?",
+    change={"attn_weights = self.dropout(attn_weights)": ""},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-scores", "Scores are dropped, and not weights",
+    hint="What does softmax make of a score that was set to 0?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "masked_softmax(attn_scores, mask)": "masked_softmax(self.dropout(attn_scores), mask)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-hidden-scores",
+    "Scores are dropped after the mask, and minus infinity times 0 is NaN",
+    hint="What comes out when dropout meets an infinity?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(self.dropout(attn_scores.masked_fill(mask, -torch.inf)), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-values", "Features of the values are dropped, and not weights",
+    hint="What is dropped: a look at a token, or a feature of its message?",
+    change={"attn_weights = self.dropout(attn_weights)": "values = self.dropout(values)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-inputs", "Features of the input are dropped, and not weights",
+    hint="Where in the formula do the weights stand?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x = self.dropout(x)"
+        ),
+        "attn_weights = self.dropout(attn_weights)": "",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "dropout-always", "Dropout goes on after .eval()",
+    hint="How does your function learn whether the module is training?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "dropout-made-in-forward",
+    "A new dropout layer is made in every call, and it is always training",
+    hint="Which layers does .eval() reach?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.Dropout(self.dropout.p)(attn_weights)"
+        ),
+    },
+    same_as={"dropout-always": "either way dropout never hears of .eval()"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "keeps-with-p",
+    "The chance of being dropped is taken for the chance of being kept",
+    hint="With dropout 0.1, how many of ten weights should survive?",
+    change={"nn.Dropout(dropout)": "nn.Dropout(1 - dropout)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "rate-forgotten",
+    "The dropout layer does not get its rate, and takes one half",
+    hint="Which p has nn.Dropout when you say nothing?",
+    change={"nn.Dropout(dropout)": "nn.Dropout()"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "not-scaled-up", "What survives is not scaled up",
+    hint="If half of the weights go, what happens to the average?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "if self.training:\n"
+            "            attn_weights = attn_weights * (torch.rand_like(attn_weights) >= "
+            "self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "rows-renormalized", "Rows are made to sum to one again",
+    hint="In the example, does a row sum to one afterwards?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = self.dropout(attn_weights)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, "
+            "keepdim=True).clamp(min=1e-9)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-only-in-eval", "Dropout is on in evaluation, and off in training",
+    hint="When should the dice be thrown: while learning, or afterwards?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p, not "
+            "self.training)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "same-for-all-sentences", "All sentences of a batch lose the same weights",
+    hint="How many dice are thrown for a batch of two sentences?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:1]))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-context", "Dropout acts on the result, and not on the weights",
+    hint="What is dropped: a look at a token, or a feature of the answer?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "return attn_weights @ values": "return self.dropout(attn_weights @ values)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "drops-twice", "Dropout acts twice",
+    hint=(
+        "How often is a weight put to the test, and what is the chance that it survives all "
+        "of that?"
+    ),
+    change={"return attn_weights @ values": "return self.dropout(attn_weights @ values)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "bias-left-on", "Biases are trained though nobody asked",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "self.W_key = nn.Linear(d_in, d_out)",
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "qkv-bias-by-default", "Without a word on it, there are biases",
+    hint="What does the caller get who does not speak of qkv_bias?",
+    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "bias-never", "There are never any biases, even when qkv_bias is True",
+    hint="Where does qkv_bias arrive?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "value-bias-always", "The values have a bias whether asked for or not",
+    hint="Does qkv_bias reach all three layers?",
+    change={
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "no-super-init", "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={
+        "super().__init__()\n": "pass\n",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "layers-turned-around", "The layers take d_out and give d_in",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "made-in-forward", "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "plain-tensors",
+    "The weights are plain tensors, and there is nothing to train",
+    hint="What does list(layer.parameters()) show?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = torch.randn(d_in, d_out)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = torch.randn(d_in, d_out)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = torch.randn(d_in, d_out)"
+        ),
+        "self.W_query(x)": "x @ self.W_query",
+        "self.W_key(x)": "x @ self.W_key",
+        "self.W_value(x)": "x @ self.W_value",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "python-list", "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
+        "self.W_query(x)": "self.layers[0](x)",
+        "self.W_key(x)": "self.layers[1](x)",
+        "self.W_value(x)": "self.layers[2](x)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "float32-hard-coded", "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x = x.float()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={
+        "    def forward(": (
+            "    @torch.no_grad()\n"
+            "    def forward("
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
+    hint="Which parameters have a .grad after backward?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
+    hint="What does the softmax need to remember for its gradient?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
+            "        attn_weights.masked_fill_(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "return attn_weights @ values": (
+            "return nn.functional.scaled_dot_product_attention(queries, keys, values, "
+            "is_causal=True)"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted(
+    "CausalAttention", "as-in-the-book",
+    "A mask of floats, filled in place, scaled inside the softmax",
+)  # fmt: skip
+class AsInTheBook(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.d_out = d_out
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.triu(torch.ones(context_length, context_length), 1))
+
+    def forward(self, x):
+        _, num_tokens, _ = x.shape
+        keys, queries, values = self.W_key(x), self.W_query(x), self.W_value(x)
+        attn_scores = queries @ keys.transpose(1, 2)
+        attn_scores.masked_fill_(self.mask.bool()[:num_tokens, :num_tokens], -torch.inf)
+        attn_weights = torch.softmax(attn_scores / self.d_out**0.5, dim=-1)
+        return self.dropout(attn_weights) @ values
+
+
+@accepted(
+    "CausalAttention", "as-in-the-lecture",
+    "Other names, another order of arguments, tril and F.softmax",
+)  # fmt: skip
+class AsInTheLecture(nn.Module):
+    def __init__(self, n_embd, head_size, block_size, drop_rate, bias=False):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=bias)
+        self.query = nn.Linear(n_embd, head_size, bias=bias)
+        self.value = nn.Linear(n_embd, head_size, bias=bias)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+        self.drop = nn.Dropout(drop_rate)
+
+    def forward(self, x):
+        _, T, _ = x.shape
+        k, q, v = self.key(x), self.query(x), self.value(x)
+        wei = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
+        wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return self.drop(F.softmax(wei, dim=-1)) @ v
+
+
+@accepted("CausalAttention", "one-fused-layer", "One layer makes queries, keys and values")
+class OneFusedLayer(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.qkv = nn.Linear(d_in, 3 * d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        self.scale = 1 / math.sqrt(d_out)
+
+    def forward(self, x):
+        queries, keys, values = self.qkv(x).chunk(3, dim=-1)
+        scores = torch.bmm(queries, keys.mT) * self.scale
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        weights = self.dropout(torch.softmax(scores.masked_fill(future, -math.inf), dim=-1))
+        return torch.bmm(weights, values)
+
+
+@accepted("CausalAttention", "matrices", "Three matrices and three vectors, without nn.Linear")
+class WithMatrices(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.Wq = nn.Parameter(torch.rand(d_in, d_out))
+        self.Wk = nn.Parameter(torch.rand(d_in, d_out))
+        self.Wv = nn.Parameter(torch.rand(d_in, d_out))
+        self.bq = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.bk = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.bv = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.p = dropout
+
+    def forward(self, x):
+        queries, keys, values = x @ self.Wq + self.bq, x @ self.Wk + self.bk, x @ self.Wv + self.bv
+        scores = torch.einsum("bqd,bkd->bqk", queries, keys) / keys.size(-1) ** 0.5
+        position = torch.arange(x.shape[1], device=x.device)
+        scores = torch.where(position > position[:, None], -torch.inf, scores)
+        weights = F.dropout(scores.softmax(dim=-1), p=self.p, training=self.training)
+        return torch.einsum("bqk,bkd->bqd", weights, values)
+
+
+@accepted("CausalAttention", "layers-in-a-dict", "The layers live in a ModuleDict")
+class LayersInADict(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        roles = ("query", "key", "value")
+        self.layers = nn.ModuleDict({role: nn.Linear(d_in, d_out, qkv_bias) for role in roles})
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1) > 0)
+
+    def attend(self, queries, keys, tokens):
+        scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+        hidden = scores.masked_fill(self.mask[:tokens, :tokens], -1e9)
+        return self.dropout(hidden.softmax(dim=-1))
+
+    def forward(self, x):
+        weights = self.attend(self.layers["query"](x), self.layers["key"](x), x.shape[1])
+        return weights @ self.layers["value"](x)
+
+
+@accepted(
+    "CausalAttention", "names-that-say-nothing",
+    "Layers whose names say nothing, made in another order",
+)  # fmt: skip
+class NamesThatSayNothing(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.first = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.second = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.third = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        messages, asked, asking = self.first(x), self.second(x), self.third(x)
+        scores = asking @ asked.mT / asked.shape[-1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+        return self.dropout(scores.softmax(-1)) @ messages
+
+
+accepted(
+    "CausalAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
+    change={
+        "queries @ keys.transpose(-2, -1) / d_out**0.5": (
+            "(queries * d_out**-0.5) @ keys.transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "root-shared", "Queries and keys take half of the scale each",
+    change={
+        "queries @ keys.transpose(-2, -1) / d_out**0.5": (
+            "(queries / d_out**0.25) @ (keys / d_out**0.25).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
+    change={
+        " / d_out**0.5": "",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / d_out**0.5, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "infinity-added", "An additive mask of zeros and minus infinities",
+    change={
+        "causal_mask(context_length)": (
+            "torch.full((context_length, context_length), -torch.inf).triu(1)"
+        ),
+        "masked_softmax(attn_scores, mask)": "(attn_scores + mask).softmax(dim=-1)",
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).tril()\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "mask-built-in-forward",
+    "The mask is built in forward, on the device of the input",
+    change={
+        'self.register_buffer("mask", causal_mask(context_length))': "",
+        "mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens).to(x.device)",
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "dice-by-hand", "Dice of its own, in training only",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "if self.training:\n"
+            "            keep = torch.rand_like(attn_weights) >= self.dropout.p\n"
+            "            attn_weights = attn_weights * keep / (1 - self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "CausalAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("CausalAttention", "baddbmm", "Scores and mask in one baddbmm")
+class WithBaddbmm(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.full((context_length, context_length), float("-inf")).triu(1)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        tokens, queries, keys = x.shape[1], self.W_query(x), self.W_key(x)
+        mask = self.mask[:tokens, :tokens]
+        scores = torch.baddbmm(mask, queries, keys.mT, alpha=keys.shape[-1] ** -0.5)
+        return self.dropout(scores.softmax(dim=-1)) @ self.W_value(x)

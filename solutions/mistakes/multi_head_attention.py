@@ -1,0 +1,2033 @@
+"""Known answers of unit 6: mistakes, and right answers in other forms."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, mistake
+
+
+class OwnHead(nn.Module):
+    def __init__(self, d_in, d_out, dropout, qkv_bias):
+        super().__init__()
+        self.query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).mT / self.key.out_features**0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+        return self.dropout(F.softmax(scores, dim=-1)) @ self.value(x)
+
+
+# --- split_heads ----------------------------------------------------------------------------------
+
+mistake(
+    "split_heads", "reshaped-into-heads",
+    "The tensor is reshaped straight into heads, which mixes tokens with features",
+    hint="Follow the first token: where do its last features end up?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x.reshape(batch, num_heads, tokens, head_dim)"
+        ),
+        "return x.transpose(1, 2)": "return x",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "turned-then-reshaped",
+    "Heads are cut after the turn, out of tokens instead of features",
+    hint="Two moves, and their order matters: what must be cut before anything is turned?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": "x.transpose(1, 2)",
+        "return x.transpose(1, 2)": "return x.reshape(batch, num_heads, tokens, head_dim)",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "every-nth-feature",
+    "Each head gets every so-many-th feature, and not neighbouring ones",
+    hint="Which features of six belong to the first of two heads?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x.reshape(batch, tokens, head_dim, num_heads)"
+        ),
+        "x.transpose(1, 2)": "x.permute(0, 3, 1, 2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "overlapping-windows",
+    "The windows of the heads overlap: each starts one feature after the last",
+    hint="Where does head 1 start, if head 0 has three features?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "torch.stack([x[..., h : h + head_dim] for h in range(num_heads)], dim=1)"
+        ),
+        "return x.transpose(1, 2)": "return x",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "heads-reversed", "The heads come out last first",
+    hint="Which features belong to head 0?",
+    change={"x.transpose(1, 2)": "x.transpose(1, 2).flip(1)"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "same-slice-for-all", "All heads get the features of the first one",
+    hint="Which features should head 1 get?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x[..., :head_dim].unsqueeze(1).repeat(1, num_heads, 1, 1)"
+        ),
+        "return x.transpose(1, 2)": "return x",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "heads-behind-tokens", "The heads are still behind the tokens",
+    hint="Which two dimensions have to change places?",
+    change={"return x.transpose(1, 2)": "return x"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "wrong-pair-turned", "The wrong two dimensions change places",
+    hint="Which two dimensions have to change places?",
+    change={"x.transpose(1, 2)": "x.transpose(2, 3)"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "heads-before-batch", "The heads come even before the batch",
+    hint="What stands first in the shape of the contract?",
+    change={"x.transpose(1, 2)": "x.permute(2, 0, 1, 3)"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "batch-and-heads-in-one",
+    "Batch and heads are one dimension, and the contract keeps them apart",
+    hint="How many dimensions should the result have?",
+    change={"x.transpose(1, 2)": "x.transpose(1, 2).flatten(0, 1)"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "width-for-number", "The number of heads is taken for their width",
+    hint="With 12 features and 3 heads: how many heads are there, and how wide is each?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x.reshape(batch, tokens, head_dim, num_heads)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "tokens-are-split",
+    "The tokens are shared out among the heads, and not the features",
+    hint="How many tokens does each head see?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x.reshape(batch, tokens // num_heads, num_heads, d_out)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "unequal-chunks",
+    "Chunks need not be equal, nor as many as asked for, and nobody checks",
+    hint="How many features does each head get when 12 are cut for 5 heads?",
+    change={
+        (
+            "if d_out % num_heads != 0:\n"
+            '        raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} '
+            "equal heads\")\n"
+            "\n"
+            "    "
+        ): "",
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "torch.stack(x.chunk(num_heads, dim=-1), dim=2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "leftover-dropped",
+    "Features that do not fit into a head are dropped without a word",
+    hint="Where does the last of seven features go, with two heads?",
+    change={
+        (
+            "if d_out % num_heads != 0:\n"
+            '        raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} '
+            "equal heads\")\n"
+            "\n"
+            "    "
+        ): "",
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x[..., : head_dim * num_heads].reshape(batch, tokens, num_heads, head_dim)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "number-left-open",
+    "When the width does not divide, there are more heads than asked for",
+    hint="Who makes sure that there are as many heads as the caller wants?",
+    change={
+        (
+            "if d_out % num_heads != 0:\n"
+            '        raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} '
+            "equal heads\")\n"
+            "\n"
+            "    "
+        ): "",
+        "x.reshape(batch, tokens, num_heads, head_dim)": "x.reshape(batch, tokens, -1, head_dim)",
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "only-a-message", "A width that does not divide is noted, and nothing is raised",
+    hint="What happens to the caller who does not read what you print?",
+    change={
+        'raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} equal heads")': (
+            "print(\"d_out must be a multiple of num_heads\")\n"
+            "        return x.unsqueeze(1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "split_heads", "axes-squeezed", "Axes of size one are lost",
+    hint="Which shape comes out when there is one head only?",
+    change={"x.transpose(1, 2)": "x.transpose(1, 2).squeeze()"},
+)  # fmt: skip
+
+mistake(
+    "split_heads", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={
+        "x.reshape(batch, tokens, num_heads, head_dim)": (
+            "x.detach().reshape(batch, tokens, num_heads, head_dim)"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "split_heads", "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+)  # fmt: skip
+def split_into_float32(x, num_heads):
+    batch, tokens, d_out = x.shape
+    if d_out % num_heads != 0:
+        raise ValueError("d_out must be a multiple of num_heads")
+    head_dim = d_out // num_heads
+    heads = torch.zeros(batch, num_heads, tokens, head_dim)
+    for h in range(num_heads):
+        heads[:, h] = x[:, :, h * head_dim : (h + 1) * head_dim]
+    return heads
+
+
+@accepted("split_heads", "view-and-permute", "view, permute, and an assert")
+def split_by_permute(x, num_heads):
+    b, t, d = x.size()
+    assert d % num_heads == 0, "d_out must be divisible by num_heads"
+    return x.contiguous().view(b, t, num_heads, d // num_heads).permute(0, 2, 1, 3).contiguous()
+
+
+accepted(
+    "split_heads", "reshape-complains", "No check: reshape itself refuses what does not divide",
+    change={
+        (
+            "if d_out % num_heads != 0:\n"
+            '        raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} '
+            "equal heads\")\n"
+            "\n"
+            "    "
+        ): "",
+    },
+)  # fmt: skip
+
+
+@accepted("split_heads", "unflatten", "The last axis is unflattened")
+def split_by_unflatten(x, n_heads):
+    return x.unflatten(-1, (n_heads, -1)).transpose(-3, -2)
+
+
+@accepted("split_heads", "slices-stacked", "Slices are stacked")
+def split_by_slices(x, num_heads):
+    width, rest = divmod(x.shape[-1], num_heads)
+    if rest:
+        raise ArithmeticError("the heads would not be equal")
+    slices = [x[..., h * width : (h + 1) * width] for h in range(num_heads)]
+    return torch.stack(slices, dim=1)
+
+
+@accepted("split_heads", "chunks-stacked", "Chunks of equal width are stacked")
+def split_by_chunks(x, num_heads):
+    if x.size(-1) % num_heads:
+        raise RuntimeError("unequal heads")
+    return torch.stack(torch.tensor_split(x, num_heads, dim=-1), dim=1)
+
+
+@accepted("split_heads", "einsum", "A permutation by einsum")
+def split_by_einsum(x, num_heads):
+    batch, tokens, d_out = x.shape
+    cut = x.reshape(batch, tokens, num_heads, d_out // num_heads)
+    return torch.einsum("bthd->bhtd", cut)
+
+
+@accepted("split_heads", "loop", "A loop fills an empty tensor")
+def split_by_loop(x, num_heads):
+    batch, tokens, d_out = x.shape
+    head_dim = d_out // num_heads
+    if head_dim * num_heads != d_out:
+        raise Exception("no")
+    heads = x.new_empty(batch, num_heads, tokens, head_dim)
+    for h in range(num_heads):
+        heads[:, h] = x[..., h * head_dim : (h + 1) * head_dim]
+    return heads
+
+
+# --- merge_heads ----------------------------------------------------------------------------------
+
+mistake(
+    "merge_heads", "merged-without-turning",
+    "The heads are flattened where they stand, and tokens get features of others",
+    hint="Split, then merge: do you get back what you put in?",
+    change={"x = x.transpose(1, 2)": "x = x"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "features-interleaved",
+    "The features of the heads are shuffled into one another",
+    hint="In a merged token, what comes right after the first feature of head 0?",
+    change={"x.transpose(1, 2)": "x.permute(0, 2, 3, 1)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "stacked-and-flattened",
+    "The features of the heads are shuffled into one another, by a stack at the end",
+    hint="In a merged token, what comes right after the first feature of head 0?",
+    change={"x.transpose(1, 2)": "torch.stack(x.unbind(1), dim=-1)"},
+    same_as={"features-interleaved": "the same shuffle, in other words"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "wrong-pair-turned", "The wrong two dimensions change places",
+    hint="Which two dimensions have to change places?",
+    change={"x.transpose(1, 2)": "x.transpose(2, 3)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "heads-and-features-turned",
+    "Heads change places with features, and not with tokens",
+    hint="Which two dimensions did split_heads turn last?",
+    change={"x.transpose(1, 2)": "x.transpose(1, 3)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "sentences-mixed", "Tokens and sentences have changed places, and are mixed",
+    hint="Whose features does the second token of the first sentence get?",
+    change={"x.transpose(1, 2)": "x.permute(2, 0, 1, 3)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "heads-reversed", "The heads come out last first",
+    hint="Which features belong to head 0?",
+    change={"x.transpose(1, 2)": "x.flip(1).transpose(1, 2)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "first-head-only", "All heads are replaced by the first",
+    hint="Where do the features of head 1 go?",
+    change={"x.transpose(1, 2)": "x[:, :1].repeat(1, num_heads, 1, 1).transpose(1, 2)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "heads-summed", "The heads are added up",
+    hint="How wide should a token be afterwards?",
+    change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x.sum(dim=2)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "heads-averaged", "The heads are averaged",
+    hint="How wide should a token be afterwards?",
+    change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x.mean(dim=2)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "not-flattened", "Heads and features are still two dimensions",
+    hint="How many dimensions should the result have?",
+    change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "tokens-side-by-side", "The heads follow one another along the tokens",
+    hint="How many tokens went in, and how many come out?",
+    change={
+        "return x.reshape(batch, tokens, num_heads * head_dim)": (
+            "return torch.cat(x.unbind(2), dim=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "view-after-turning", "view cannot flatten what was only turned",
+    hint="The error speaks of strides: does a transposed tensor lie in memory in its new order?",
+    change={"x.reshape(": "x.view("},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "two-heads-only", "Only two heads are merged, however many there are",
+    hint="What happens to the third head?",
+    change={
+        "return x.reshape(batch, tokens, num_heads * head_dim)": (
+            "return torch.cat([x[:, :, 0], x[:, :, 1]], dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"x = x.transpose(1, 2)": "x.transpose_(1, 2)"},
+)  # fmt: skip
+
+mistake(
+    "merge_heads", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={"x.transpose(1, 2)": "x.detach().transpose(1, 2)"},
+)  # fmt: skip
+
+
+@mistake(
+    "merge_heads", "returns-float32", "The result is float32, whatever came in",
+    hint="Which dtype comes out when float64 goes in?",
+)  # fmt: skip
+def merge_into_float32(x):
+    batch, num_heads, tokens, head_dim = x.shape
+    merged = torch.zeros(batch, tokens, num_heads * head_dim)
+    for h in range(num_heads):
+        merged[:, :, h * head_dim : (h + 1) * head_dim] = x[:, h]
+    return merged
+
+
+accepted(
+    "merge_heads", "contiguous-view", "contiguous, then view",
+    change={
+        "x.reshape(batch, tokens, num_heads * head_dim)": "x.contiguous().view(batch, tokens, -1)",
+    },
+)  # fmt: skip
+
+
+@accepted("merge_heads", "flatten", "permute, then flatten")
+def merge_by_flatten(heads):
+    return heads.permute(0, 2, 1, 3).flatten(start_dim=2)
+
+
+@accepted("merge_heads", "concatenated", "The heads are concatenated")
+def merge_by_cat(x):
+    return torch.cat(x.unbind(dim=1), dim=-1)
+
+
+@accepted("merge_heads", "stacked", "The heads are stacked behind the tokens, then flattened")
+def merge_by_stack(x):
+    return torch.stack(tuple(x.transpose(0, 1)), dim=2).flatten(2)
+
+
+@accepted("merge_heads", "einsum", "A permutation by einsum")
+def merge_by_einsum(x):
+    batch, _, tokens, _ = x.shape
+    return torch.einsum("bhtd->bthd", x).reshape(batch, tokens, -1)
+
+
+@accepted("merge_heads", "loop", "A loop fills an empty tensor")
+def merge_by_loop(x):
+    batch, num_heads, tokens, head_dim = x.shape
+    merged = x.new_empty(batch, tokens, num_heads * head_dim)
+    for h in range(num_heads):
+        merged[..., h * head_dim : (h + 1) * head_dim] = x[:, h]
+    return merged
+
+
+# --- MultiHeadAttentionWrapper --------------------------------------------------------------------
+
+mistake(
+    "MultiHeadAttentionWrapper", "python-list", "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+    change={"nn.ModuleList(": "list("},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-along-tokens",
+    "The heads follow one another along the tokens, not side by side",
+    hint="How many tokens went in, and how many come out?",
+    change={"dim=-1": "dim=1"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-along-batch",
+    "The heads follow one another along the batch, not side by side",
+    hint="How many sentences went in, and how many come out?",
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-stacked", "The heads get an axis of their own",
+    hint="How many dimensions should the result have?",
+    change={"torch.cat(": "torch.stack("},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "features-interleaved",
+    "The features of the heads are shuffled into one another",
+    hint="In a merged token, what comes right after the first feature of head 0?",
+    change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs, dim=-1).flatten(2)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-summed", "The heads are added up",
+    hint="How wide should a token be afterwards?",
+    change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs).sum(dim=0)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-averaged", "The heads are averaged",
+    hint="How wide should a token be afterwards?",
+    change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs).mean(dim=0)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-reversed", "The heads come out last first",
+    hint="Which features belong to head 0?",
+    change={"[head(x) for head in self.heads]": "[head(x) for head in reversed(self.heads)]"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "first-head-only", "All heads are replaced by the first",
+    hint="Where do the features of head 1 go?",
+    change={"[head(x) for head in self.heads]": "[self.heads[0](x) for _ in self.heads]"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "one-head-many-times",
+    "All heads are one and the same, with the same weights",
+    hint="How many heads are made, and how many times is each one asked?",
+    change={
+        "CausalAttention(d_in": "[CausalAttention(d_in",
+        "qkv_bias)\n": "qkv_bias)] * num_heads\n",
+        "for _ in range(num_heads)\n": "\n",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "one-head-short", "There is one head too few",
+    hint="How many heads does your loop make?",
+    change={"range(num_heads)": "range(1, num_heads)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "width-shared-out",
+    "Each head gets a share of d_out, and here each is d_out wide",
+    hint="How wide is the result to be, with three heads of d_out?",
+    change={"CausalAttention(d_in, d_out,": "CausalAttention(d_in, d_out // num_heads,"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-in-a-chain",
+    "Each head gets what the one before it made, and not the input",
+    hint="What does the second head look at?",
+    change={
+        "context_vecs = [head(x) for head in self.heads]": (
+            "context_vecs = []\n"
+            "        for head in self.heads:\n"
+            "            x = head(x)\n"
+            "            context_vecs.append(x)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "input-shared-out",
+    "Each head sees a share of the input's features, and not all of them",
+    hint="What does the second head look at?",
+    change={
+        "CausalAttention(d_in,": "CausalAttention(d_in // num_heads,",
+        "[head(x) for head in self.heads]": (
+            "[head(part) for head, part in zip(self.heads, x.chunk(len(self.heads), dim=-1))]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "bias-never",
+    "There are never any biases, even when qkv_bias is True",
+    hint="Where does qkv_bias arrive?",
+    change={"dropout, qkv_bias)": "dropout)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "qkv-bias-by-default", "Without a word on it, there are biases",
+    hint="What does the caller get who does not speak of qkv_bias?",
+    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "dropout-forgotten", "Dropout is never applied",
+    hint="In training, do two calls with the same input differ?",
+    change={"context_length, dropout, qkv_bias": "context_length, 0.0, qkv_bias"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "arguments-shifted",
+    "An argument is missing, and those behind it have moved up",
+    hint="Which parameter of the head does each of your arguments reach?",
+    change={"context_length, dropout, qkv_bias": "context_length, qkv_bias"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "arguments-swapped",
+    "Two arguments have changed places on their way to the head",
+    hint="In which order does the head take its arguments?",
+    change={"d_out, context_length, dropout,": "d_out, dropout, context_length,"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-turned-around", "The heads take d_out and give d_in",
+    hint="Which of the two sizes comes in?",
+    change={"CausalAttention(d_in, d_out,": "CausalAttention(d_out, d_in,"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "drops-output-too", "The concatenated heads are dropped once more",
+    hint="Who has thrown the dice already?",
+    change={
+        "torch.cat(context_vecs, dim=-1)": (
+            "nn.functional.dropout(torch.cat(context_vecs, dim=-1), "
+            "self.heads[0].dropout.p, self.training)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "collected-on-the-cpu",
+    "The heads are collected in a tensor that was made on the CPU",
+    hint="On which device is the input, and on which is what you collect the heads in?",
+    change={
+        "torch.cat(context_vecs, dim=-1)": (
+            "torch.cat([torch.empty(*x.shape[:2], 0), *context_vecs], dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "output-layer-unasked",
+    "There is an output layer that nobody asked for",
+    hint="What stands between the heads and the result here?",
+    change={
+        "super().__init__()": (
+            "super().__init__()\n"
+            "        self.out_proj = nn.Linear(num_heads * d_out, num_heads * d_out)"
+        ),
+        "torch.cat(context_vecs, dim=-1)": "self.out_proj(torch.cat(context_vecs, dim=-1))",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "no-mask", "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change={
+        "[head(x) for head in self.heads]": (
+            "[\n"
+            "            torch.softmax(head.W_query(x) @ head.W_key(x).mT / "
+            "head.W_key.out_features**0.5, dim=-1)\n"
+            "            @ head.W_value(x)\n"
+            "            for head in self.heads\n"
+            "        ]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "made-in-forward", "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+    change={
+        "self.heads = nn.ModuleList(": "self.make = lambda: list(",
+        "in self.heads]": "in self.make()]",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "no-super-init", "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={
+        "super().__init__()\n": "pass\n",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={
+        "    def forward(": (
+            "    @torch.no_grad()\n"
+            "    def forward("
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "float32-hard-coded", "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"[head(x) for head in self.heads]": "[head(x.float()) for head in self.heads]"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "[head(x) for head in self.heads]": (
+            "[\n"
+            "            nn.functional.scaled_dot_product_attention(\n"
+            "                head.W_query(x), head.W_key(x), head.W_value(x), is_causal=True\n"
+            "            )\n"
+            "            for head in self.heads\n"
+            "        ]"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted(
+    "MultiHeadAttentionWrapper", "own-heads",
+    "Heads written anew, other names, other order of arguments",
+)  # fmt: skip
+class WithOwnHeads(nn.Module):
+    def __init__(self, d_in, d_out, n_heads, block_size, drop_rate, bias=False):
+        super().__init__()
+        self.attention = nn.ModuleList(
+            [OwnHead(d_in, d_out, drop_rate, bias) for _ in range(n_heads)]
+        )
+
+    def forward(self, x):
+        return torch.cat([attend(x) for attend in self.attention], dim=2)
+
+
+@accepted("MultiHeadAttentionWrapper", "heads-by-name", "Heads as attributes with numbered names")
+class WithHeadsByName(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        for h in range(num_heads):
+            setattr(self, f"head_{h}", OwnHead(d_in, d_out, dropout, qkv_bias))
+
+    def forward(self, x):
+        return torch.cat([getattr(self, f"head_{h}")(x) for h in range(self.num_heads)], -1)
+
+
+@accepted("MultiHeadAttentionWrapper", "heads-in-a-dict", "Heads in a ModuleDict")
+class WithHeadsInADict(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        heads = {str(h): OwnHead(d_in, d_out, dropout, qkv_bias) for h in range(num_heads)}
+        self.heads = nn.ModuleDict(heads)
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.heads.values()], dim=-1)
+
+
+accepted(
+    "MultiHeadAttentionWrapper", "appended", "Heads appended one by one, results in a loop",
+    change={
+        "self.heads = nn.ModuleList(\n": (
+            "self.heads = nn.Sequential(\n"
+            "            *(\n"
+        ),
+        (
+            "for _ in range(num_heads)\n"
+            "        )"
+        ): (
+            "for _ in range(num_heads)\n"
+            "        ))"
+        ),
+        "context_vecs = [head(x) for head in self.heads]": (
+            "context_vecs = []\n"
+            "        for head in self.heads:\n"
+            "            context_vecs += [head(x)]"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttentionWrapper", "stacked-and-turned", "Stacked, turned and flattened",
+    change={
+        "torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs, dim=2).flatten(start_dim=2)",
+    },
+)  # fmt: skip
+
+
+@accepted("MultiHeadAttentionWrapper", "one-wide-layer", "All heads at once, from wide layers")
+class OneWideLayer(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.d_out, self.num_heads = d_out, num_heads
+        self.W_query = nn.Linear(d_in, num_heads * d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, num_heads * d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, num_heads * d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def cut(self, x):
+        return x.unflatten(-1, (self.num_heads, self.d_out)).transpose(1, 2)
+
+    def forward(self, x):
+        queries, keys = self.cut(self.W_query(x)), self.cut(self.W_key(x))
+        scores = queries @ keys.mT / math.sqrt(self.d_out)
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        weights = self.dropout(scores.masked_fill(future, -math.inf).softmax(-1))
+        return (weights @ self.cut(self.W_value(x))).transpose(1, 2).flatten(2)
+
+
+# --- MultiHeadAttention ---------------------------------------------------------------------------
+
+mistake(
+    "MultiHeadAttention", "no-scale", "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: what brings it "
+        "back to one?"
+    ),
+    change={" / head_dim**0.5": ""},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-square-root", "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={"head_dim**0.5": "head_dim"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-multiplied", "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={"/ head_dim**0.5": "* head_dim**0.5"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-by-d-in", "The root is taken of the width of the input",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "_d_in**0.5"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "num_tokens**0.5"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-by-d-out", "The root is taken of the width of all heads together",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "(self.num_heads * head_dim) ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-by-num-heads", "The root is taken of the number of heads",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "self.num_heads**0.5"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-after-softmax", "The weights are scaled, and not the scores",
+    hint="Should the weights of a query still sum to one?",
+    change={
+        " / head_dim**0.5": "",
+        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / head_dim**0.5",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "softmax-over-queries", "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "softmax-over-heads",
+    "The softmax runs over the heads, so heads share their attention",
+    hint="Which axis of (batch, heads, queries, keys) holds the keys?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "softmax-over-batch",
+    "The softmax runs over the batch, so sentences share their attention",
+    hint="Should one sentence lose weight when another one gains some?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "queries-keys-swapped", "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"queries @ keys.transpose": "keys @ queries.transpose"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "values-are-keys", "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ keys"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "values-are-queries", "Queries stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ queries"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "keys-are-queries", "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"self.W_key(x)": "self.W_query(x)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "compares-with-values",
+    "Queries meet the values, and the keys are never used",
+    hint="What is a query compared with?",
+    change={"queries @ keys.transpose": "queries @ values.transpose"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "reshaped-into-heads",
+    "The tensor is reshaped straight into heads, which mixes tokens with features",
+    hint="Follow the first token: where do its last features end up?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": (
+            "self.W_query(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "self.W_key(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "reshaped-into-heads-and-back",
+    "The tensor is reshaped straight into heads and straight back, without a turn",
+    hint="Follow the first token: which features of which tokens does head 0 see?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": (
+            "self.W_query(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "self.W_key(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+        "merge_heads(context_vec)": "context_vec.reshape(_batch, num_tokens, -1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "every-nth-feature",
+    "Each head gets every so-many-th feature, and not neighbouring ones",
+    hint="Which features of six belong to the first of two heads?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": (
+            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "self.W_key(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
+        ),
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "values-not-split-alike",
+    "The values are cut into heads in another way than queries and keys",
+    hint="Are your three lines that split alike?",
+    change={
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "merged-without-turning",
+    "The heads are flattened where they stand, and tokens get features of others",
+    hint="Split, then merge: do you get back what you put in?",
+    change={"merge_heads(context_vec)": "context_vec.reshape(_batch, num_tokens, -1)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "features-interleaved",
+    "The features of the heads are shuffled into one another",
+    hint="In a merged token, what comes right after the first feature of head 0?",
+    change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "never-split", "There is one wide head, and num_heads changes nothing",
+    hint="How many softmaxes does each token get?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": "self.W_query(x)",
+        "split_heads(self.W_key(x), self.num_heads)": "self.W_key(x)",
+        "split_heads(self.W_value(x), self.num_heads)": "self.W_value(x)",
+        "merge_heads(context_vec)": "context_vec",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "attends-across-heads", "Heads look at heads, and tokens never meet",
+    hint="What stands on the last two axes of the scores?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": (
+            "self.W_query(x).unflatten(-1, (self.num_heads, -1))"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "self.W_key(x).unflatten(-1, (self.num_heads, -1))"
+        ),
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).unflatten(-1, (self.num_heads, -1))"
+        ),
+        "mask = self.mask[:num_tokens, :num_tokens]": (
+            "mask = self.mask[: self.num_heads, : self.num_heads]"
+        ),
+        "merge_heads(context_vec)": "context_vec.flatten(2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "keys-of-the-first-head", "All heads look at the keys of the first one",
+    hint="Whose keys does head 1 look at?",
+    change={"keys.transpose(-2, -1)": "keys[:, :1].transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "heads-summed", "The heads are added up",
+    hint="How wide should a token be afterwards?",
+    change={"merge_heads(context_vec)": "context_vec.sum(dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "heads-averaged", "The heads are averaged",
+    hint="How wide should a token be afterwards?",
+    change={
+        "merge_heads(context_vec)": (
+            "context_vec.mean(dim=1, keepdim=True).expand_as(context_vec).transpose(1, "
+            "2).flatten(2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "hides-itself",
+    "The diagonal is hidden too, so a token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "hides-itself-and-fills-zeros",
+    "A token cannot see itself, and the first one gets nothing but zeros",
+    hint="May the first token look at anything at all?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "sees-one-ahead", "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={
+        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(2).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-opposite",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-opposite-and-zeros",
+    "The mask is the wrong way round, and the last token gets nothing but zeros",
+    hint="What does True mean here: look, or do not look?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-transposed", "The past is hidden, and the future seen",
+    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-mask", "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-thrown-away", "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={
+        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
+        "mask = self.mask[:num_tokens, :num_tokens]": (
+            "mask = self.mask[:num_tokens, :num_tokens]\n"
+            "        attn_scores.masked_fill(mask, -torch.inf)"
+        ),
+    },
+    same_as={"no-mask": "either way the scores stay as they were"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-fills-zero", "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
+    same_as={"mask-fills-zero": "a number times 0 is 0"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-fills-tiny",
+    "Hidden scores become a tiny number, not a very low one",
+    hint="Where does 1e-9 stand among your scores?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
+        ),
+    },
+    same_as={
+        "mask-fills-zero": "a number so small is 0 to the exponential",
+        "mask-multiplies": "a number so small is 0 to the exponential",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-fills-minus-one",
+    "Hidden scores become -1, which is a score like any other",
+    hint="Which score turns into a weight of exactly 0?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
+    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-times-infinity",
+    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
+    hint="Print mask * -inf: what became of the zeros?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-added", "The mask is added to the scores as 0 and 1",
+    hint="How far does that move a hidden score, and which way?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
+    hint="How far does that move a hidden score, and is it enough?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores - mask.to(x.dtype), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-after-softmax",
+    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
+    hint="What do the weights of a row sum to at the end?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-not-cut",
+    "The mask has the size of the longest sentence, whatever comes in",
+    hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-cut-on-one-side", "The mask is cut on one side only",
+    hint="The scores are square: what is the shape of your mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-from-the-wrong-corner",
+    "The mask of a shorter sentence is cut from the wrong corner",
+    hint="With 3 tokens of 8, which three columns of the mask belong to them?",
+    change={
+        "mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens, -num_tokens:]",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "first-length-remembered", "The first sentence decides the length of all",
+    hint="What happens when the second sentence is longer?",
+    change={
+        "mask = self.mask[:num_tokens, :num_tokens]": (
+            "if not hasattr(self, \"length\"):\n"
+            "            self.length = num_tokens\n"
+            "        mask = self.mask[: self.length, : self.length]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-left-behind",
+    "The mask is no buffer, and stays behind when the module moves",
+    hint="Which of a module's tensors does .to(device) take along?",
+    change={
+        'self.register_buffer("mask", causal_mask(context_length))': (
+            "self.mask = causal_mask(context_length)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
+    hint="On which device is the input, and on which the mask?",
+    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "mask-for-one-head", "Only the first head is masked",
+    hint="Against which axes of the scores does your mask line up?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.cat(\n"
+            "            [masked_softmax(attn_scores[:, :1], mask), attn_scores[:, "
+            "1:].softmax(dim=-1)], dim=1\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "dropout-forgotten", "Dropout is never applied",
+    hint="In training, do two calls with the same input differ?",
+    change={"attn_weights = self.dropout(attn_weights)": ""},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-scores", "Scores are dropped, and not weights",
+    hint="What does softmax make of a score that was set to 0?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "masked_softmax(attn_scores, mask)": "masked_softmax(self.dropout(attn_scores), mask)",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-hidden-scores",
+    "Scores are dropped after the mask, and minus infinity times 0 is NaN",
+    hint="What comes out when dropout meets an infinity?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(self.dropout(attn_scores.masked_fill(mask, -torch.inf)), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-values", "Features of the values are dropped, and not weights",
+    hint="What is dropped: a look at a token, or a feature of its message?",
+    change={"attn_weights = self.dropout(attn_weights)": "values = self.dropout(values)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-inputs", "Features of the input are dropped, and not weights",
+    hint="Where in the formula do the weights stand?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x = self.dropout(x)"
+        ),
+        "attn_weights = self.dropout(attn_weights)": "",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "dropout-always", "Dropout goes on after .eval()",
+    hint="How does your function learn whether the module is training?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "dropout-made-in-forward",
+    "A new dropout layer is made in every call, and it is always training",
+    hint="Which layers does .eval() reach?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.Dropout(self.dropout.p)(attn_weights)"
+        ),
+    },
+    same_as={"dropout-always": "either way dropout never hears of .eval()"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "keeps-with-p",
+    "The chance of being dropped is taken for the chance of being kept",
+    hint="With dropout 0.1, how many of ten weights should survive?",
+    change={"nn.Dropout(dropout)": "nn.Dropout(1 - dropout)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "rate-forgotten",
+    "The dropout layer does not get its rate, and takes one half",
+    hint="Which p has nn.Dropout when you say nothing?",
+    change={"nn.Dropout(dropout)": "nn.Dropout()"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "not-scaled-up", "What survives is not scaled up",
+    hint="If half of the weights go, what happens to the average?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "if self.training:\n"
+            "            attn_weights = attn_weights * (torch.rand_like(attn_weights) >= "
+            "self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "rows-renormalized", "Rows are made to sum to one again",
+    hint="In the example, does a row sum to one afterwards?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = self.dropout(attn_weights)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, "
+            "keepdim=True).clamp(min=1e-9)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-only-in-eval", "Dropout is on in evaluation, and off in training",
+    hint="When should the dice be thrown: while learning, or afterwards?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p, not "
+            "self.training)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "same-for-all-sentences",
+    "All sentences of a batch lose the same weights",
+    hint="How many dice are thrown for a batch of two sentences?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:1]))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-context", "Dropout acts on the result, and not on the weights",
+    hint="What is dropped: a look at a token, or a feature of the answer?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "self.out_proj(context_vec)": "self.out_proj(self.dropout(context_vec))",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-output", "Dropout acts on the output, and not on the weights",
+    hint="What is dropped: a look at a token, or a feature of the answer?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": "",
+        "self.out_proj(context_vec)": "self.dropout(self.out_proj(context_vec))",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "drops-twice", "Dropout acts twice",
+    hint=(
+        "How often is a weight put to the test, and what is the chance that it survives all "
+        "of that?"
+    ),
+    change={"self.out_proj(context_vec)": "self.dropout(self.out_proj(context_vec))"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "same-for-all-heads", "All heads lose the same weights",
+    hint="How many dice are thrown for two heads?",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:, :1]))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-output-layer", "The output layer is missing",
+    hint="What comes after the heads are merged?",
+    change={
+        "self.out_proj = nn.Linear(d_out, d_out)": "",
+        "self.out_proj(context_vec)": "context_vec",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-unused", "The output layer is made, and never used",
+    hint="Which of your layers does forward call?",
+    change={"self.out_proj(context_vec)": "context_vec"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-first",
+    "The output layer mixes the values before the heads get them",
+    hint="What is it that the last layer mixes?",
+    change={
+        "self.W_value(x)": "self.out_proj(self.W_value(x))",
+        "self.out_proj(context_vec)": "context_vec",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-twice", "The output layer is applied twice",
+    hint="How often does the last layer come?",
+    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-per-head",
+    "Each head has the output layer for itself, so heads never mix",
+    hint="How many features should the last layer take in?",
+    change={
+        "nn.Linear(d_out, d_out)": "nn.Linear(d_out // num_heads, d_out // num_heads)",
+        "self.out_proj(context_vec)": "context_vec",
+        "merge_heads(context_vec)": "merge_heads(self.out_proj(context_vec))",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-without-bias", "The output layer has no bias",
+    hint="Of which layers does qkv_bias speak?",
+    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=False)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-bias-like-qkv", "The output layer's bias depends on qkv_bias",
+    hint="Of which layers does qkv_bias speak?",
+    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=qkv_bias)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-from-d-in",
+    "The output layer expects tokens as wide as the input",
+    hint="How wide is a token when the heads are merged?",
+    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_in, d_out)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-layer-to-d-in",
+    "The output layer makes tokens as wide as the input",
+    hint="How wide should a token be in the end?",
+    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_in)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "residual-added", "Each token's own value is added on top",
+    hint="What is the sum of all shares that end up in one output?",
+    change={"self.out_proj(context_vec)": "self.out_proj(context_vec) + self.W_value(x)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "heads-as-wide-as-all",
+    "Every head is d_out wide, and there is no room for the others",
+    hint="With 12 features and 3 heads, how wide is each?",
+    change={
+        "split_heads(self.W_query(x), self.num_heads)": (
+            "self.W_query(x).view(_batch, num_tokens, self.num_heads, "
+            "self.W_key.out_features).transpose(1, 2)"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "self.W_key(x).view(_batch, num_tokens, self.num_heads, "
+            "self.W_key.out_features).transpose(1, 2)"
+        ),
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "self.W_value(x).view(_batch, num_tokens, self.num_heads, "
+            "self.W_key.out_features).transpose(1, 2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-check",
+    "A width that does not divide is not noticed when the layer is made",
+    hint="What should the constructor do with 7 features and 2 heads?",
+    change={"if d_out % num_heads != 0:": "if num_heads > d_out:"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "checks-d-in",
+    "The width of the input is checked, and not that of the heads",
+    hint="Which width do the heads share?",
+    change={"if d_out % num_heads != 0:": "if d_in % num_heads != 0:"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "only-a-message",
+    "A width that does not divide is noted, and nothing is raised",
+    hint="What happens to the caller who does not read what you print?",
+    change={
+        'raise ValueError(f"d_out = {d_out} cannot be split into {num_heads} equal heads")': (
+            'print("d_out must be a multiple of num_heads")'
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "bias-left-on", "Biases are trained though nobody asked",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "self.W_key = nn.Linear(d_in, d_out)",
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "qkv-bias-by-default", "Without a word on it, there are biases",
+    hint="What does the caller get who does not speak of qkv_bias?",
+    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "bias-never", "There are never any biases, even when qkv_bias is True",
+    hint="Where does qkv_bias arrive?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "value-bias-always", "The values have a bias whether asked for or not",
+    hint="Does qkv_bias reach all three layers?",
+    change={
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-super-init", "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={
+        "super().__init__()\n": "pass\n",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "layers-turned-around", "The layers take d_out and give d_in",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_out, d_in, bias=qkv_bias)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "made-in-forward", "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "plain-tensors",
+    "The weights are plain tensors, and there is nothing to train",
+    hint="What does list(layer.parameters()) show?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = torch.randn(d_in, d_out)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = torch.randn(d_in, d_out)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = torch.randn(d_in, d_out)"
+        ),
+        "self.W_query(x)": "x @ self.W_query",
+        "self.W_key(x)": "x @ self.W_key",
+        "self.W_value(x)": "x @ self.W_value",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "python-list", "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
+        "self.W_query(x)": "self.layers[0](x)",
+        "self.W_key(x)": "self.layers[1](x)",
+        "self.W_value(x)": "self.layers[2](x)",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "float32-hard-coded", "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x = x.float()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "no-gradient", "No gradient flows back to the input",
+    hint="Does your result have a grad_fn?",
+    change={
+        "    def forward(": (
+            "    @torch.no_grad()\n"
+            "    def forward("
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
+    hint="Which parameters have a .grad after backward?",
+    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
+    hint="What does the softmax need to remember for its gradient?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
+            "        attn_weights.masked_fill_(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "weights-returned", "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={"return self.out_proj(context_vec)": "return attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "weights-returned-too",
+    "The weights are returned along with the mix of values",
+    hint="How many tensors does the caller expect?",
+    change={"return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "            queries, keys, values, is_causal=True\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted(
+    "MultiHeadAttention", "as-in-the-book",
+    "view, transpose, a mask of floats filled in place, view",
+)  # fmt: skip
+class AsInTheBook(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        assert d_out % num_heads == 0, "d_out must be divisible by num_heads"
+        self.d_out, self.num_heads, self.head_dim = d_out, num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        b, num_tokens, _ = x.shape
+        keys = self.W_key(x).view(b, num_tokens, self.num_heads, self.head_dim).transpose(1, 2)
+        values = self.W_value(x).view(b, num_tokens, self.num_heads, self.head_dim).transpose(1, 2)
+        queries = self.W_query(x).view(b, num_tokens, self.num_heads, self.head_dim).transpose(1, 2)
+        attn_scores = queries @ keys.transpose(2, 3)
+        attn_scores.masked_fill_(self.mask.bool()[:num_tokens, :num_tokens], -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        attn_weights = self.dropout(attn_weights)
+        context_vec = (attn_weights @ values).transpose(1, 2)
+        context_vec = context_vec.contiguous().view(b, num_tokens, self.d_out)
+        return self.out_proj(context_vec)
+
+
+@accepted(
+    "MultiHeadAttention", "as-in-gpt",
+    "One fused layer, GPT's names and its order of arguments",
+)  # fmt: skip
+class AsInGpt(nn.Module):
+    def __init__(self, n_embd, d_out, n_head, block_size, drop_rate, bias=False):
+        super().__init__()
+        if d_out % n_head:
+            raise ValueError("n_head must divide d_out")
+        self.n_head, self.n_out = n_head, d_out
+        self.c_attn = nn.Linear(n_embd, 3 * d_out, bias=bias)
+        self.c_proj = nn.Linear(d_out, d_out)
+        self.attn_dropout = nn.Dropout(drop_rate)
+        tril = torch.tril(torch.ones(block_size, block_size))
+        self.register_buffer("bias", tril.view(1, 1, block_size, block_size))
+
+    def forward(self, x):
+        B, T, _ = x.size()
+        C = self.n_out
+        q, k, v = self.c_attn(x).split(C, dim=2)
+        k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        q = q.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
+        y = self.attn_dropout(F.softmax(att, dim=-1)) @ v
+        return self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C))
+
+
+@accepted("MultiHeadAttention", "fused-and-unbound", "Fused, permuted and unbound in one go")
+class FusedAndUnbound(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("d_out must be a multiple of num_heads")
+        self.num_heads = num_heads
+        self.to_qkv = nn.Linear(d_in, 3 * d_out, bias=qkv_bias)
+        self.to_out = nn.Linear(d_out, d_out)
+        self.p = dropout
+
+    def forward(self, x):
+        qkv = self.to_qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        queries, keys, values = qkv.unbind(0)
+        scores = (queries * keys.shape[-1] ** -0.5) @ keys.mT
+        tokens = torch.arange(x.shape[1], device=x.device)
+        scores = scores.masked_fill(tokens[None, :] > tokens[:, None], -math.inf)
+        weights = F.dropout(scores.softmax(dim=-1), self.p, self.training)
+        return self.to_out((weights @ values).transpose(1, 2).flatten(2))
+
+
+@accepted(
+    "MultiHeadAttention", "matrices-and-einsum",
+    "Matrices instead of nn.Linear, and einsum throughout",
+)  # fmt: skip
+class MatricesAndEinsum(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        assert d_out % num_heads == 0
+        self.num_heads = num_heads
+        self.Wq = nn.Parameter(torch.randn(d_in, d_out))
+        self.Wk = nn.Parameter(torch.randn(d_in, d_out))
+        self.Wv = nn.Parameter(torch.randn(d_in, d_out))
+        self.Wo = nn.Parameter(torch.randn(d_out, d_out))
+        self.bo = nn.Parameter(torch.zeros(d_out))
+        self.bq = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.bk = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.bv = nn.Parameter(torch.zeros(d_out)) if qkv_bias else 0.0
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.full((context_length,) * 2, -torch.inf).triu(1))
+
+    def forward(self, x):
+        batch, tokens, _ = x.shape
+        shape = (batch, tokens, self.num_heads, -1)
+        queries = (x @ self.Wq + self.bq).view(shape)
+        keys = (x @ self.Wk + self.bk).view(shape)
+        values = (x @ self.Wv + self.bv).view(shape)
+        scores = torch.einsum("bqhd,bkhd->bhqk", queries, keys) / keys.shape[-1] ** 0.5
+        weights = self.dropout((scores + self.mask[:tokens, :tokens]).softmax(-1))
+        context = torch.einsum("bhqk,bkhd->bqhd", weights, values)
+        return context.flatten(2) @ self.Wo + self.bo
+
+
+@accepted("MultiHeadAttention", "bmm", "Batch and heads in one axis, and bmm")
+class BatchTimesHeads(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        if d_out % num_heads != 0:
+            raise ValueError("d_out must be a multiple of num_heads")
+        self.num_heads = num_heads
+        self.q_proj = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.k_proj = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.v_proj = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.o_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+
+    def rows(self, x):
+        return torch.cat(x.chunk(self.num_heads, dim=-1), dim=0)
+
+    def forward(self, x):
+        queries, keys = self.rows(self.q_proj(x)), self.rows(self.k_proj(x))
+        scores = torch.bmm(queries, keys.transpose(1, 2)).div(math.sqrt(keys.shape[-1]))
+        scores = scores.masked_fill(torch.ones_like(scores[0]).triu(1).bool(), -1e9)
+        context = torch.bmm(self.dropout(scores.softmax(-1)), self.rows(self.v_proj(x)))
+        return self.o_proj(torch.cat(context.chunk(self.num_heads, dim=0), dim=-1))
+
+
+@accepted("MultiHeadAttention", "list-of-heads", "A list of narrow heads, and an output layer")
+class ListOfHeads(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        head_dim, rest = divmod(d_out, num_heads)
+        if rest:
+            raise ValueError("d_out must be a multiple of num_heads")
+        heads = [OwnHead(d_in, head_dim, dropout, qkv_bias) for _ in range(num_heads)]
+        self.heads = nn.ModuleList(heads)
+        self.proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+
+
+@accepted("MultiHeadAttention", "parameter-lists", "A matrix for each head, in ParameterLists")
+class ParameterLists(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        assert d_out % num_heads == 0
+        width = d_out // num_heads
+        self.scale, self.dropout = width**-0.5, nn.Dropout(dropout)
+        for role in ("query", "key", "value"):
+            weights = [nn.Parameter(torch.randn(d_in, width)) for _ in range(num_heads)]
+            setattr(self, f"W_{role}", nn.ParameterList(weights))
+            biases = [nn.Parameter(torch.zeros(width)) for _ in range(num_heads * qkv_bias)]
+            setattr(self, f"b_{role}", nn.ParameterList(biases))
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def project(self, x, role, head):
+        y, biases = x @ getattr(self, f"W_{role}")[head], getattr(self, f"b_{role}")
+        return y + biases[head] if len(biases) else y
+
+    def forward(self, x):
+        future = torch.ones(x.shape[1], x.shape[1], device=x.device).triu(1).bool()
+        contexts = []
+        for head in range(len(self.W_query)):
+            queries, keys, values = (self.project(x, r, head) for r in ("query", "key", "value"))
+            scores = (queries @ keys.mT * self.scale).masked_fill(future, -torch.inf)
+            contexts.append(self.dropout(scores.softmax(dim=-1)) @ values)
+        return self.out_proj(torch.cat(contexts, dim=-1))
+
+
+@accepted(
+    "MultiHeadAttention", "names-that-say-nothing",
+    "Layers whose names say nothing, made in another order",
+)  # fmt: skip
+class NamesThatSayNothing(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        if d_out % num_heads:
+            raise ArithmeticError("unequal heads")
+        self.n = num_heads
+        self.last = nn.Linear(d_out, d_out)
+        self.alpha = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.beta = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.gamma = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        projected = self.alpha(x), self.beta(x), self.gamma(x)
+        cut = (y.unflatten(-1, (self.n, -1)).transpose(1, 2) for y in projected)
+        messages, asking, asked = cut
+        scores = asking @ asked.mT / asked.shape[-1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1) == 1, -torch.inf)
+        return self.last((self.dropout(scores.softmax(-1)) @ messages).transpose(1, 2).flatten(2))
+
+
+accepted(
+    "MultiHeadAttention", "queries-scaled-first",
+    "The queries are scaled before they meet the keys",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "root-shared", "Queries and keys take half of the scale each",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
+    change={
+        " / head_dim**0.5": "",
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / head_dim**0.5, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "infinity-added", "An additive mask of zeros and minus infinities",
+    change={
+        "causal_mask(context_length)": (
+            "torch.full((context_length, context_length), -torch.inf).triu(1)"
+        ),
+        "masked_softmax(attn_scores, mask)": "(attn_scores + mask).softmax(dim=-1)",
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).tril()\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "mask-built-in-forward",
+    "The mask is built in forward, on the device of the input",
+    change={
+        'self.register_buffer("mask", causal_mask(context_length))': "",
+        "mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens).to(x.device)",
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "dice-by-hand", "Dice of its own, in training only",
+    change={
+        "attn_weights = self.dropout(attn_weights)": (
+            "if self.training:\n"
+            "            keep = torch.rand_like(attn_weights) >= self.dropout.p\n"
+            "            attn_weights = attn_weights * keep / (1 - self.dropout.p)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "MultiHeadAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip

@@ -1,0 +1,2647 @@
+"""Known answers of unit 4: mistakes, and right answers in other forms."""
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, mistake
+
+
+def attend(queries, keys, values):
+    return torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1) @ values
+
+
+# --- linear_by_hand ------------------------------------------------------------------------------
+
+mistake(
+    "linear_by_hand",
+    "not-transposed",
+    "The weight is used as it lies, not transposed",
+    hint="Which dimensions of the product must be equal, and are they?",
+    change={"weight.T": "weight"},
+)
+mistake(
+    "linear_by_hand",
+    "reshaped-for-transposed",
+    "A reshape stands where a transposition belongs",
+    hint="Which numbers make up the first row after a reshape, and which should?",
+    change={"weight.T": "weight.reshape(weight.shape[1], weight.shape[0])"},
+)
+mistake(
+    "linear_by_hand",
+    "weight-on-the-left",
+    "The weight stands on the left of x",
+    hint="A single vector may stand on either side: may a whole sentence?",
+    change={"x @ weight.T": "weight @ x"},
+)
+mistake(
+    "linear_by_hand",
+    "bias-forgotten",
+    "The bias is left out",
+    hint="With x all zero, what should come out?",
+    change={"projected + bias": "projected"},
+)
+mistake(
+    "linear_by_hand",
+    "bias-subtracted",
+    "The bias is subtracted",
+    hint="With x all zero, what should come out?",
+    change={"projected + bias": "projected - bias"},
+)
+mistake(
+    "linear_by_hand",
+    "bias-twice",
+    "The bias is added twice",
+    hint="With x all zero, what should come out?",
+    change={"x @ weight.T": "x @ weight.T + (0 if bias is None else bias)"},
+)
+mistake(
+    "linear_by_hand",
+    "bias-into-x",
+    "The bias joins x before the product",
+    hint="Does the bias belong to the features that go in, or to those that come out?",
+    change={"return projected + bias": "return (x + bias) @ weight.T"},
+)
+mistake(
+    "linear_by_hand",
+    "one-bias-for-all",
+    "All output features share the first one's bias",
+    hint="How many numbers does the bias hold, and which output does each belong to?",
+    change={"projected + bias": "projected + bias[0]"},
+)
+mistake(
+    "linear_by_hand",
+    "bias-of-none-added",
+    "A bias is added even when there is none",
+    hint="What is a tensor plus None?",
+    change={"    if bias is None:\n        return projected\n": ""},
+)
+mistake(
+    "linear_by_hand",
+    "bias-asked-for-its-truth",
+    "The bias is asked whether it is true",
+    hint="Is a tensor of several numbers true or false?",
+    change={"if bias is None": "if not bias"},
+)
+mistake(
+    "linear_by_hand",
+    "ones-for-no-bias",
+    "Where there is no bias, ones are added",
+    hint="Which number can you add without changing anything?",
+    change={"return projected\n": "return projected + torch.ones(weight.shape[0])\n"},
+)
+mistake(
+    "linear_by_hand",
+    "nothing-returned",
+    "The last line computes the result and drops it",
+    hint="What does a Python function return when it does not say?",
+    change={"return projected + bias": "projected + bias"},
+)
+mistake(
+    "linear_by_hand",
+    "matrices-only",
+    "Only a matrix is taken, neither a vector nor a batch",
+    hint="How many dimensions does torch.mm allow, and how many may x have?",
+    change={"x @ weight.T": "torch.mm(x, weight.T)"},
+)
+mistake(
+    "linear_by_hand",
+    "products-not-summed",
+    "The products are never summed up",
+    hint="How many numbers does one output feature consist of?",
+    change={"x @ weight.T": "x[..., None, :] * weight"},
+)
+mistake(
+    "linear_by_hand",
+    "calls-torch-linear",
+    "Torch's own linear layer does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={"x @ weight.T": "nn.functional.linear(x, weight)"},
+)
+mistake(
+    "linear_by_hand",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"weight.T": "weight.data.T"},
+)
+mistake(
+    "linear_by_hand",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"x @ weight.T": "x.float() @ weight.T.float()"},
+)
+mistake(
+    "linear_by_hand",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"weight.T": "weight.t_()"},
+)
+
+accepted(
+    "linear_by_hand",
+    "in-place-on-own",
+    "The bias is added to the product in place",
+    change={"return projected + bias": "projected += bias\n    return projected"},
+)
+
+
+@accepted("linear_by_hand", "einsum", "Letters for dimensions")
+def linear_in_letters(x, weight, bias):
+    out = torch.einsum("...i,oi->...o", x, weight)
+    return out if bias is None else out + bias
+
+
+@accepted("linear_by_hand", "flat-addmm", "All leading dimensions flattened into one")
+def linear_of_flat_rows(x, weight, bias):
+    rows = x.reshape(-1, x.size(-1))
+    out = torch.mm(rows, weight.t()) if bias is None else torch.addmm(bias, rows, weight.t())
+    return out.view(*x.shape[:-1], weight.size(0))
+
+
+@accepted("linear_by_hand", "column-vectors", "The weight on the left of column vectors")
+def linear_of_columns(x, weight, bias):
+    out = (weight @ x.unsqueeze(-1)).squeeze(-1)
+    return out + bias if bias is not None else out
+
+
+@accepted("linear_by_hand", "feature-by-feature", "A loop over the output features")
+def linear_by_features(x, weight, bias):
+    columns = []
+    for number, row in enumerate(weight):
+        column = (x * row).sum(dim=-1)
+        if bias is not None:
+            column = column + bias[number]
+        columns.append(column)
+    return torch.stack(columns, dim=-1)
+
+
+@accepted("linear_by_hand", "float64-inside", "Computed in float64 and cast back")
+def linear_in_float64(x, weight, bias):
+    out = x.double() @ weight.double().T
+    if bias is not None:
+        out = out + bias.double()
+    return out.to(x.dtype)
+
+
+@accepted("linear_by_hand", "other-names", "Short argument names, and a bias of zeros for none")
+def linear_with_other_names(x, w, b=None):
+    if b is None:
+        b = torch.zeros(w.shape[0], dtype=x.dtype, device=x.device)
+    print("linear", x.shape, w.shape)
+    return torch.matmul(x, w.transpose(0, 1)) + b
+
+
+@accepted("linear_by_hand", "tensordot", "A contraction of two named axes")
+def linear_by_contraction(x, weight, bias):
+    out = torch.tensordot(x, weight, dims=([-1], [1]))
+    return out if bias is None else out.add(bias)
+
+
+# --- project_qkv ---------------------------------------------------------------------------------
+
+mistake(
+    "project_qkv",
+    "keys-first",
+    "Keys come back before queries",
+    hint="In which order does the caller unpack the three?",
+    change={"return queries, keys, values": "return keys, queries, values"},
+)
+mistake(
+    "project_qkv",
+    "values-before-keys",
+    "Values come back before keys",
+    hint="In which order does the caller unpack the three?",
+    change={"return queries, keys, values": "return queries, values, keys"},
+)
+mistake(
+    "project_qkv",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"inputs @ W_value": "inputs @ W_key"},
+)
+mistake(
+    "project_qkv",
+    "keys-are-queries",
+    "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"inputs @ W_key": "inputs @ W_query"},
+)
+mistake(
+    "project_qkv",
+    "one-matrix-for-all",
+    "One matrix makes queries, keys and values",
+    hint="Is a token found by the same features by which it searches?",
+    change={"inputs @ W_key": "inputs @ W_query", "inputs @ W_value": "inputs @ W_query"},
+)
+mistake(
+    "project_qkv",
+    "keys-from-queries",
+    "The keys are made of the queries, not of the tokens",
+    hint="What does each of the three matrices multiply?",
+    change={"inputs @ W_key": "queries @ W_key"},
+)
+mistake(
+    "project_qkv",
+    "matrix-on-the-left",
+    "The matrices stand on the left of the tokens",
+    hint="Tokens are rows: on which side does a row meet a matrix?",
+    change={
+        "inputs @ W_query": "W_query @ inputs",
+        "inputs @ W_key": "W_key @ inputs",
+        "inputs @ W_value": "W_value @ inputs",
+    },
+)
+mistake(
+    "project_qkv",
+    "matrices-transposed",
+    "The matrices are transposed, as if nn.Linear kept them",
+    hint="Which of its two dimensions does each matrix share with a token?",
+    change={
+        "inputs @ W_query": "inputs @ W_query.T",
+        "inputs @ W_key": "inputs @ W_key.T",
+        "inputs @ W_value": "inputs @ W_value.T",
+    },
+)
+mistake(
+    "project_qkv",
+    "t-on-a-batch",
+    "On a batch, .T turns all dimensions around",
+    hint="Which two dimensions should change places, and which should stay?",
+    change={
+        "inputs @ W_query": "(W_query.T @ inputs.T).T",
+        "inputs @ W_key": "(W_key.T @ inputs.T).T",
+        "inputs @ W_value": "(W_value.T @ inputs.T).T",
+    },
+)
+mistake(
+    "project_qkv",
+    "scaled-here",
+    "The queries are scaled already",
+    hint="What is the contract of this step, and what of the next?",
+    change={"inputs @ W_query": "inputs @ W_query / W_query.shape[1] ** 0.5"},
+)
+mistake(
+    "project_qkv",
+    "values-left-out",
+    "Only queries and keys come back",
+    hint="How many tensors does the caller expect?",
+    change={"return queries, keys, values": "return queries, keys"},
+)
+mistake(
+    "project_qkv",
+    "glued-together",
+    "One long tensor comes back, not three",
+    hint="How many tensors does the caller expect?",
+    change={"return queries, keys, values": "return torch.cat([queries, keys, values], dim=-1)"},
+)
+mistake(
+    "project_qkv",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"inputs @ W_query": "inputs.detach() @ W_query"},
+)
+mistake(
+    "project_qkv",
+    "new-parameters",
+    "A matrix is wrapped in a new parameter",
+    hint="Whose gradient does the caller look at after the backward call?",
+    change={"inputs @ W_value": "inputs @ nn.Parameter(W_value)"},
+)
+mistake(
+    "project_qkv",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"return queries, keys, values": "return queries.float(), keys.float(), values.float()"},
+)
+mistake(
+    "project_qkv",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "values = inputs @ W_value": (
+            "values = inputs @ W_value\n    inputs.div_(inputs.shape[-1] ** 0.5)"
+        )
+    },
+)
+
+
+@accepted("project_qkv", "list", "A list, made by a loop over the matrices")
+def project_in_a_list(inputs, W_query, W_key, W_value):
+    return [inputs.matmul(W) for W in (W_query, W_key, W_value)]
+
+
+@accepted("project_qkv", "einsum", "Letters for dimensions")
+def project_in_letters(inputs, W_query, W_key, W_value):
+    project = partial(torch.einsum, "...ti,io->...to", inputs)
+    return project(W_query), project(W_key), project(W_value)
+
+
+@accepted("project_qkv", "fused", "One product with all matrices side by side, cut in three")
+def project_at_once(inputs, W_query, W_key, W_value):
+    return (inputs @ torch.cat([W_query, W_key, W_value], dim=1)).chunk(3, dim=-1)
+
+
+@accepted("project_qkv", "f-linear", "F.linear with transposed matrices")
+def project_with_linear(inputs, W_query, W_key, W_value):
+    return tuple(F.linear(inputs, W.T) for W in (W_query, W_key, W_value))
+
+
+@accepted("project_qkv", "other-names", "Short names, declared in another order")
+def project_with_other_names(x, Wk, Wv, Wq):
+    return x @ Wq, x @ Wk, x @ Wv
+
+
+# --- scaled_scores -------------------------------------------------------------------------------
+
+mistake(
+    "scaled_scores",
+    "no-scale",
+    "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={" / d_k**0.5": ""},
+)
+mistake(
+    "scaled_scores",
+    "no-square-root",
+    "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={"d_k**0.5": "d_k"},
+)
+mistake(
+    "scaled_scores",
+    "scale-multiplied",
+    "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={"/ d_k**0.5": "* d_k**0.5"},
+)
+mistake(
+    "scaled_scores",
+    "half-for-root",
+    "1/2 without brackets is no exponent",
+    hint="Which does Python do first, the power or the division?",
+    change={"d_k**0.5": "d_k**1/2"},
+)
+mistake(
+    "scaled_scores",
+    "root-of-four",
+    "The scale fits keys of length 4 only",
+    hint="How long are the keys of the next caller?",
+    change={"d_k**0.5": "2.0"},
+)
+mistake(
+    "scaled_scores",
+    "root-rounded",
+    "The root is cut to a whole number",
+    hint="What is the root of 6, and what do you divide by?",
+    change={"d_k**0.5": "int(d_k**0.5)"},
+)
+mistake(
+    "scaled_scores",
+    "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"keys.shape[-1]": "keys.shape[-2]"},
+)
+mistake(
+    "scaled_scores",
+    "scale-by-number-of-queries",
+    "The scale counts the queries",
+    hint="Over which dimension were the dot products summed?",
+    change={"keys.shape[-1]": "queries.shape[-2]"},
+)
+mistake(
+    "scaled_scores",
+    "scale-by-second-dimension",
+    "On a batch, the second dimension is not d_k",
+    hint="Where does d_k stand when there is a batch in front?",
+    change={"keys.shape[-1]": "keys.shape[1]"},
+)
+mistake(
+    "scaled_scores",
+    "scale-by-first-dimension",
+    "The scale is the root of the first dimension",
+    hint="Over which dimension were the dot products summed?",
+    change={"keys.shape[-1]": "keys.shape[0]"},
+)
+mistake(
+    "scaled_scores",
+    "spread-measured",
+    "The scores are divided by their own spread",
+    hint="Should the score of one pair depend on which other pairs there are?",
+    change={"d_k**0.5": "attn_scores.std()"},
+)
+mistake(
+    "scaled_scores",
+    "cosine",
+    "Queries and keys are cut to length one",
+    hint="Are two long vectors allowed a higher score than two short ones?",
+    change={
+        "attn_scores / d_k**0.5": (
+            "attn_scores / (queries.norm(dim=-1)[..., None] * keys.norm(dim=-1)[..., None, :])"
+        )
+    },
+)
+mistake(
+    "scaled_scores",
+    "softmax-too-early",
+    "The scores have gone through a softmax",
+    hint="What is the contract of this step, and what of the next?",
+    change={
+        "return attn_scores / d_k**0.5": "return torch.softmax(attn_scores / d_k**0.5, dim=-1)"
+    },
+)
+mistake(
+    "scaled_scores",
+    "queries-and-keys-swapped",
+    "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
+)
+mistake(
+    "scaled_scores",
+    "reshaped-for-transposed",
+    "A reshape stands where a transposition belongs",
+    hint="Which numbers make up the first row after a reshape, and which should?",
+    change={
+        "keys.transpose(-2, -1)": ("keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2])")
+    },
+)
+mistake(
+    "scaled_scores",
+    "t-on-a-batch",
+    "On a batch, .T turns all dimensions around",
+    hint="Which two dimensions should change places, and which should stay?",
+    change={"keys.transpose(-2, -1)": "keys.T"},
+)
+mistake(
+    "scaled_scores",
+    "not-transposed",
+    "The keys are used as they lie, not transposed",
+    hint="Which dimensions of the product must be equal, and are they?",
+    change={"keys.transpose(-2, -1)": "keys"},
+)
+mistake(
+    "scaled_scores",
+    "number-by-number",
+    "Queries and keys are multiplied number by number",
+    hint="Does every query meet every key?",
+    change={"queries @ keys.transpose(-2, -1)": "queries * keys"},
+)
+mistake(
+    "scaled_scores",
+    "queries-with-queries",
+    "Queries are compared with queries",
+    hint="How many scores should a row have?",
+    change={"queries @ keys.transpose(-2, -1)": "queries @ queries.transpose(-2, -1)"},
+)
+mistake(
+    "scaled_scores",
+    "calls-torch-attention",
+    "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "return attn_scores / d_k**0.5": (
+            "each = torch.eye(keys.shape[-2]).expand(*keys.shape[:-1], keys.shape[-2])\n"
+            "    weights = nn.functional.scaled_dot_product_attention(queries, keys, each)\n"
+            "    return torch.log(weights)"
+        )
+    },
+)
+mistake(
+    "scaled_scores",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"@ keys.transpose": "@ keys.detach().transpose"},
+)
+mistake(
+    "scaled_scores",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"return attn_scores / d_k**0.5": "return attn_scores.float() / d_k**0.5"},
+)
+mistake(
+    "scaled_scores",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "attn_scores = queries": "queries /= d_k**0.5\n    attn_scores = queries",
+        "attn_scores / d_k**0.5": "attn_scores",
+    },
+)
+
+accepted(
+    "scaled_scores",
+    "in-place-on-own",
+    "The scores are divided in place",
+    change={"return attn_scores / d_k**0.5": "attn_scores /= d_k**0.5\n    return attn_scores"},
+)
+accepted(
+    "scaled_scores",
+    "queries-scaled-first",
+    "The queries are scaled, not the scores",
+    change={"queries @ keys": "(queries * d_k**-0.5) @ keys", " / d_k**0.5": ""},
+)
+accepted(
+    "scaled_scores",
+    "root-of-a-tensor",
+    "The root is a tensor's",
+    change={"d_k**0.5": "torch.sqrt(torch.tensor(d_k))"},
+)
+
+
+@accepted("scaled_scores", "einsum", "Letters for dimensions, and other names")
+def scores_in_letters(q, k):
+    return torch.einsum("...id,...jd->...ij", q, k) / math.sqrt(q.size(-1))
+
+
+@accepted("scaled_scores", "fourth-roots", "Queries and keys carry half of the scale each")
+def scores_of_scaled_vectors(queries, keys):
+    root = queries.shape[-1] ** 0.25
+    return (queries / root) @ (keys / root).mT
+
+
+@accepted("scaled_scores", "pair-by-pair", "Every pair side by side, multiplied and summed")
+def scores_by_broadcasting(queries, keys):
+    products = queries[..., :, None, :] * keys[..., None, :, :]
+    return products.sum(dim=-1) / keys.shape[-1] ** 0.5
+
+
+@accepted("scaled_scores", "baddbmm", "A flat batch, and the scale as a factor of the product")
+def scores_by_baddbmm(queries, keys):
+    q, k = queries.reshape(-1, *queries.shape[-2:]), keys.reshape(-1, *keys.shape[-2:])
+    empty = torch.zeros(1, 1, 1, dtype=q.dtype, device=q.device)
+    scores = torch.baddbmm(empty, q, k.permute(0, 2, 1), alpha=k.size(2) ** -0.5)
+    return scores.view(*queries.shape[:-1], keys.shape[-2])
+
+
+@accepted("scaled_scores", "keys-on-the-left", "The transposed product, transposed back")
+def scores_turned_back(queries, keys):
+    return (keys @ queries.transpose(-1, -2)).transpose(-1, -2) / math.sqrt(keys.shape[-1])
+
+
+# --- scaled_dot_product_attention ----------------------------------------------------------------
+
+mistake(
+    "scaled_dot_product_attention",
+    "no-scale",
+    "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={"scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1)"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "softmax-over-queries",
+    "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={"dim=-1": "dim=-2"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-inverted",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={"masked_fill(mask": "masked_fill(~mask"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-ignored",
+    "The mask is never used",
+    hint="What changes in your result when the mask does?",
+    change={
+        (
+            "    if mask is not None:\n"
+            "        attn_scores = attn_scores.masked_fill(mask, -torch.inf)\n"
+        ): ""
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-fills-zero",
+    "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"-torch.inf": "0.0"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-after-softmax",
+    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
+    hint="What do the weights of a row sum to at the end?",
+    change={
+        (
+            "    if mask is not None:\n"
+            "        attn_scores = attn_scores.masked_fill(mask, -torch.inf)\n"
+        ): "",
+        "torch.softmax(attn_scores, dim=-1)\n": (
+            "torch.softmax(attn_scores, dim=-1)\n"
+            "    if mask is not None:\n"
+            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
+        ),
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-added",
+    "The mask is added to the scores as 0 and 1",
+    hint="How far does that move a hidden score, and which way?",
+    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores + mask"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-transposed",
+    "The mask is turned on its side",
+    hint="What do the rows of the scores stand for, and what those of your mask?",
+    change={"masked_fill(mask,": "masked_fill(mask.transpose(-2, -1),"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ keys"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "no-square-root",
+    "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={"scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) / keys.shape[-1]"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "scale-by-d-v",
+    "The scale is the root of d_v, not of d_k",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_scores(queries, keys)": (
+            "queries @ keys.transpose(-2, -1) / values.shape[-1] ** 0.5"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "no-softmax",
+    "The scores are used as weights, without a softmax",
+    hint="What do the weights of a query sum to?",
+    change={"torch.softmax(attn_scores, dim=-1)": "attn_scores"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "scale-multiplied",
+    "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={
+        "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) * keys.shape[-1] ** 0.5"
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "scaled-twice",
+    "The scores are scaled twice",
+    hint="What has your scaled_scores done already?",
+    change={"scaled_scores(queries, keys)": "scaled_scores(queries, keys) / keys.shape[-1] ** 0.5"},
+    same_as={"no-square-root": "Two roots make the whole length"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) / keys.shape[-2] ** 0.5"
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "scale-after-softmax",
+    "The weights are scaled, and not the scores",
+    hint="Should the weights of a query still sum to one?",
+    change={
+        "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1)",
+        "torch.softmax(attn_scores, dim=-1)": (
+            "torch.softmax(attn_scores, dim=-1) / keys.shape[-1] ** 0.5"
+        ),
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "softmax-over-first",
+    "The softmax runs over the first dimension, which may be the batch",
+    hint="May one sentence have a say in where another one looks?",
+    change={"dim=-1": "dim=0"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "softmax-over-second",
+    "The softmax runs over the second dimension, which is that of the keys only without a batch",
+    hint="Where do the keys stand when there is a batch in front?",
+    change={"dim=-1": "dim=1"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "softmax-over-everything",
+    "One softmax runs over the whole matrix",
+    hint="What should the weights of each single row sum to?",
+    change={
+        "torch.softmax(attn_scores, dim=-1)": (
+            "torch.softmax(attn_scores.flatten(-2), dim=-1).view_as(attn_scores)"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "log-softmax",
+    "These are logarithms of weights",
+    hint="Can a weight be negative?",
+    change={"torch.softmax": "torch.log_softmax"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-thrown-away",
+    "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={"attn_scores = attn_scores.masked_fill": "attn_scores.masked_fill"},
+    same_as={"mask-ignored": "Scores that are thrown away leave no trace in any result"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-multiplies",
+    "Hidden scores are multiplied by zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores * ~mask"},
+    same_as={"mask-fills-zero": "A finite score times zero is zero"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-fills-tiny",
+    "Hidden scores become a tiny number, not a very low one",
+    hint="Where does 1e-9 stand among your scores?",
+    change={"-torch.inf": "1e-9"},
+    same_as={
+        "mask-fills-zero": "To a softmax 1e-9 is zero, within float32",
+        "mask-multiplies": "To a softmax 1e-9 is zero, within float32",
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-fills-minus-ten",
+    "Hidden scores become low, but not low enough",
+    hint="What if the visible scores are lower still?",
+    change={"-torch.inf": "-10.0"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-fills-infinity",
+    "Hidden scores become plus infinity",
+    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    change={"-torch.inf": "torch.inf"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-times-infinity",
+    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
+    hint="Print mask * -inf: what became of the zeros?",
+    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores + mask.float() * -torch.inf"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "infinity-after-softmax",
+    "Minus infinity comes after the softmax",
+    hint="What should be left of a hidden value once it is multiplied by its weight?",
+    change={
+        (
+            "    if mask is not None:\n"
+            "        attn_scores = attn_scores.masked_fill(mask, -torch.inf)\n"
+        ): "",
+        "torch.softmax(attn_scores, dim=-1)\n": (
+            "torch.softmax(attn_scores, dim=-1)\n"
+            "    if mask is not None:\n"
+            "        attn_weights = attn_weights.masked_fill(mask, -torch.inf)\n"
+        ),
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-always-expected",
+    "Without a mask there is an error",
+    hint="What does masked_fill do with None?",
+    change={
+        "if mask is not None:\n        attn_scores = ": "attn_scores = ",
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-asked-for-its-truth",
+    "The mask is asked whether it is true",
+    hint="Is a tensor of several numbers true or false?",
+    change={"if mask is not None": "if mask"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-as-index",
+    "The mask is used as an index, so one mask cannot serve a batch",
+    hint="Which shape must an index of booleans have, and which may the mask have?",
+    change={
+        "attn_scores = attn_scores.masked_fill(mask, -torch.inf)": "attn_scores[mask] = -torch.inf"
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "causal-unasked",
+    "Later keys are hidden though nobody asked",
+    hint="What may a query see when there is no mask?",
+    change={
+        "if mask is not None:": (
+            "if mask is None:\n"
+            "        mask = torch.ones_like(attn_scores, dtype=torch.bool).triu(1)\n"
+            "    if mask is not None:"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "weights-returned",
+    "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={"attn_weights @ values": "attn_weights"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "weights-returned-too",
+    "The weights are returned along with the mix of values",
+    hint="How many tensors does the caller expect?",
+    change={"return attn_weights @ values": "return attn_weights @ values, attn_weights"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "calls-torch-attention",
+    "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "        queries, keys, values, None if mask is None else ~mask\n"
+            "    )"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "in-place-after-softmax",
+    "The softmax's result is overwritten in place",
+    hint="What does the softmax need to remember for its gradient?",
+    change={
+        "return attn_weights @ values": (
+            "attn_weights /= attn_weights.sum(dim=-1, keepdim=True)\n"
+            "    return attn_weights @ values"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"attn_weights @ values": "attn_weights.detach() @ values"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"attn_weights @ values": "attn_weights.float() @ values.float()"},
+)
+mistake(
+    "scaled_dot_product_attention",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "scaled_scores(queries, keys)": (
+            "queries.div_(keys.shape[-1] ** 0.5) @ keys.transpose(-2, -1)"
+        )
+    },
+)
+
+accepted(
+    "scaled_dot_product_attention",
+    "in-place-on-own",
+    "The scores are masked in place",
+    change={"attn_scores = attn_scores.masked_fill(": "attn_scores.masked_fill_("},
+)
+accepted(
+    "scaled_dot_product_attention",
+    "minus-billion",
+    "A score of -1e9 for minus infinity",
+    change={"-torch.inf": "-1e9"},
+)
+accepted(
+    "scaled_dot_product_attention",
+    "lowest-number",
+    "The dtype's lowest number for infinity",
+    change={"-torch.inf": "torch.finfo(attn_scores.dtype).min"},
+)
+accepted(
+    "scaled_dot_product_attention",
+    "where",
+    "torch.where picks scores or minus infinity",
+    change={
+        "attn_scores.masked_fill(mask, -torch.inf)": "torch.where(mask, -torch.inf, attn_scores)"
+    },
+)
+accepted(
+    "scaled_dot_product_attention",
+    "nan-to-num",
+    "NaN rows are repaired, though there are none",
+    change={"attn_weights @ values": "attn_weights.nan_to_num(0.0) @ values"},
+)
+accepted(
+    "scaled_dot_product_attention",
+    "f-softmax",
+    "F.softmax",
+    change={"torch.softmax": "nn.functional.softmax"},
+)
+
+
+@accepted("scaled_dot_product_attention", "scaled-after-mask", "Scaled after the mask, as a module")
+def attention_masked_first(queries, keys, values, mask=None):
+    scores = queries @ keys.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(mask, float("-inf"))
+    return nn.Softmax(dim=-1)(scores / math.sqrt(queries.size(-1))) @ values
+
+
+@accepted("scaled_dot_product_attention", "added-mask", "A mask of zeros and minus infinities")
+def attention_with_added_mask(queries, keys, values, mask=None):
+    scores = queries @ keys.mT * keys.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores + torch.zeros_like(scores).masked_fill(mask, -torch.inf)
+    return scores.softmax(dim=-1) @ values
+
+
+@accepted("scaled_dot_product_attention", "renormalised", "Zeros after the softmax, made up to one")
+def attention_renormalised(queries, keys, values, mask=None):
+    weights = torch.softmax(queries @ keys.mT / keys.shape[-1] ** 0.5, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(mask, 0.0)
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    return weights @ values
+
+
+@accepted("scaled_dot_product_attention", "divided-last", "Exponentials, divided at the very end")
+def attention_divided_last(queries, keys, values, mask=None):
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, -torch.inf)
+    powers = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+    return (powers @ values) / powers.sum(dim=-1, keepdim=True)
+
+
+@accepted(
+    "scaled_dot_product_attention", "einsum", "Letters, other names, a mask of zeros for none"
+)
+def attention_in_letters(q, k, v, attn_mask=None):
+    if attn_mask is None:
+        attn_mask = torch.zeros(q.size(-2), k.size(-2), dtype=torch.bool, device=q.device)
+    scores = torch.einsum("...id,...jd->...ij", q, k) / k.size(-1) ** 0.5
+    weights = scores.masked_fill(attn_mask, float("-inf")).softmax(-1)
+    return torch.einsum("...ij,...jd->...id", weights, v)
+
+
+@accepted("scaled_dot_product_attention", "logsumexp", "Weights by their logarithms")
+def attention_by_logarithms(queries, keys, values, mask=None):
+    scores = queries @ keys.transpose(-2, -1) / keys.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e4)
+    return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True)) @ values
+
+
+# --- SelfAttention_v1 ----------------------------------------------------------------------------
+
+mistake(
+    "SelfAttention_v1",
+    "no-scale",
+    "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "softmax-over-queries",
+    "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "keys-are-queries",
+    "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"x, self.W_query, self.W_key,": "x, self.W_query, self.W_query,"},
+)
+mistake(
+    "SelfAttention_v1",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"self.W_key, self.W_value)": "self.W_key, self.W_key)"},
+)
+mistake(
+    "SelfAttention_v1",
+    "queries-and-keys-swapped",
+    "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"queries, keys, values = ": "keys, queries, values = "},
+)
+mistake(
+    "SelfAttention_v1",
+    "tied",
+    "Queries and keys share one parameter",
+    hint="How many entries has list(layer.parameters())?",
+    change={"self.W_key = nn.Parameter(torch.rand(d_in, d_out))": "self.W_key = self.W_query"},
+)
+mistake(
+    "SelfAttention_v1",
+    "plain-tensors",
+    "The weights are plain tensors, and there is nothing to train",
+    hint="What does list(layer.parameters()) show?",
+    change={
+        "self.W_query = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_query = torch.rand(d_in, d_out)"
+        ),
+        "self.W_key = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_key = torch.rand(d_in, d_out)"
+        ),
+        "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_value = torch.rand(d_in, d_out)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "no-square-root",
+    "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1], dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "scale-by-d-in",
+    "The root is taken of the width of the input",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / x.shape[-1] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "no-softmax",
+    "The scores are used as weights, without a softmax",
+    hint="What do the weights of a query sum to?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "(queries @ keys.T / keys.shape[-1] ** 0.5) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "values-not-projected",
+    "The tokens themselves are mixed, not their values",
+    hint="What does a context vector consist of: tokens, or something made of them?",
+    change={"(queries, keys, values)": "(queries, keys, x)"},
+)
+mistake(
+    "SelfAttention_v1",
+    "single-token-squeezed",
+    "A single token loses its dimension",
+    hint="Which shape comes out when there is one token only?",
+    change={"(queries, keys, values)": "(queries, keys, values).squeeze()"},
+)
+mistake(
+    "SelfAttention_v1",
+    "scale-multiplied",
+    "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T * keys.shape[-1] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[0] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "scale-after-softmax",
+    "The weights are scaled, and not the scores",
+    hint="Should the weights of a query still sum to one?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T, dim=-1) / keys.shape[-1] ** 0.5 @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "weights-transposed",
+    "The weights are turned on their side",
+    hint="Whose weights stand in one row, and whose values should they mix?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1).T @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "weights-returned",
+    "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1)"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "no-attention",
+    "Every token answers with its own value alone",
+    hint="Where do the other tokens come in?",
+    change={"scaled_dot_product_attention(queries, keys, values)": "values"},
+)
+mistake(
+    "SelfAttention_v1",
+    "residual-added",
+    "Each token's own value is added on top",
+    hint="What is the sum of all shares that end up in one output?",
+    change={"(queries, keys, values)": "(queries, keys, values) + values"},
+)
+mistake(
+    "SelfAttention_v1",
+    "causal-unasked",
+    "Later keys are hidden though nobody asked",
+    hint="May a token look at all others here, or at those before it only?",
+    change={
+        "(queries, keys, values)": (
+            "(\n            queries, keys, values,"
+            " torch.ones(len(x), len(x), dtype=torch.bool).triu(1)\n        )"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "matrix-on-the-left",
+    "The matrices stand on the left of the tokens",
+    hint="Tokens are rows: on which side does a row meet a matrix?",
+    change={
+        "project_qkv(x, self.W_query, self.W_key, self.W_value)": (
+            "(W @ x for W in (self.W_query, self.W_key, self.W_value))"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "sizes-swapped",
+    "The matrices have d_out rows and d_in columns",
+    hint="How many numbers has a token, and so how many rows a matrix on its right?",
+    change={
+        "self.W_query = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_query = nn.Parameter(torch.rand(d_out, d_in))"
+        ),
+        "self.W_key = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_key = nn.Parameter(torch.rand(d_out, d_in))"
+        ),
+        "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_value = nn.Parameter(torch.rand(d_out, d_in))"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "one-plain-tensor",
+    "One of the three matrices is a plain tensor",
+    hint="How many entries has list(layer.parameters())?",
+    change={
+        "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_value = torch.rand(d_in, d_out)"
+        ),
+    },
+)
+
+
+@mistake(
+    "SelfAttention_v1",
+    "python-list",
+    "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+)
+class V1WithList(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weights = [nn.Parameter(torch.rand(d_in, d_out)) for _ in range(3)]
+
+    def forward(self, x):
+        queries, keys, values = (x @ W for W in self.weights)
+        return attend(queries, keys, values)
+
+
+@mistake(
+    "SelfAttention_v1",
+    "made-in-forward",
+    "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+)
+class V1MadeInForward(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.d_in, self.d_out = d_in, d_out
+
+    def forward(self, x):
+        W_query = nn.Parameter(torch.rand(self.d_in, self.d_out))
+        W_key = nn.Parameter(torch.rand(self.d_in, self.d_out))
+        W_value = nn.Parameter(torch.rand(self.d_in, self.d_out))
+        return attend(x @ W_query, x @ W_key, x @ W_value)
+
+
+@mistake(
+    "SelfAttention_v1",
+    "one-matrix-for-all",
+    "One matrix makes queries, keys and values",
+    hint="Is a token found by the same features by which it searches?",
+)
+class V1WithOneMatrix(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W = nn.Parameter(torch.rand(d_in, d_out))
+
+    def forward(self, x):
+        h = x @ self.W
+        return attend(h, h, h)
+
+
+@mistake(
+    "SelfAttention_v1",
+    "bias-left-on",
+    "Biases are trained though nobody asked",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+)
+class V1WithLinears(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out)
+        self.W_key = nn.Linear(d_in, d_out)
+        self.W_value = nn.Linear(d_in, d_out)
+
+    def forward(self, x):
+        return attend(self.W_query(x), self.W_key(x), self.W_value(x))
+
+
+mistake(
+    "SelfAttention_v1",
+    "frozen",
+    "A matrix cannot be trained",
+    hint="Which of the parameters get a gradient?",
+    change={
+        "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
+            "self.W_value = nn.Parameter(torch.rand(d_in, d_out), requires_grad=False)"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "output-layer-added",
+    "One more layer changes the result",
+    hint="What stands after the weighted sum of the values in the formula?",
+    change={
+        "self.W_query =": "self.out_proj = nn.Linear(d_out, d_out)\n        self.W_query =",
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "return self.out_proj(scaled_dot_product_attention(queries, keys, values))"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "no-super-init",
+    "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={"super().__init__()\n": "self.d_in, self.d_out = d_in, d_out\n"},
+)
+mistake(
+    "SelfAttention_v1",
+    "self-forgotten",
+    "A weight is asked for without self",
+    hint="Where did the constructor put it?",
+    change={"x, self.W_query,": "x, W_query,"},
+)
+mistake(
+    "SelfAttention_v1",
+    "forward-misspelt",
+    "The method that torch calls has another name",
+    hint="Which method runs when a module is called like a function?",
+    change={"def forward(": "def foward("},
+)
+mistake(
+    "SelfAttention_v1",
+    "calls-torch-attention",
+    "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "scaled_dot_product_attention(": "nn.functional.scaled_dot_product_attention(",
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"(queries, keys, values)": "(queries.detach(), keys, values)"},
+)
+mistake(
+    "SelfAttention_v1",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"(queries, keys, values)": "(queries.float(), keys.float(), values.float())"},
+)
+mistake(
+    "SelfAttention_v1",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "with torch.no_grad():\n"
+            "            x -= x.mean(dim=0)\n"
+            "        return scaled_dot_product_attention(queries, keys, values)"
+        ),
+    },
+)
+
+
+@accepted("SelfAttention_v1", "own-names", "Other names, drawn with randn, (d_out, d_in)")
+class V1WithOwnNames(nn.Module):
+    def __init__(self, dim_in, dim_out):
+        super().__init__()
+        self.wq = nn.Parameter(torch.randn(dim_out, dim_in) * dim_in**-0.5)
+        self.wk = nn.Parameter(torch.randn(dim_out, dim_in) * dim_in**-0.5)
+        self.wv = nn.Parameter(torch.randn(dim_out, dim_in) * dim_in**-0.5)
+
+    def forward(self, x):
+        q, k, v = x @ self.wq.T, x @ self.wk.T, x @ self.wv.T
+        return torch.softmax(q @ k.T / math.sqrt(k.shape[1]), dim=1) @ v
+
+
+@accepted("SelfAttention_v1", "parameter-list", "A ParameterList in an order of its own")
+class V1WithParameterList(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.matrices = nn.ParameterList(torch.rand(d_in, d_out) for _ in range(3))
+
+    def forward(self, x):
+        values, queries, keys = (x @ W for W in self.matrices)
+        return F.softmax(queries @ keys.mT * keys.size(-1) ** -0.5, dim=-1) @ values
+
+
+@accepted("SelfAttention_v1", "fused", "One parameter for all three, cut in forward")
+class V1Fused(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.qkv = nn.Parameter(torch.empty(d_in, 3 * d_out))
+        nn.init.xavier_uniform_(self.qkv)
+
+    def forward(self, x):
+        queries, keys, values = (x @ self.qkv).chunk(3, dim=-1)
+        return attend(queries, keys, values)
+
+
+@accepted("SelfAttention_v1", "bare-linears", "Linear layers without biases")
+class V1Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        for name in ("query", "key", "value"):
+            self.add_module(name, nn.Linear(d_in, d_out, bias=False))
+
+    def forward(self, x):
+        return attend(queries=self.query(x), keys=self.key(x), values=self.value(x))
+
+
+@accepted("SelfAttention_v1", "token-by-token", "A loop over the queries")
+class V1ByTokens(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.register_parameter("W_value", nn.Parameter(torch.rand(d_in, d_out)))
+        self.register_parameter("W_key", nn.Parameter(torch.rand(d_in, d_out)))
+        self.register_parameter("W_query", nn.Parameter(torch.rand(d_in, d_out)))
+
+    def forward(self, x):
+        keys, values = x @ self.W_key, x @ self.W_value
+        context = []
+        for token in x:
+            scores = keys @ (token @ self.W_query)
+            weights = torch.softmax(scores / keys.shape[1] ** 0.5, dim=0)
+            context.append(weights @ values)
+        return torch.stack(context)
+
+
+@accepted("SelfAttention_v1", "zeros-and-scale", "Drawn as zeros, with a scale kept from the start")
+class V1WithScale(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.scale = d_out**-0.5
+        self.W_query = nn.Parameter(torch.zeros(d_in, d_out))
+        self.W_key = nn.Parameter(torch.zeros(d_in, d_out))
+        self.W_value = nn.Parameter(torch.zeros(d_in, d_out))
+
+    def forward(self, x):
+        scores = torch.einsum("td,sd->st", x @ self.W_key, x @ self.W_query) * self.scale
+        return torch.softmax(scores, dim=-1) @ (x @ self.W_value)
+
+
+# --- SelfAttention_v2 ----------------------------------------------------------------------------
+
+mistake(
+    "SelfAttention_v2",
+    "no-scale",
+    "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "softmax-over-queries",
+    "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "keys-are-queries",
+    "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"keys = self.W_key(x)": "keys = self.W_query(x)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "bias-left-on",
+    "There are biases although qkv_bias is False",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "bias-on-by-default",
+    "Without a word on it, there are biases",
+    hint="What does the caller get who passes two arguments only?",
+    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
+)
+mistake(
+    "SelfAttention_v2",
+    "bias-never",
+    "There are never any biases, even when qkv_bias is True",
+    hint="Where does qkv_bias arrive?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "bias-inverted",
+    "qkv_bias means its opposite",
+    hint="How many biases are there with True, and how many with False?",
+    change={
+        "super().__init__()\n": "super().__init__()\n        qkv_bias = not qkv_bias\n",
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "no-square-root",
+    "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1], dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "scale-by-d-in",
+    "The root is taken of the width of the input",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / x.shape[-1] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "queries-and-keys-swapped",
+    "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"(queries, keys, values)": "(keys, queries, values)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"(queries, keys, values)": "(queries, keys, keys)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "key-bias-missing",
+    "The keys never have a bias",
+    hint="Does qkv_bias reach all three layers?",
+    change={
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "scale-multiplied",
+    "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T * keys.shape[-1] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[0] ** 0.5, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "scaled-twice",
+    "The scores are scaled twice",
+    hint="What has your scaled_scores done already?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "scaled_dot_product_attention(queries / keys.shape[-1] ** 0.5, keys, values)"
+        )
+    },
+    same_as={"no-square-root": "Two roots make the whole length"},
+)
+mistake(
+    "SelfAttention_v2",
+    "no-softmax",
+    "The scores are used as weights, without a softmax",
+    hint="What do the weights of a query sum to?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "(queries @ keys.T / keys.shape[-1] ** 0.5) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "weights-returned",
+    "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1)"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "keys-from-queries",
+    "The keys are made of the queries, not of the tokens",
+    hint="What does each of the three matrices multiply?",
+    change={"self.W_key(x)": "self.W_key(queries)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "sizes-swapped",
+    "The layers go from d_out to d_in",
+    hint="How many numbers has a token, and how many should a query have?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out,": "self.W_query = nn.Linear(d_out, d_in,",
+        "self.W_key = nn.Linear(d_in, d_out,": "self.W_key = nn.Linear(d_out, d_in,",
+        "self.W_value = nn.Linear(d_in, d_out,": "self.W_value = nn.Linear(d_out, d_in,",
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "weight-not-transposed",
+    "A layer's weight is used as if it were v1's",
+    hint="Which shape does nn.Linear give its weight?",
+    change={"self.W_query(x)": "x @ self.W_query.weight"},
+)
+mistake(
+    "SelfAttention_v2",
+    "value-bias-missing",
+    "The values never have a bias",
+    hint="Does qkv_bias reach all three layers?",
+    change={
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "value-bias-always",
+    "The values have a bias whether asked for or not",
+    hint="Does qkv_bias reach all three layers?",
+    change={
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "bias-not-used",
+    "A bias is made and never added",
+    hint="What does a layer do when called that its weight alone does not?",
+    change={"self.W_query(x)": "x @ self.W_query.weight.T"},
+)
+mistake(
+    "SelfAttention_v2",
+    "no-qkv-bias",
+    "The constructor does not know qkv_bias",
+    hint="How many arguments may the caller pass?",
+    change={
+        ", qkv_bias: bool = False": "",
+        "super().__init__()\n": "super().__init__()\n        qkv_bias = False\n",
+    },
+)
+
+
+@mistake(
+    "SelfAttention_v2",
+    "made-in-forward",
+    "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+)
+class V2MadeInForward(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.d_in, self.d_out, self.qkv_bias = d_in, d_out, qkv_bias
+
+    def forward(self, x):
+        W_query = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
+        W_key = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
+        W_value = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
+        return attend(W_query(x), W_key(x), W_value(x))
+
+
+@mistake(
+    "SelfAttention_v2",
+    "python-list",
+    "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+)
+class V2WithList(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]
+
+    def forward(self, x):
+        queries, keys, values = (layer(x) for layer in self.layers)
+        return attend(queries, keys, values)
+
+
+@mistake(
+    "SelfAttention_v2",
+    "calls-torch-module",
+    "Torch's own attention module does the work",
+    hint="Which lines would you write if that class did not exist?",
+)
+class V2OfTorch(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.attention = nn.MultiheadAttention(d_out, 1, bias=False)
+
+    def forward(self, x):
+        return self.attention(self.W_query(x), self.W_key(x), self.W_value(x))[0]
+
+
+mistake(
+    "SelfAttention_v2",
+    "no-super-init",
+    "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={"super().__init__()\n": "self.d_in, self.d_out = d_in, d_out\n"},
+)
+mistake(
+    "SelfAttention_v2",
+    "self-forgotten",
+    "A weight is asked for without self",
+    hint="Where did the constructor put it?",
+    change={"self.W_key(x)": "W_key(x)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "calls-torch-attention",
+    "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "scaled_dot_product_attention(": "nn.functional.scaled_dot_product_attention(",
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"(queries, keys, values)": "(queries, keys, values.detach())"},
+)
+mistake(
+    "SelfAttention_v2",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"(queries, keys, values)": "(queries.float(), keys.float(), values.float())"},
+)
+mistake(
+    "SelfAttention_v2",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "with torch.no_grad():\n"
+            "            x -= x.mean(dim=0)\n"
+            "        return scaled_dot_product_attention(queries, keys, values)"
+        ),
+    },
+)
+
+accepted(
+    "SelfAttention_v2",
+    "bias-by-position",
+    "The bias is nn.Linear's third argument",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_query = nn.Linear(d_in, d_out, qkv_bias)"
+        ),
+        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_key = nn.Linear(d_in, d_out, qkv_bias)"
+        ),
+        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
+            "self.W_value = nn.Linear(d_in, d_out, qkv_bias)"
+        ),
+    },
+)
+
+
+@accepted("SelfAttention_v2", "fused", "One layer for all three, cut in forward")
+class V2Fused(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.qkv = nn.Linear(d_in, 3 * d_out, bias=qkv_bias)
+
+    def forward(self, x):
+        queries, keys, values = self.qkv(x).split(self.qkv.out_features // 3, dim=-1)
+        return attend(queries, keys, values)
+
+
+@accepted("SelfAttention_v2", "own-names", "Other names for arguments and layers")
+class V2WithOwnNames(nn.Module):
+    def __init__(self, in_dim, out_dim, bias=False):
+        super().__init__()
+        print("a layer of", out_dim)
+        self.q_proj = nn.Linear(in_dim, out_dim, bias)
+        self.k_proj = nn.Linear(in_dim, out_dim, bias)
+        self.v_proj = nn.Linear(in_dim, out_dim, bias)
+
+    def forward(self, tokens):
+        q, k, v = self.q_proj(tokens), self.k_proj(tokens), self.v_proj(tokens)
+        weights = F.softmax(torch.mm(q, k.t()) / math.sqrt(k.size(1)), dim=1)
+        return torch.mm(weights, v)
+
+
+@accepted("SelfAttention_v2", "module-dict", "A ModuleDict of layers, keys first")
+class V2WithDict(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.layers = nn.ModuleDict(
+            {name: nn.Linear(d_in, d_out, bias=qkv_bias) for name in ("key", "query", "value")}
+        )
+
+    def forward(self, x):
+        queries, keys = self.layers["query"](x), self.layers["key"](x)
+        scores = torch.einsum("id,jd->ij", queries, keys) * keys.shape[-1] ** -0.5
+        return scores.softmax(-1) @ self.layers["value"](x)
+
+
+@accepted("SelfAttention_v2", "module-list", "A ModuleList of nameless layers, values first")
+class V2WithModuleList(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3))
+
+    def forward(self, x):
+        values, keys, queries = [part(x) for part in self.parts]
+        weights = nn.Softmax(dim=-1)((queries / keys.shape[-1] ** 0.5) @ keys.T)
+        return weights @ values
+
+
+@accepted("SelfAttention_v2", "pre-batched", "A batch of one inside, taken off again")
+class V2WithBatchOfOne(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def forward(self, x):
+        x = x[None]
+        scores = torch.bmm(self.W_query(x), self.W_key(x).transpose(1, 2))
+        scores = scores / self.W_key.out_features**0.5
+        return torch.bmm(torch.softmax(scores, dim=2), self.W_value(x)).squeeze(0)
+
+
+# --- v1_weights_from_v2 --------------------------------------------------------------------------
+
+mistake(
+    "v1_weights_from_v2",
+    "not-transposed",
+    "The matrices keep v2's layout",
+    hint="Which shapes do the two versions keep for d_in = 3 and d_out = 2?",
+    change={"weight.T": "weight"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "reshaped-for-transposed",
+    "A reshape stands where a transposition belongs",
+    hint="Which numbers make up the first row after a reshape, and which should?",
+    change={"weight.T": "weight.reshape(weight.shape[1], weight.shape[0])"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "turned-by-a-quarter",
+    "The matrices are turned by a quarter",
+    hint="Where does the top left number of v2's matrix belong in v1's?",
+    change={"weight.T": "torch.rot90(weight)"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "names-kept",
+    "The names are still v2's",
+    hint="Under which names does a v1 look for its matrices?",
+    change={'name.removesuffix(".weight")': "name"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "names-stripped-by-letters",
+    "One name loses more than its ending",
+    hint="Does rstrip take away a word, or any of its letters?",
+    change={'name.removesuffix(".weight")': 'name.rstrip(".weight")'},
+)
+mistake(
+    "v1_weights_from_v2",
+    "dot-left-over",
+    "The names end in a dot",
+    hint="How many characters has the ending, its dot included?",
+    change={'name.removesuffix(".weight")': "name[:-6]"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "names-in-lower-case",
+    "The names have lost their capitals",
+    hint="Under which names does a v1 look for its matrices?",
+    change={'name.removesuffix(".weight")': 'name.removesuffix(".weight").lower()'},
+)
+mistake(
+    "v1_weights_from_v2",
+    "both-names",
+    "The old names are still in there",
+    hint="What does a strict load_state_dict say to entries that it does not know?",
+    change={
+        "return {name": "return state | {name",
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "by-position",
+    "The matrices are told apart by where they stand",
+    hint="Is the first entry the query's in every dict?",
+    change={
+        'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
+            "queries, keys, values = state.values()\n"
+            '    return {"W_query": queries.T, "W_key": keys.T, "W_value": values.T}'
+        )
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "queries-and-keys-swapped",
+    "Queries and keys have changed places",
+    hint="Whose matrix stands under W_query?",
+    change={
+        'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
+            "return {\n"
+            '        "W_query": state["W_key.weight"].T,\n'
+            '        "W_key": state["W_query.weight"].T,\n'
+            '        "W_value": state["W_value.weight"].T,\n'
+            "    }"
+        )
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "one-matrix-for-all",
+    "One matrix makes queries, keys and values",
+    hint="How many different matrices go in, and how many come out?",
+    change={
+        "weight.T for": 'state["W_query.weight"].T for',
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={
+        'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
+            "return {\n"
+            '        "W_query": state["W_query.weight"].T,\n'
+            '        "W_key": state["W_key.weight"].T,\n'
+            '        "W_value": state["W_key.weight"].T,\n'
+            "    }"
+        )
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "values-left-out",
+    "Only queries and keys come back",
+    hint="How many matrices does a v1 need?",
+    change={"in state.items()}": 'in state.items() if "value" not in name}'},
+)
+mistake(
+    "v1_weights_from_v2",
+    "list-returned",
+    "A list comes back, without any names",
+    hint="How does load_state_dict know which matrix is which?",
+    change={
+        'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
+            "return [weight.T for weight in state.values()]"
+        )
+    },
+)
+mistake(
+    "v1_weights_from_v2",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"weight.T": "weight.T.float()"},
+)
+mistake(
+    "v1_weights_from_v2",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={"weight.T": "weight.t_()"},
+)
+
+
+@accepted("v1_weights_from_v2", "one-by-one", "Three entries, written out")
+def v1_weights_one_by_one(state):
+    return {
+        "W_query": state["W_query.weight"].t(),
+        "W_key": state["W_key.weight"].t(),
+        "W_value": state["W_value.weight"].t(),
+    }
+
+
+@accepted("v1_weights_from_v2", "copies", "Copies, in another order, the names cut at the dot")
+def v1_weights_copied(state):
+    new_state = {}
+    for name in sorted(state):
+        new_state[name.split(".")[0]] = state[name].detach().clone().transpose(0, 1).contiguous()
+    return new_state
+
+
+@accepted("v1_weights_from_v2", "parameters", "Parameters, moved by einsum, names cut by length")
+def v1_weights_as_parameters(state):
+    return dict(
+        (name[: -len(".weight")], nn.Parameter(torch.einsum("oi->io", weight)))
+        for name, weight in state.items()
+    )
+
+
+@accepted("v1_weights_from_v2", "through-modules", "Through a layer's own state dict")
+def v1_weights_through_a_module(state):
+    d_out, d_in = state["W_query.weight"].shape
+    holder = nn.ParameterDict(
+        {
+            part: torch.empty(d_in, d_out, dtype=state["W_query.weight"].dtype)
+            for part in ("W_query", "W_key", "W_value")
+        }
+    )
+    with torch.no_grad():
+        for name, parameter in holder.items():
+            parameter.copy_(state[f"{name}.weight"].permute(1, 0))
+    return holder.state_dict()
+
+
+# --- CausalHead ----------------------------------------------------------------------------------
+
+mistake(
+    "CausalHead",
+    "no-scale",
+    "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={"attn_scores / head_size**0.5": "attn_scores"},
+)
+mistake(
+    "CausalHead",
+    "no-mask",
+    "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change={"        attn_scores = attn_scores.masked_fill(future, -torch.inf)\n": ""},
+)
+mistake(
+    "CausalHead",
+    "hides-itself",
+    "A token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={"diagonal=1": "diagonal=0"},
+)
+mistake(
+    "CausalHead",
+    "mask-fills-zero",
+    "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"-torch.inf": "0.0"},
+)
+mistake(
+    "CausalHead",
+    "mask-inverted",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={"masked_fill(future": "masked_fill(~future"},
+)
+mistake(
+    "CausalHead",
+    "softmax-over-queries",
+    "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={"dim=-1": "dim=-2"},
+)
+mistake(
+    "CausalHead",
+    "bias-left-on",
+    "Biases are trained though nobody asked",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.key = nn.Linear(d_in, head_size, bias=False)": (
+            "self.key = nn.Linear(d_in, head_size)"
+        ),
+        "self.query = nn.Linear(d_in, head_size, bias=False)": (
+            "self.query = nn.Linear(d_in, head_size)"
+        ),
+        "self.value = nn.Linear(d_in, head_size, bias=False)": (
+            "self.value = nn.Linear(d_in, head_size)"
+        ),
+    },
+)
+mistake(
+    "CausalHead",
+    "always-scaled",
+    "The head scales whether asked to or not",
+    hint="What should scaled=False change?",
+    change={"if self.scaled:": "if True:"},
+)
+mistake(
+    "CausalHead",
+    "mask-after-softmax",
+    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
+    hint="What do the weights of a row sum to at the end?",
+    change={
+        "attn_scores = attn_scores.masked_fill(future, -torch.inf)\n\n        ": "",
+        "torch.softmax(attn_scores, dim=-1)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(future, 0.0)"
+        ),
+    },
+)
+mistake(
+    "CausalHead",
+    "no-square-root",
+    "The scores are divided by the length, not by its root",
+    hint="A variance of d_k is a spread of how much?",
+    change={"head_size**0.5": "head_size"},
+)
+mistake(
+    "CausalHead",
+    "queries-and-keys-swapped",
+    "Queries and keys have changed places",
+    hint="In row i of the scores, who asks and who answers?",
+    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
+)
+mistake(
+    "CausalHead",
+    "values-are-keys",
+    "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"attn_weights @ values": "attn_weights @ keys"},
+)
+mistake(
+    "CausalHead",
+    "scale-multiplied",
+    "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={"/ head_size**0.5": "* head_size**0.5"},
+)
+mistake(
+    "CausalHead",
+    "half-for-root",
+    "1/2 without brackets is no exponent",
+    hint="Which does Python do first, the power or the division?",
+    change={"head_size**0.5": "head_size**1/2"},
+)
+mistake(
+    "CausalHead",
+    "scale-by-d-in",
+    "The root is taken of the width of the input",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_size**0.5": "_d_in**0.5"},
+)
+mistake(
+    "CausalHead",
+    "scale-by-number-of-keys",
+    "The scale counts the keys, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_size**0.5": "time**0.5"},
+)
+mistake(
+    "CausalHead",
+    "scale-after-softmax",
+    "The weights are scaled, and not the scores",
+    hint="Should the weights of a query still sum to one?",
+    change={
+        "attn_scores / head_size**0.5": "attn_scores",
+        "attn_weights @ values": "attn_weights @ values / values.shape[-1] ** self.scaled ** 0.5",
+    },
+)
+mistake(
+    "CausalHead",
+    "scaled-inverted",
+    "The head scales just when it should not",
+    hint="What should scaled=False change?",
+    change={"if self.scaled:": "if not self.scaled:"},
+)
+mistake(
+    "CausalHead",
+    "unscaled-by-default",
+    "Without a word on it, the head does not scale",
+    hint="What does the caller get who passes two arguments only?",
+    change={"scaled: bool = True": "scaled: bool = False"},
+)
+mistake(
+    "CausalHead",
+    "no-scaled-argument",
+    "The constructor does not know scaled",
+    hint="How many arguments may the caller pass?",
+    change={", scaled: bool = True": "", "self.scaled = scaled": "self.scaled = True"},
+)
+mistake(
+    "CausalHead",
+    "mask-thrown-away",
+    "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={"attn_scores = attn_scores.masked_fill": "attn_scores.masked_fill"},
+    same_as={"no-mask": "Scores that are thrown away leave no trace in any result"},
+)
+mistake(
+    "CausalHead",
+    "sees-one-ahead",
+    "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={"diagonal=1": "diagonal=2"},
+)
+mistake(
+    "CausalHead",
+    "mask-transposed",
+    "The past is hidden, and the future seen",
+    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
+    change={"torch.triu(everything, diagonal=1)": "torch.tril(everything, diagonal=-1)"},
+)
+mistake(
+    "CausalHead",
+    "mask-multiplies",
+    "Hidden scores are multiplied by zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"attn_scores.masked_fill(future, -torch.inf)": "attn_scores * everything.tril()"},
+    same_as={"mask-fills-zero": "A finite score times zero is zero"},
+)
+mistake(
+    "CausalHead",
+    "mask-fills-tiny",
+    "Hidden scores become a tiny number, not a very low one",
+    hint="Where does 1e-9 stand among your scores?",
+    change={"-torch.inf": "1e-9"},
+    same_as={
+        "mask-fills-zero": "To a softmax 1e-9 is zero, within float32",
+        "mask-multiplies": "To a softmax 1e-9 is zero, within float32",
+    },
+)
+mistake(
+    "CausalHead",
+    "mask-fills-infinity",
+    "Hidden scores become plus infinity",
+    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    change={"-torch.inf": "torch.inf"},
+)
+mistake(
+    "CausalHead",
+    "mask-times-infinity",
+    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
+    hint="Print mask * -inf: what became of the zeros?",
+    change={
+        "attn_scores.masked_fill(future, -torch.inf)": "attn_scores + future.float() * -torch.inf"
+    },
+)
+mistake(
+    "CausalHead",
+    "mask-added",
+    "The mask is added to the scores as 0 and 1",
+    hint="How far does that move a hidden score, and which way?",
+    change={"attn_scores.masked_fill(future, -torch.inf)": "attn_scores + future"},
+)
+mistake(
+    "CausalHead",
+    "scores-replaced",
+    "The weights do not depend on what the tokens say",
+    hint="Do all tokens of the past deserve the same attention?",
+    change={"attn_scores.masked_fill(future": "torch.zeros_like(attn_scores).masked_fill(future"},
+)
+mistake(
+    "CausalHead",
+    "softmax-over-first",
+    "The softmax runs over the first dimension, which may be the batch",
+    hint="May one sentence have a say in where another one looks?",
+    change={"dim=-1": "dim=0"},
+)
+mistake(
+    "CausalHead",
+    "no-softmax",
+    "The scores are used as weights, without a softmax",
+    hint="What do the weights of a query sum to?",
+    change={"torch.softmax(attn_scores, dim=-1)": "attn_scores.masked_fill(future, 0.0)"},
+)
+mistake(
+    "CausalHead",
+    "keys-are-queries",
+    "The keys are the queries once more",
+    hint="Which matrix makes a token findable, and do you use it?",
+    change={"self.key(x)": "self.query(x)"},
+)
+mistake(
+    "CausalHead",
+    "t-on-a-batch",
+    "On a batch, .T turns all dimensions around",
+    hint="Which two dimensions should change places, and which should stay?",
+    change={"keys.transpose(-2, -1)": "keys.T"},
+)
+mistake(
+    "CausalHead",
+    "weights-returned",
+    "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={"attn_weights @ values": "attn_weights"},
+)
+mistake(
+    "CausalHead",
+    "batch-for-time",
+    "Batch and time are mistaken for each other",
+    hint="Which dimension comes first in x?",
+    change={"_batch, time, _d_in": "time, _batch, _d_in"},
+)
+mistake(
+    "CausalHead",
+    "fixed-length",
+    "The mask fits sentences of five tokens only",
+    hint="How long is the next sentence?",
+    change={"torch.ones(time, time,": "torch.ones(5, 5,"},
+)
+mistake(
+    "CausalHead",
+    "mask-not-cut",
+    "The mask has the size of the longest sentence, whatever comes in",
+    hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    change={
+        "self.scaled = scaled": (
+            "self.scaled = scaled\n"
+            '        self.register_buffer("tril", torch.tril(torch.ones(16, 16)))'
+        ),
+        "masked_fill(future": "masked_fill(self.tril == 0",
+    },
+)
+mistake(
+    "CausalHead",
+    "first-length-remembered",
+    "The first sentence decides the length of all",
+    hint="What happens when the second sentence is longer?",
+    change={
+        "self.scaled = scaled": "self.scaled = scaled\n        self.future = None",
+        "attn_scores = attn_scores.masked_fill(future": (
+            "if self.future is None:\n"
+            "            self.future = future\n"
+            "        attn_scores = attn_scores.masked_fill(self.future[:time, :time]"
+        ),
+    },
+)
+mistake(
+    "CausalHead",
+    "no-super-init",
+    "nn.Module never gets to set itself up",
+    hint="Who prepares self to hold parameters, and when?",
+    change={"super().__init__()\n": "self.d_in, self.head_size = d_in, head_size\n"},
+)
+
+
+@mistake(
+    "CausalHead",
+    "python-list",
+    "The weights hide in a Python list",
+    hint="Where does torch look for what a module holds?",
+)
+class HeadWithList(nn.Module):
+    def __init__(self, d_in, head_size, scaled=True):
+        super().__init__()
+        self.layers = [nn.Linear(d_in, head_size, bias=False) for _ in range(3)]
+        self.scaled = scaled
+
+    def forward(self, x):
+        keys, queries, values = (layer(x) for layer in self.layers)
+        scores = queries @ keys.transpose(-2, -1)
+        if self.scaled:
+            scores = scores / keys.shape[-1] ** 0.5
+        future = torch.ones_like(scores).triu(diagonal=1) == 1
+        return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1) @ values
+
+
+@mistake(
+    "CausalHead",
+    "made-in-forward",
+    "There are new weights at every call",
+    hint="Call the layer twice on the same input: what should happen?",
+)
+class HeadMadeInForward(nn.Module):
+    def __init__(self, d_in, head_size, scaled=True):
+        super().__init__()
+        self.d_in, self.head_size, self.scaled = d_in, head_size, scaled
+
+    def forward(self, x):
+        keys = nn.Linear(self.d_in, self.head_size, bias=False)(x)
+        queries = nn.Linear(self.d_in, self.head_size, bias=False)(x)
+        values = nn.Linear(self.d_in, self.head_size, bias=False)(x)
+        scores = queries @ keys.transpose(-2, -1)
+        if self.scaled:
+            scores = scores / keys.shape[-1] ** 0.5
+        future = torch.ones_like(scores).triu(diagonal=1) == 1
+        return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1) @ values
+
+
+mistake(
+    "CausalHead",
+    "calls-torch-attention",
+    "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "            queries, keys, values, is_causal=True, "
+            "scale=None if self.scaled else 1.0\n"
+            "        )"
+        )
+    },
+)
+mistake(
+    "CausalHead",
+    "detached",
+    "Gradients are cut off",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"attn_weights @ values": "attn_weights.detach() @ values"},
+)
+mistake(
+    "CausalHead",
+    "in-place-after-softmax",
+    "The softmax's result is overwritten in place",
+    hint="What does the softmax need to remember for its gradient?",
+    change={
+        "return attn_weights @ values": (
+            "attn_weights[:, future] = 0.0\n        return attn_weights @ values"
+        )
+    },
+)
+mistake(
+    "CausalHead",
+    "float32-hard-coded",
+    "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={"attn_weights @ values": "attn_weights.float() @ values.float()"},
+)
+mistake(
+    "CausalHead",
+    "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "return attn_weights @ values": (
+            "x.data -= x.data.mean(dim=-1, keepdim=True)\n        return attn_weights @ values"
+        )
+    },
+)
+
+accepted(
+    "CausalHead",
+    "arange",
+    "Positions are counted and compared",
+    change={
+        "everything = torch.ones(time, time, dtype=torch.bool, device=x.device)": (
+            "step = torch.arange(time, device=x.device)"
+        ),
+        "torch.triu(everything, diagonal=1)": "step[None, :] > step[:, None]",
+    },
+)
+accepted(
+    "CausalHead",
+    "minus-billion",
+    "A score of -1e9 for minus infinity",
+    change={"-torch.inf": "-1e9"},
+)
+accepted(
+    "CausalHead",
+    "scale-as-number",
+    "The scale is a factor of the queries",
+    change={
+        "self.scaled = scaled": "self.factor = head_size**-0.5 if scaled else 1.0",
+        "if self.scaled:\n            head_size = keys.shape[-1]\n"
+        "            attn_scores = attn_scores / head_size**0.5": "attn_scores *= self.factor",
+    },
+)
+accepted(
+    "CausalHead",
+    "added-mask",
+    "Minus infinities above the diagonal, added",
+    change={
+        "attn_scores.masked_fill(future, -torch.inf)": (
+            "attn_scores + torch.zeros_like(attn_scores).masked_fill(future, -torch.inf)"
+        )
+    },
+)
+accepted(
+    "CausalHead",
+    "earlier-answer",
+    "The formula of this unit, on scaled-up queries",
+    change={
+        "return attn_weights @ values": (
+            "if not self.scaled:\n"
+            "            queries = queries * keys.shape[-1] ** 0.5\n"
+            "        return scaled_dot_product_attention(queries, keys, values, future)"
+        )
+    },
+)
+
+
+@accepted("CausalHead", "float-buffer", "A large float triangle in a buffer, cut to the sentence")
+class HeadWithBuffer(nn.Module):
+    def __init__(self, d_in, head_size, scaled=True):
+        super().__init__()
+        self.query = nn.Linear(d_in, head_size, bias=False)
+        self.key = nn.Linear(d_in, head_size, bias=False)
+        self.value = nn.Linear(d_in, head_size, bias=False)
+        self.use_scale = scaled
+        self.register_buffer("tril", torch.tril(torch.ones(256, 256)))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        wei = torch.bmm(q, k.transpose(1, 2))
+        if self.use_scale:
+            wei = wei * k.shape[-1] ** -0.5
+        wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return F.softmax(wei, dim=-1) @ v
+
+
+@accepted("CausalHead", "renormalised", "Zeros after the softmax, made up to one")
+class HeadRenormalised(nn.Module):
+    def __init__(self, d_in, head_dim, use_scale=True):
+        super().__init__()
+        self.qkv = nn.Linear(d_in, 3 * head_dim, bias=False)
+        self.scale = math.sqrt(head_dim) if use_scale else 1
+
+    def forward(self, x):
+        queries, keys, values = self.qkv(x).chunk(3, dim=-1)
+        weights = torch.softmax(queries @ keys.mT / self.scale, dim=-1).tril()
+        return weights / weights.sum(dim=-1, keepdim=True) @ values
+
+
+@accepted("CausalHead", "step-by-step", "A loop over time, with nothing to hide")
+class HeadStepByStep(nn.Module):
+    def __init__(self, d_in, head_size, scaled=True):
+        super().__init__()
+        self.Wq = nn.Parameter(torch.randn(d_in, head_size))
+        self.Wk = nn.Parameter(torch.randn(d_in, head_size))
+        self.Wv = nn.Parameter(torch.randn(d_in, head_size))
+        self.scaled = scaled
+
+    def forward(self, x):
+        keys, values = x @ self.Wk, x @ self.Wv
+        out = []
+        for t in range(x.shape[1]):
+            scores = keys[:, : t + 1] @ (x[:, t] @ self.Wq).unsqueeze(-1)
+            if self.scaled:
+                scores = scores / math.sqrt(keys.shape[-1])
+            weights = torch.softmax(scores, dim=1)
+            out.append((weights * values[:, : t + 1]).sum(dim=1))
+        return torch.stack(out, dim=1)
