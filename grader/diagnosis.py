@@ -25,6 +25,27 @@ COMMON = 12  # mistakes of an exercise, from the first in the library, that are 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
 
 
+MOST_HEARD = 2**18  # bytes of one case's results: the course's have a tenth, and all are kept
+
+
+def kept(heard: Sequence[Heard]) -> tuple[Heard, ...]:
+    """What calls gave, or nothing if that is more than a diagnosis needs."""
+    return tuple(heard) if sum(map(_bytes, heard)) <= MOST_HEARD else ()
+
+
+def _bytes(value: Heard) -> int:
+    match value:
+        case wire.TensorData(data=data):
+            return len(data) + 100
+        case wire.Items(_, items):
+            return 100 + sum(map(_bytes, items))
+        case wire.Entries(entries):
+            return 100 + sum(map(_bytes, entries.values()))
+        case str():
+            return len(value)
+    return 100
+
+
 @dataclass(frozen=True)
 class Answer:
     """A case of a test that a student's answer ran, how it ended, and what its calls gave."""

@@ -11,7 +11,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from grader import messages
 from grader.collection import Case, Test, collect
 from grader.contract import Contract
 from grader.course import Course
-from grader.diagnosis import Answer, Diagnosis
+from grader.diagnosis import Answer, Diagnosis, kept
 from grader.faults import CallError, HostFault
 from grader.grade import (
     ExerciseResult,
@@ -39,6 +39,7 @@ from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
+from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Heard, Student, StudentRaised
 from grader.jail.session import Limits, Session, StudentLost, Warm
@@ -350,7 +351,7 @@ def _run(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None, li
     for case in test.cases:
         status, message = _run_case(desk, seat, test, case)
         passed = status == "passed"
-        heard = tuple(seat.calls.heard) if status in ("failed", "error") else ()
+        heard = kept(seat.calls.heard) if status in ("failed", "error") else ()
         answers.append(Answer(test.key, case.label, passed, heard))
         if not passed:
             told = f"[{case.label}] {message}" if case.label else message
@@ -369,7 +370,8 @@ def replay(
     """
     session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
     seat = Seat(desk, session)
-    with warnings.catch_warnings(action="ignore"):  # what a mistake is warned of concerns nobody
+    # What a mistake prints, or is warned of, concerns nobody.
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         status, _ = _run_case(desk, seat, test, case)
     return status == "passed", tuple(seat.calls.heard)
 

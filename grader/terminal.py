@@ -118,9 +118,8 @@ def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
 
 
 AUDITED = {
-    "reference": "references pass", "stub": "stubs missing", "accepted": "right ones accepted",
-    "mistake": "mistakes caught", "diagnosed": "and named", "mutant": "mutants killed",
-    "test": "tests needed",
+    "reference": "references", "stub": "stubs", "accepted": "accepted", "mistake": "mistakes",
+    "diagnosed": "named", "mutant": "mutants", "test": "tests",
 }  # fmt: skip
 
 

@@ -6,12 +6,15 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+import torch
 
 from grader.course import Course
+from grader.diagnosis import kept
 from grader.faults import CallError
 from grader.grade import ExerciseResult
 from grader.grading import Desk, grade
 from grader.intake import Submission
+from grader.jail import wire
 from grader.jail.wire import SourceText
 from grader.mistakes import Library, load_library
 from tests.conftest import TINY
@@ -74,6 +77,13 @@ def test_a_mistake_that_shows_in_some_tests_only_must_explain_all_that_fail(
     # The public check has three numbers, the hidden tests have others.
     text = "def center(x):\n    return x + x.mean() if len(x) == 3 else x * 0\n"
     assert named(told(desk, right, text, "center")) == {None}
+
+
+def test_very_large_wrong_results_are_not_kept_for_a_diagnosis(desk: Desk, right: str) -> None:
+    text = "def center(x):\n    return x.new_zeros(10**6)"
+    assert named(told(desk, right, text, "center")) == {None}
+    assert kept([wire.pack(torch.zeros(10**6))]) == ()
+    assert len(kept([wire.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
 
 
 def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
