@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Warm:
                     "OMP_NUM_THREADS": "1",
                     "PYTHONDONTWRITEBYTECODE": "1",
                     "HOME": "/",  # torch asks, and a user of a container may have none
+                    "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
                 },
                 cwd="/",
                 stdin=subprocess.DEVNULL,
