@@ -8,6 +8,7 @@ variant takes milliseconds; it is all our own code.
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import signal
 from collections import Counter
@@ -16,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -29,11 +30,10 @@ from grader.grading import Desk, grade_exercise, open_desk, replay
 from grader.intake import Submission
 from grader.jail.wire import SourceText
 from grader.mistakes import Variant
+from grader.mutants import mutants_of
 
 Kind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
-KINDS: tuple[Kind, ...] = (
-    "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test",
-)  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
 TOO_LONG = 3.0  # seconds for one variant on all tests of its exercise
 EXCUSES = "audit.toml"  # beside the library
 
@@ -90,7 +90,7 @@ def _all(
 
 
 def _open(course: Course, only: Sequence[str]) -> Any:
-    files = dict.fromkeys(course.check_files(), False) | dict.fromkeys(course.grader_files(), True)
+    files = course.test_files()
     return open_desk(course, seed=course.hidden_seed(), files=files, only=only)
 
 
@@ -158,10 +158,6 @@ def _examine(desk: Desk, name: str, excuses: Excuses) -> Iterator[Finding]:
         result = _graded(desk, name, library.submission(variant))
         yield _mistake(unit, variant, result, excuses)
         catchers[variant.id] = _catchers(desk, variant)
-    try:
-        from grader.mutants import mutants_of
-    except ImportError:
-        return
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
         catchers[mutant.id] = _catchers(desk, variant)
@@ -195,8 +191,6 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
 
 def _signature_differs(stub: Any, contract: Contract) -> Iterator[str]:
     """Whether a stub and its reference take the same arguments."""
-    import inspect
-
     parts = [(stub, contract.call)] if contract.forward is None else [
         (stub.__init__, contract.call), (stub.forward, contract.forward)
     ]  # fmt: skip

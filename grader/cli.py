@@ -85,7 +85,7 @@ def grade(
         raise CallError(f"--jobs must be at least 1, got {jobs}")
     chosen = opened.select(only or [])
     submissions = find_submissions(paths, opened)
-    files = dict.fromkeys(opened.check_files(), False) | dict.fromkeys(opened.grader_files(), True)
+    files = opened.test_files()
     order = batch.Order(
         opened, seed or opened.hidden_seed(), files, chosen, isolation, (out, *paths)
     )  # fmt: skip

@@ -133,6 +133,10 @@ class Course:
         """The hidden graders, in teaching order."""
         return [self.solutions / "graders" / f"test_{unit.name}.py" for unit in self.units]
 
+    def test_files(self) -> dict[Path, bool]:
+        """Both, each with whether its tests are hidden."""
+        return dict.fromkeys(self.check_files(), False) | dict.fromkeys(self.grader_files(), True)
+
     def require_solutions(self, command: str) -> None:
         """Raise `CallError` unless references and hidden graders are beside the course."""
         if not self.solutions.is_dir():

@@ -111,12 +111,17 @@ def in_words(
     return "; ".join(sentence.text for sentence in said) + (f": {ask}" if ask else "")
 
 
-def differing(theirs: Tensor, ours: Tensor) -> Tensor:
+def differing(
+    theirs: Tensor, ours: Tensor, rtol: float | None = None, atol: float | None = None
+) -> Tensor:
     """Which elements differ, as a bool tensor of the same shape; NaN differs from everything."""
     if ours.dtype not in AGREEMENT:
         return theirs != ours
-    rtol, atol = AGREEMENT[ours.dtype]
-    return ~torch.isclose(theirs.double(), ours.double(), rtol=rtol, atol=atol)
+    relative, absolute = AGREEMENT[ours.dtype]
+    return ~torch.isclose(
+        theirs, ours,
+        rtol=relative if rtol is None else rtol, atol=absolute if atol is None else atol,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
-from grader.differences import in_words
+from grader.differences import differing, in_words
 from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
 from grader.picture import side_by_side
@@ -145,7 +145,7 @@ def assert_agrees(
         f"{what}: expected values, got a tensor on device {theirs.device}, which has none",
     )
     theirs, ours = theirs.detach(), ours.detach()
-    wrong = _wrong(theirs, ours, rtol, atol)
+    wrong = differing(theirs, ours, rtol, atol)
     if wrong.any():
         words = in_words(theirs, ours, wrong=wrong)
         numbers = _numbers(theirs, ours, wrong)
@@ -177,19 +177,6 @@ class Disagreement(AssertionError):
         """Expected beside actual beside where they differ, if there is room."""
         ours, theirs, wrong = self._pair
         return side_by_side(ours, theirs, wrong=wrong, width=72)
-
-
-def _wrong(theirs: Tensor, ours: Tensor, rtol: float | None, atol: float | None) -> Tensor:
-    """Which elements do not agree."""
-    if not ours.is_floating_point():
-        return theirs != ours
-    default = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5)}.get(
-        ours.dtype, (1e-2, 1e-3)
-    )
-    return ~torch.isclose(
-        theirs, ours,
-        rtol=default[0] if rtol is None else rtol, atol=default[1] if atol is None else atol,
-    )  # fmt: skip
 
 
 def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:

@@ -121,7 +121,7 @@ def backslash_slip(honest: str) -> bytes:
 
 def symlink(honest: str) -> bytes:
     """Tries: to have the solutions read as the submission's own file."""
-    return _with(honest, Member("layers.py", b"/work/solutions/layers.py", mode=0o120777))
+    return _with(honest, Member("layers.py", b"/srv/solutions/layers.py", mode=0o120777))
 
 
 def symlinked_folder(honest: str) -> bytes:

@@ -69,7 +69,7 @@ def right() -> str:
 @pytest.fixture(scope="session")
 def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     """The tiny course with its public checks and hidden graders."""
-    files = dict.fromkeys(tiny.check_files(), False) | dict.fromkeys(tiny.grader_files(), True)
+    files = tiny.test_files()
     with ExitStack() as stack:
         with _sharing(warm):
             desk = stack.enter_context(open_desk(tiny, seed=tiny.hidden_seed(), files=files))

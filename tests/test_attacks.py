@@ -45,7 +45,7 @@ def course() -> Course:
 
 @pytest.fixture(scope="module")
 def desk(course: Course) -> Iterator[Desk]:
-    files = dict.fromkeys(course.check_files(), False) | dict.fromkeys(course.grader_files(), True)
+    files = course.test_files()
     with open_desk(course, seed=course.hidden_seed(), files=files) as opened:
         yield opened
 

@@ -21,7 +21,7 @@ from grader.jail.wire import SourceText
 @pytest.fixture(scope="module")
 def alone(tiny: Course) -> Iterator[Desk]:
     """A desk with a warm process of its own, which may be killed."""
-    files = dict.fromkeys(tiny.check_files(), False) | dict.fromkeys(tiny.grader_files(), True)
+    files = tiny.test_files()
     with open_desk(tiny, seed="hostile", files=files) as desk:
         yield desk
 

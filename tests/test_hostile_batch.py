@@ -48,8 +48,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 @pytest.fixture(scope="module")
 def alone(impatient: Course) -> Iterator[Desk]:
-    files = dict.fromkeys(impatient.check_files(), False)
-    files |= dict.fromkeys(impatient.grader_files(), True)
+    files = impatient.test_files()
     seed = impatient.hidden_seed()
     with open_desk(impatient, seed=seed, files=files, only=UNITS) as desk:
         yield desk

@@ -509,7 +509,7 @@ def test_a_layer_that_nobody_knows_is_a_mistake_of_the_caller(switch_off: Switch
 def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
     tiny: Course, right: str
 ) -> None:
-    files = dict.fromkeys(tiny.check_files(), False) | dict.fromkeys(tiny.grader_files(), True)
+    files = tiny.test_files()
     with open_desk(tiny, seed="bar", files=files) as desk:
         pid = desk.warm._process.pid
         few = 2**30

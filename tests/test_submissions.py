@@ -48,7 +48,7 @@ DESERVED: dict[str, dict[str, float]] = {
 
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
-    files = dict.fromkeys(COURSE.check_files(), False) | dict.fromkeys(COURSE.grader_files(), True)
+    files = COURSE.test_files()
     with open_desk(COURSE, seed=COURSE.hidden_seed(), files=files) as opened:
         yield opened
 

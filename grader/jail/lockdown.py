@@ -73,9 +73,9 @@ def prepare(without: Iterable[str] = ()) -> Plan:
         program = syscalls.program()
     except OSError as error:
         missing.setdefault("seccomp", error.strerror or str(error))
-    abi = _landlock_abi(libc)
-    if isinstance(abi, str):
-        missing.setdefault("landlock", abi)
+    no_landlock = _no_landlock(libc)
+    if no_landlock:
+        missing.setdefault("landlock", no_landlock)
     # Inherited by every jail, and of no use here.
     if "no_new_privs" not in missing and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         missing["no_new_privs"] = _reason("prctl")
@@ -119,15 +119,15 @@ def forget_projects() -> None:
     sys.path_importer_cache.clear()
 
 
-def _landlock_abi(libc: ctypes.CDLL) -> int | str:
-    """The version of Landlock that the kernel offers, or why there is none."""
+def _no_landlock(libc: ctypes.CDLL) -> str:
+    """Why the kernel offers no Landlock; empty if it does."""
     try:
         import sandlock  # noqa: F401
     except Exception as error:  # a compiled library: it may fail in ways of its own
         return f"{error}: pip install sandlock"
     landlock_create_ruleset, version_flag = 444, 1
-    version = int(libc.syscall(landlock_create_ruleset, None, 0, version_flag))
-    return version if version > 0 else _reason("landlock_create_ruleset")
+    offered = libc.syscall(landlock_create_ruleset, None, 0, version_flag) > 0
+    return "" if offered else _reason("landlock_create_ruleset")
 
 
 def _memory() -> dict[str, int]:
