@@ -2,20 +2,19 @@
 
 Whatever is known of an exercise is tried on its tests: the reference and the stub, right answers in
 other forms, mistakes that people make, mechanical mutants of the reference. Known answers are
-graded in a jail like any submission. Which test catches what is found out in this process, where a
-variant takes milliseconds; it is all our own code.
+graded in a jail like any submission. Mutants are tried in this process, where one takes
+milliseconds; they are our own code.
 """
 
 from __future__ import annotations
 
 import inspect
-import multiprocessing
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any, Literal, get_args
 
@@ -26,11 +25,12 @@ from grader.contract import Contract
 from grader.course import Course
 from grader.faults import CallError
 from grader.grade import ExerciseResult
-from grader.grading import Desk, grade_exercise, open_desk, replay
+from grader.grading import FOUNDATIONS, Desk, grade_exercise, replay
 from grader.intake import Submission
 from grader.jail.wire import SourceText
-from grader.mistakes import Variant
+from grader.mistakes import Variant, load_library
 from grader.mutants import mutants_of
+from grader.workers import Order, share
 
 Kind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -56,60 +56,27 @@ class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What cannot be proved, each with the reason."""
 
     equivalent: Mapping[str, str] = {}  # mutants that compute the same
-    kept: Mapping[str, str] = {}  # tests that catch nothing that no other test catches
+    kept: Mapping[str, str] = {}  # tests that tell of nothing that no other test tells of
     undiagnosed: Mapping[str, str] = {}  # mistakes that are caught, and cannot be named
 
 
 def audit(
-    course: Course, only: Sequence[str], jobs: int, report: Callable[[Finding], object] = id
-) -> list[Finding]:
-    """Try everything on these exercises; `report` hears of each finding as it comes."""
+    course: Course, only: Sequence[str], jobs: int,
+    report: Callable[[Sequence[Finding]], object] = id,
+) -> list[Finding]:  # fmt: skip
+    """Try everything on these exercises; `report` hears of each exercise as it is done."""
     excuses = _read_excuses(course)
+    order = Order(
+        course, course.hidden_seed(), course.test_files(), tuple(only), isolation="weak"
+    )  # fmt: skip
     findings: list[Finding] = []
-    for finding in _all(course, tuple(only), jobs, excuses):
-        findings.append(finding)
-        report(finding)
-    findings += _stale(excuses, findings)
+    # Those known best take longest, and the last to end should be a short one.
+    size = Counter(variant.exercise for variant in load_library(course).variants)
+    names = sorted(only, key=lambda name: -size[name])
+    for of_one in share(order, partial(_examine, excuses), names, jobs):
+        findings += of_one
+        report(of_one)
     return sorted(findings, key=lambda finding: (finding.exercise, KINDS.index(finding.kind)))
-
-
-def _all(
-    course: Course, only: tuple[str, ...], jobs: int, excuses: Excuses
-) -> Generator[Finding]:  # fmt: skip
-    if jobs == 1 or len(only) == 1:
-        with _open(course, only) as desk:
-            for name in desk.tests:
-                yield from _examine(desk, name, excuses)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_start, initargs=(course, only, excuses)
-    ) as pool:
-        for done in as_completed([pool.submit(_examine_here, name) for name in only]):
-            yield from done.result()
-
-
-def _open(course: Course, only: Sequence[str]) -> Any:
-    files = course.test_files()
-    return open_desk(course, seed=course.hidden_seed(), files=files, only=only)
-
-
-_desk: Desk
-_excuses: Excuses
-
-
-def _start(course: Course, only: Sequence[str], excuses: Excuses) -> None:
-    import atexit
-
-    global _desk, _excuses
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    opening = _open(course, only)
-    _desk, _excuses = opening.__enter__(), excuses
-    atexit.register(opening.__exit__, None, None, None)
-
-
-def _examine_here(name: str) -> list[Finding]:
-    return list(_examine(_desk, name, _excuses))
 
 
 def _read_excuses(course: Course) -> Excuses:
@@ -122,53 +89,54 @@ def _read_excuses(course: Course) -> Excuses:
         raise CallError(f"{path}: {error}") from None
 
 
-def _stale(excuses: Excuses, findings: Sequence[Finding]) -> Iterator[Finding]:
+# --- one exercise --------------------------------------------------------------------------------
+
+
+def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Finding]:
+    findings = list(_findings(excuses, desk, name))
+    return findings + list(_stale(excuses, name, findings))
+
+
+def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
+    assert desk.library is not None
+    library, unit = desk.library, desk.course.unit_of[name]
+    for fault in _faults(desk, name):
+        yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
+    result = _graded(desk, name, library.submission(name))
+    yield Finding(name, unit, "reference", f"{name}/reference", result.solved, _told(result))
+    result = _graded(desk, name, _stub(desk.course, unit))
+    missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
+    yield Finding(name, unit, "stub", f"{name}/stub", missing, _told(result))
+    for variant in library.of(name, "accepted"):
+        result = _graded(desk, name, library.submission(name, variant))
+        yield Finding(name, unit, "accepted", variant.id, result.solved, _told(result))
+    tellers: dict[str, frozenset[str]] = {}
+    for variant in library.of(name, "mistake"):
+        result = _graded(desk, name, library.submission(name, variant))
+        yield _mistake(unit, variant, result, excuses)
+        tellers[variant.id] = _tellers(desk, variant, result)
+    for mutant in mutants_of(library.sources[unit], name):
+        variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
+        tellers[mutant.id] = killers = _killers(desk, variant)
+        excuse = None if killers else excuses.equivalent.get(mutant.id)
+        text = ", ".join(sorted(killers)) or excuse or f"survives: {mutant.description}"
+        yield Finding(
+            name, unit, "mutant", mutant.id, bool(killers or excuse), text, excused=bool(excuse)
+        )
+    yield from _tests(desk, name, tellers, excuses)
+
+
+def _stale(excuses: Excuses, exercise: str, findings: Sequence[Finding]) -> Iterator[Finding]:
     """Excuses for what needs none, or is not there any more."""
-    seen = {finding.name: finding for finding in findings}
-    exercises = {finding.exercise: finding.unit for finding in findings}
+    needed = {finding.name for finding in findings if finding.excused}
     kinds: tuple[tuple[Kind, Mapping[str, str]], ...] = (
         ("mutant", excuses.equivalent), ("test", excuses.kept), ("mistake", excuses.undiagnosed),
     )  # fmt: skip
     for kind, names in kinds:
         for name in names:
-            exercise = name.partition("/")[0]
-            if exercise in exercises and not (name in seen and seen[name].excused):
+            if name.partition("/")[0] == exercise and name not in needed:
                 text = f"{EXCUSES} excuses it without need"
-                yield Finding(exercise, exercises[exercise], kind, name, False, text)
-
-
-# --- one exercise --------------------------------------------------------------------------------
-
-
-def _examine(desk: Desk, name: str, excuses: Excuses) -> Iterator[Finding]:
-    assert desk.library is not None
-    library, unit = desk.library, desk.course.unit_of[name]
-    for fault in _faults(desk, name):
-        yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
-    result = _graded(desk, name, library.submission())
-    yield Finding(name, unit, "reference", f"{name}/reference", result.solved, _told(result))
-    result = _graded(desk, name, _stubs(desk.course))
-    missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
-    yield Finding(name, unit, "stub", f"{name}/stub", missing, _told(result))
-    for variant in library.of(name, "accepted"):
-        result = _graded(desk, name, library.submission(variant))
-        yield Finding(name, unit, "accepted", variant.id, result.solved, _told(result))
-    catchers: dict[str, frozenset[str]] = {}
-    for variant in library.of(name, "mistake"):
-        result = _graded(desk, name, library.submission(variant))
-        yield _mistake(unit, variant, result, excuses)
-        catchers[variant.id] = _catchers(desk, variant)
-    for mutant in mutants_of(library.sources[unit], name):
-        variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
-        catchers[mutant.id] = _catchers(desk, variant)
-        excuse = excuses.equivalent.get(mutant.id)
-        caught = bool(catchers[mutant.id])
-        text = ", ".join(sorted(catchers[mutant.id])) or f"survives: {mutant.description}"
-        yield Finding(
-            name, unit, "mutant", mutant.id, caught or excuse is not None,
-            text if caught else excuse or text, excused=not caught and excuse is not None,
-        )  # fmt: skip
-    yield from _tests(desk, name, catchers, excuses)
+                yield Finding(exercise, findings[0].unit, kind, name, False, text)
 
 
 def _faults(desk: Desk, name: str) -> Iterator[str]:
@@ -201,11 +169,8 @@ def _signature_differs(stub: Any, contract: Contract) -> Iterator[str]:
             yield f"stub takes ({', '.join(theirs)}), and the reference ({', '.join(ours)})"
 
 
-def _stubs(course: Course) -> tuple[SourceText, ...]:
-    return tuple(
-        SourceText(f"{unit.name}.py", (course.stub_file(unit.name).read_text("utf-8"),))
-        for unit in course.units
-    )
+def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
+    return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
 
 
 def _mistake(unit: str, variant: Variant, result: ExerciseResult, excuses: Excuses) -> Finding:
@@ -227,22 +192,25 @@ def _mistake(unit: str, variant: Variant, result: ExerciseResult, excuses: Excus
 
 
 def _tests(
-    desk: Desk, name: str, catchers: Mapping[str, frozenset[str]], excuses: Excuses
+    desk: Desk, name: str, tellers: Mapping[str, frozenset[str]], excuses: Excuses
 ) -> Iterator[Finding]:  # fmt: skip
-    """Each test that carries points must catch something that no other such test does."""
-    paid = {test.name for test in desk.tests[name] if test.hidden and test.weight > 0}
-    alone: dict[str, list[str]] = {test: [] for test in paid}
-    for variant, tests in catchers.items():
-        if len(tests & paid) == 1:
-            alone[next(iter(tests & paid))].append(variant)
-    for test, variants in sorted(alone.items()):
-        id, unit = f"{name}/{test}", desk.course.unit_of[name]
-        excuse = excuses.kept.get(id)
-        text = f"alone catches {len(variants)}: {variants[0]}" if variants else excuse
-        yield Finding(
-            name, unit, "test", id, bool(text), text or "catches nothing that no other test does",
-            excused=not variants and excuse is not None,
-        )  # fmt: skip
+    """Each hidden test must tell of something that no other hidden test tells of."""
+    unit = desk.course.unit_of[name]
+    for test in desk.tests[name]:
+        if not test.hidden:
+            continue
+        id = f"{name}/{test.name}"
+        told = [variant for variant, tests in tellers.items() if test.name in tests]
+        alone = [variant for variant in told if len(tellers[variant]) == 1]
+        # Without its assertions, a test would tell of nothing at all: that has no excuse.
+        excuse = excuses.kept.get(id) if told and not alone else None
+        if alone:
+            text = f"alone tells of {len(alone)} wrong answers, like {alone[0]}"
+        elif told:
+            text = excuse or f"tells of {len(told)} wrong answers, as other tests do of each"
+        else:
+            text = "tells of no wrong answer"
+        yield Finding(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
 
 
 # --- trying --------------------------------------------------------------------------------------
@@ -250,7 +218,7 @@ def _tests(
 
 def _graded(desk: Desk, exercise: str, sources: tuple[SourceText, ...]) -> ExerciseResult:
     """Grade one exercise of a submission, in a jail as any other."""
-    with desk.seat(Submission(exercise, sources)) as seat:
+    with desk.seat(Submission(exercise, sources), [exercise]) as seat:
         return grade_exercise(desk, seat, exercise)
 
 
@@ -281,30 +249,39 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _catchers(desk: Desk, variant: Variant) -> frozenset[str]:
-    """The hidden tests that a variant does not pass, whatever other tests say."""
+def _tellers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset[str]:
+    """The hidden tests that tell of a mistake in a grading, were there no public ones."""
+    rungs = {test.name: test.rung for test in desk.tests[variant.exercise]}
+    told = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
+    if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in told):
+        return _killers(desk, variant)  # hidden tests may have been skipped for a public one
+    return frozenset(test.name for test in told if test.hidden)
+
+
+def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
+    """The hidden tests that would tell of a variant in a grading."""
+    tests = [test for test in desk.tests[variant.exercise] if test.hidden]
     try:
         assert desk.diagnosis is not None
         definitions = desk.diagnosis.definitions(variant)
     except Exception:  # it cannot even be defined
-        return frozenset(test.name for test in desk.tests[variant.exercise] if test.hidden)
-    return _failed(desk, definitions, desk.tests[variant.exercise], hidden=True)
-
-
-def _failed(
-    desk: Desk, definitions: Mapping[str, Any], tests: Sequence[Test], hidden: bool
-) -> frozenset[str]:  # fmt: skip
-    failed = set()
+        return frozenset(test.name for test in tests)
+    killers: set[str] = set()
+    failed_at: str | None = None
     for test in tests:
-        if test.hidden is hidden:
-            try:
-                with _no_longer_than(TOO_LONG):
-                    passed = all(replay(desk, definitions, test, case)[0] for case in test.cases)
-            except _Late:
-                passed = False
-            if not passed:
-                failed.add(test.name)
-    return frozenset(failed)
+        # As in a grading, what stands on a rung that broke is not asked.
+        if failed_at in (None, test.rung) and not _passes(desk, definitions, test):
+            killers.add(test.name)
+            failed_at = test.rung if test.rung in FOUNDATIONS else None
+    return frozenset(killers)
+
+
+def _passes(desk: Desk, definitions: Mapping[str, Any], test: Test) -> bool:
+    try:
+        with _no_longer_than(TOO_LONG):
+            return all(replay(desk, definitions, test, case)[0] for case in test.cases)
+    except _Late:
+        return False
 
 
 def _memory_suffices(desk: Desk, name: str) -> bool:
@@ -322,10 +299,11 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
     def recall(*arguments: Any, **by_name: Any) -> Any:
         return remembered[repr((arguments, by_name))]
 
-    tests = desk.tests[name]
-    _failed(desk, {**desk.oracle.definitions, name: learn}, tests, hidden=False)
-    paid = {test.name for test in tests if test.hidden and test.weight > 0}
-    return not paid & _failed(desk, {**desk.oracle.definitions, name: recall}, tests, hidden=True)
+    for test in desk.tests[name]:
+        if not test.hidden:
+            _passes(desk, {**desk.oracle.definitions, name: learn}, test)
+    paid = (test for test in desk.tests[name] if test.hidden and test.weight > 0)
+    return all(_passes(desk, {**desk.oracle.definitions, name: recall}, test) for test in paid)
 
 
 # --- counting ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,20 @@ CourseOption = Annotated[
     typer.Option("--course", metavar="DIR", help="The course: a folder with course.toml in it."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def _one_or_more(jobs: int | None) -> int | None:
+    if jobs is not None and jobs < 1:
+        raise CallError(f"--jobs must be at least 1, got {jobs}")
+    return jobs
+
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: by the cores)."
+    ),
+]
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
 ]
@@ -47,9 +62,7 @@ def grade(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")],
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Processes (default: by the cores).")
-    ] = None,
+    jobs: JobsOption = None,
     seed: Annotated[
         str | None,
         typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
@@ -76,26 +89,25 @@ def grade(
     A student's name is the file's or the folder's. Who is graded again in the same folder gets
     the new grade.
     """
-    from grader import batch, terminal
+    from grader import terminal
+    from grader.batch import grade_into
     from grader.intake import find_submissions
+    from grader.workers import Order, default_jobs
 
     opened = load_course(find_course(course))
     opened.require_solutions("grade")
-    if jobs is not None and jobs < 1:
-        raise CallError(f"--jobs must be at least 1, got {jobs}")
     chosen = opened.select(only or [])
     submissions = find_submissions(paths, opened)
     files = opened.test_files()
-    order = batch.Order(
+    order = Order(
         opened, seed or opened.hidden_seed(), files, chosen, isolation, (out, *paths)
     )  # fmt: skip
     stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
-        with terminal.grading_progress(stderr, len(submissions)) as progress:
-            grades = batch.grade_into(
-                out, order, submissions, jobs or batch.default_jobs(len(submissions)),
-                lambda _: progress.update(progress.task_ids[0], advance=1, description="grading"),
-                replace=replace,
+        with terminal.progress(stderr, "grading", len(submissions)) as advance:
+            grades = grade_into(
+                out, order, submissions, jobs or default_jobs(len(submissions)),
+                lambda _: advance(), replace=replace,
             )  # fmt: skip
     except KeyboardInterrupt:
         print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
@@ -161,9 +173,7 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
 @app.command(epilog="Example: grader audit softmax --jobs 2")
 def audit(
     names: NamesArgument = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="Processes (default: by the cores).")
-    ] = None,
+    jobs: JobsOption = None,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -175,21 +185,26 @@ def audit(
     from grader import terminal
     from grader.audit import Finding, totals
     from grader.audit import audit as examine
-    from grader.batch import default_jobs
+    from grader.workers import default_jobs
 
     opened = load_course(find_course(course))
     opened.require_solutions("audit")
     chosen = opened.select(names or [])
     console = Console(highlight=False)
     stderr = Console(stderr=True)
-    with terminal.counting(stderr, "auditing") as count:
 
-        def heard(finding: Finding) -> None:
-            count()
+    def heard(findings: Sequence[Finding]) -> None:
+        advance()
+        for finding in findings:
             if not finding.well and not as_json:
                 console.print(f"{finding.kind} {finding.name}: {finding.text}", markup=False)
 
-        findings = examine(opened, chosen, jobs or default_jobs(4 * len(chosen)), heard)
+    try:
+        with terminal.progress(stderr, "auditing", len(chosen)) as advance:
+            findings = examine(opened, chosen, jobs or default_jobs(4 * len(chosen)), heard)
+    except KeyboardInterrupt:
+        print("grader: stopped; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:

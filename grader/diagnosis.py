@@ -23,9 +23,7 @@ from grader.mistakes import Library, Variant
 
 COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
-
-
-MOST_HEARD = 2**18  # bytes of one case's results: the course's have a tenth, and all are kept
+MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and all are kept
 
 
 def kept(heard: Sequence[Heard]) -> tuple[Heard, ...]:

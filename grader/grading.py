@@ -91,12 +91,18 @@ class Desk:
         )  # fmt: skip
 
     @contextmanager
-    def seat(self, submission: Submission) -> Iterator[Seat]:
-        """Open a jail for a submission, and close it afterwards whatever happens."""
+    def seat(
+        self, submission: Submission, exercises: Sequence[str] | None = None
+    ) -> Iterator[Seat]:  # fmt: skip
+        """Open a jail for a submission, and close it afterwards whatever happens.
+
+        It is asked for these exercises only, where they are named.
+        """
         limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
         wanted = tuple(
             wire.Wanted(name, unit, self.stubs.get(name, ""))
             for name, unit in self.course.unit_of.items()
+            if exercises is None or name in exercises
         )
         session = Session(
             lambda: self.warm.fork(limits), wire.Open(submission.sources, wanted), limits,
@@ -137,7 +143,12 @@ class Seat:
         """
         self.session.begin_test(make.seed("guest"), make.exercise)
         self.calls.heard.clear()
+        self.calls.made.clear()
         return Student(self.calls)
+
+    def heard(self) -> tuple[Heard, ...]:
+        """What the running test's calls gave; its modules, if it failed before it called one."""
+        return tuple(self.calls.heard or self.calls.made)
 
 
 @contextmanager
@@ -351,7 +362,7 @@ def _run(desk: Desk, seat: Seat, test: Test) -> tuple[TestStatus, str | None, li
     for case in test.cases:
         status, message = _run_case(desk, seat, test, case)
         passed = status == "passed"
-        heard = kept(seat.calls.heard) if status in ("failed", "error") else ()
+        heard = kept(seat.heard()) if status in ("failed", "error") else ()
         answers.append(Answer(test.key, case.label, passed, heard))
         if not passed:
             told = f"[{case.label}] {message}" if case.label else message
@@ -373,7 +384,7 @@ def replay(
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         status, _ = _run_case(desk, seat, test, case)
-    return status == "passed", tuple(seat.calls.heard)
+    return status == "passed", seat.heard()
 
 
 def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:

@@ -124,13 +124,22 @@ class Library:
         """The variants of one exercise, in the order in which they stand."""
         return [v for v in self.variants if (v.exercise, v.kind) == (exercise, kind)]
 
-    def submission(self, *variants: Variant) -> tuple[SourceText, ...]:
-        """The references as a submission, with these definitions instead of their own."""
-        texts = dict(self.sources)
+    def submission(self, exercise: str, *variants: Variant) -> tuple[SourceText, ...]:
+        """The references that an exercise needs, with these definitions instead of their own."""
+        texts = {unit: self.sources[unit] for unit in self._needed(self.unit_of[exercise])}
         for variant in variants:
             # The last definition of a name in a file is the one that counts.
             texts[self.unit_of[variant.exercise]] += f"\n\n{variant.definition}\n"
         return tuple(SourceText(f"{unit}.py", (text,)) for unit, text in texts.items())
+
+    def _needed(self, unit: str) -> list[str]:
+        """A unit, and the units that its references import from."""
+        needed = [unit]
+        for one in needed:  # grows meanwhile
+            for node in ast.parse(self.sources[one]).body:
+                if isinstance(node, ast.ImportFrom) and node.level and node.module:
+                    needed += {node.module} - {*needed}
+        return needed
 
     def together(self) -> list[str]:
         """The references' texts, to be run one after another as if they were one file."""

@@ -17,7 +17,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -39,14 +38,14 @@ def safe(text: str) -> str:
 
 
 @contextmanager
-def grading_progress(console: Console, total: int) -> Iterator[Progress]:
-    """A bar that is gone when the work is done."""
+def progress(console: Console, doing: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar that is gone when the work is done; what it yields is called after each part of it."""
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
-    ) as progress:  # fmt: skip
-        progress.add_task("loading torch", total=total)
-        yield progress
+    ) as bar:  # fmt: skip
+        task = bar.add_task("loading torch", total=total)
+        yield lambda: bar.update(task, advance=1, description=doing)
 
 
 def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
@@ -104,17 +103,6 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
 
 
 # --- an author's audit ---------------------------------------------------------------------------
-
-
-@contextmanager
-def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
-    """A count on a terminal, gone when the work is done."""
-    with Progress(
-        TextColumn("{task.description} {task.completed:.0f}"), TimeElapsedColumn(),
-        console=console, transient=True, disable=not console.is_terminal,
-    ) as progress:  # fmt: skip
-        task = progress.add_task(what, total=None)
-        yield lambda: progress.advance(task)
 
 
 AUDITED = {

@@ -99,7 +99,9 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
     (zero in `ours` from now on), ``.extra`` the student's parameters that have no role.
     Raises an AssertionError for the student where there is nothing to adopt.
     """
-    return _adoption.adopt(theirs, ours, theirs.aliases)
+    adoption = _adoption.adopt(theirs, ours, theirs.aliases)
+    theirs.remember(f"without {' '.join(sorted(adoption.missing))}")
+    return adoption
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -254,7 +256,8 @@ def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) ->
     """Fail if one batch row's output depends on another row. The first axis is the batch."""
     before = call(x)
     changed = x.clone()
-    changed[0] = changed[0] * -2.0 + 1.0
+    # So large that one maximum for the whole batch would bury every other row.
+    changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)
     same = torch.allclose(before[1:], after[1:], rtol=1e-5, atol=1e-6)
     assert_that(same, "the output of one batch row changed when only another row's input did")

@@ -78,6 +78,7 @@ class Guest:
         self._prints = prints or Prints()
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
+        self._seed = 0  # of the next call's random numbers
 
     def answer(self, request: wire.Request) -> wire.Reply:
         """Do what a request asks; exceptions of student code become `Raised`."""
@@ -109,8 +110,7 @@ class Guest:
         match call:
             case wire.Seed(seed):
                 self.kept.clear()
-                # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
-                torch.default_generator.manual_seed(seed)
+                self._seed = seed
                 # What an earlier call may have left behind is not this test's concern.
                 _set_grad_enabled(True)
                 _set_default_dtype(torch.float32)
@@ -158,6 +158,12 @@ class Guest:
             return passed[-1]
 
         arguments = [wire.unpack(value, take) for value in call.arguments]
+        if call.result:
+            # Each call of a test has random numbers of its own, whatever those before it drew: of
+            # two modules that drop the same, both drop the same entries, however they were made.
+            # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
+            torch.default_generator.manual_seed(self._seed)
+            self._seed = (self._seed + 1) % 2**63
         record = Record(frozenset(call.watch), self._here, uses)
         elsewhere = any(tensor.device.type != "cpu" for tensor in passed)
         with traced(record, call.observe, one_device=elsewhere):

@@ -69,6 +69,7 @@ class Calls:
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
 
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
+    made: list[Heard] = field(default_factory=list)  # its modules, as far as they are known
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
@@ -167,6 +168,8 @@ class RemoteClass(_Remote):
         if not isinstance(outcome, wire.Structure):
             raise _unexpected(outcome)
         _believable(outcome)
+        shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
+        calls.made.append(" ".join(shapes))
         return RemoteModule(calls, self._contract, handle, arguments, outcome)
 
 
@@ -288,6 +291,10 @@ class RemoteModule(_Remote):
             _plain(outcome.value) if isinstance(outcome, wire.Returned) else None
             for outcome in outcomes
         ]
+
+    def remember(self, what: str) -> None:
+        """Something that tells this module from others, for a diagnosis."""
+        self._calls.made.append(what)
 
     def _here(self) -> None:
         if self._generation != self._calls.session.generation:

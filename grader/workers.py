@@ -1,0 +1,126 @@
+"""Work at desks: done here, or shared out to processes that each open a desk of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from grader.course import Course
+from grader.faults import CallError, HostFault
+
+if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
+    from grader.grading import Desk
+    from grader.isolation import Isolation
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+FEW = 4  # items for which another process, which loads torch again, is not worth it
+
+
+@dataclass(frozen=True)
+class Order:
+    """Enough to set up a desk in any process."""
+
+    course: Course
+    seed: str
+    files: Mapping[Path, bool]  # test files, each with whether it is hidden
+    only: tuple[str, ...] = ()
+    isolation: Isolation = "strong"
+    secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
+
+    @contextmanager
+    def desk(self) -> Iterator[Desk]:
+        """The desk, in this process; raises `CallError` if the course is unfit."""
+        from grader.grading import open_desk
+
+        with open_desk(
+            self.course, seed=self.seed, files=self.files, only=self.only,
+            isolation=self.isolation, secrets=self.secrets,
+        ) as desk:  # fmt: skip
+            yield desk
+
+
+def default_jobs(items: int) -> int:
+    """As many processes as there are cores, and no more than the work is worth."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(cores or 1, items // FEW))
+
+
+def share(
+    order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
+) -> Generator[Result]:  # fmt: skip
+    """What `work` makes of each item, as it ends, in any order.
+
+    `work` is a function of a module, or a `functools.partial` of one: it travels to other
+    processes. The first iteration waits until torch is loaded.
+    """
+    if jobs == 1 or len(items) == 1:
+        with order.desk() as desk:
+            for item in items:
+                yield work(desk, item)
+    else:
+        yield from _share_out(order, work, items, min(jobs, len(items)))
+
+
+def _share_out(
+    order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
+) -> Iterator[Result]:  # fmt: skip
+    context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_open, initargs=(order,))
+    waiting = list(reversed(items))
+    running: set[Future[Result]] = set()
+    try:
+        while waiting or running:
+            # A short queue: the text of a class need not travel all at once.
+            while waiting and len(running) < 2 * jobs:
+                running.add(pool.submit(_work_here, work, waiting.pop()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except BrokenProcessPool:
+        raise HostFault("a worker process ended unexpectedly; try again, with --jobs 1") from None
+    except BaseException:
+        # Ctrl-C, or a consumer that gave up: what is half done is not waited for.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# --- in a worker ---------------------------------------------------------------------------------
+
+_desk: Desk | None = None
+_refusal: CallError | None = None
+
+
+def _open(order: Order) -> None:
+    global _desk, _refusal
+    import atexit
+
+    # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    closing = ExitStack()
+    try:
+        _desk = closing.enter_context(order.desk())
+    except CallError as error:
+        # Told by the first item: an exception in here would only break the pool.
+        _refusal = error
+        return
+    atexit.register(closing.close)
+
+
+def _work_here(work: Callable[[Desk, Item], Result], item: Item) -> Result:
+    if _refusal is not None:
+        raise _refusal
+    assert _desk is not None
+    return work(_desk, item)
