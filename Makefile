@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test bench lint types format doctor clean
+.PHONY: help setup grade test audit bench lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -26,6 +26,9 @@ grade: $(READY) ## grade the sample submissions, and print the gradebook
 
 test: $(READY) ## run all tests of the kit
 	@$(BIN)/pytest -n auto
+
+audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
+	@$(BIN)/grader audit
 
 bench: $(READY) ## what the lock-down adds to a fork
 	@$(BIN)/python -m tests.benchmarks.lockdown

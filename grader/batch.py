@@ -13,7 +13,7 @@ from grader.intake import Submission
 from grader.workers import Order, share
 
 if TYPE_CHECKING:
-    from grader.grading import Desk
+    from grader.desk import Desk
 
 
 def grade_into(

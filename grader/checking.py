@@ -20,7 +20,8 @@ def check_folder(
         raise CallError(f"there is no such file or folder: {answers}")
     course.require_solutions("check")
 
-    from grader.grading import grade_exercises, open_desk
+    from grader.desk import open_desk
+    from grader.grading import grade_exercises
     from grader.intake import find_submissions
 
     (submission,) = find_submissions([answers], course, single=True)

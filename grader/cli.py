@@ -180,7 +180,8 @@ def audit(
     """Prove the course's tests on references, stubs, known answers and mechanical mutants.
 
     Exits with 1 unless every mistake and mutant is caught, every right answer is accepted, every
-    mistake is named as itself, and every test catches something that no other test does.
+    mistake is named as itself, and every hidden test tells of something that no other one tells of;
+    or solutions/mistakes/audit.toml says why not.
     """
     from grader import terminal
     from grader.audit import Finding, totals
@@ -208,7 +209,8 @@ def audit(
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:
-        console.print(terminal.audit_table(totals(findings)))
+        for part in terminal.audit_report(findings, totals(findings)):
+            console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from grader.grading import Desk
+    from grader.desk import Desk
     from grader.jail.remote import Student
     from grader.oracle import Reference
     from grader.tensors import Make
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     from grader.course import find_course, load_course
-    from grader.grading import open_desk
+    from grader.desk import open_desk
 
     path = Path(request.session.items[0].path)
     course = load_course(find_course(None, path.parent))

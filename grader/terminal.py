@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -25,6 +26,9 @@ from rich.text import Text
 from grader.course import Course
 from grader.grade import ExerciseResult, Grade
 from grader.gradebook import number
+
+if TYPE_CHECKING:  # it loads torch, which takes seconds
+    from grader.audit import Finding
 
 SIGNS = {
     "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
@@ -107,27 +111,33 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
 
 AUDITED = {
     "reference": "references", "stub": "stubs", "accepted": "accepted", "mistake": "mistakes",
-    "diagnosed": "named", "mutant": "mutants", "test": "tests",
+    "named": "named", "mutant": "mutants", "test": "tests",
+}  # fmt: skip
+EXCUSED = {
+    "mutant": "mutants that no test need kill", "mistake": "mistakes that are told without a name",
+    "test": "tests that stay although others tell of the same",
 }  # fmt: skip
 
 
-def audit_table(totals: Mapping[str, Mapping[str, tuple[int, int]]]) -> Table:
-    """One row a unit: as they should be / all."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("unit")
+def audit_report(
+    findings: Sequence[Finding], counted: Mapping[str, Mapping[str, tuple[int, int]]]
+) -> Iterator[Table | Text]:  # fmt: skip
+    """What was excused, and a row for each unit: as they should be / all."""
+    for kind, title in EXCUSED.items():
+        excused = [f for f in findings if f.kind == kind and f.excused]
+        if excused:
+            yield Text(f"{len(excused)} {title}", style="bold")
+        for finding in excused:
+            yield Text(f"  {finding.name}: {finding.text}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("unit", no_wrap=True)
     for title in AUDITED.values():
-        table.add_column(title, justify="right")
-    rows = {unit.replace("_", " "): counted for unit, counted in totals.items()}
-    rows["all"] = {
-        kind: (
-            sum(counted[kind][0] for counted in totals.values()),
-            sum(counted[kind][1] for counted in totals.values()),
-        )
-        for kind in AUDITED
-    }
-    for unit, counted in rows.items():
-        table.add_row(unit, *(f"{counted[k][0]}/{counted[k][1]}" for k in AUDITED))
-    return table
+        table.add_column(title, justify="right", no_wrap=True)
+    for unit, row in counted.items():
+        table.add_row(unit, *(f"{row[kind][0]}/{row[kind][1]}" for kind in AUDITED))
+    sums = ([sum(row[kind][i] for row in counted.values()) for i in (0, 1)] for kind in AUDITED)
+    table.add_row("all", *(f"{well}/{every}" for well, every in sums), style="bold")
+    yield table
 
 
 # --- a student's checks --------------------------------------------------------------------------
@@ -145,6 +155,11 @@ def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
     if exercise.solved and not detail:
         return
     for test in exercise.tests:
+        if test.mistake:  # one name for all that failed: told once
+            _below(console, 4, test.mistake, "bold")
+            _below(console, 4, test.hint or "", "italic")
+            break
+    for test in exercise.tests:
         if not detail and test.status in ("passed", "skipped", "missing"):
             continue
         if test.status == "missing" and not test.message:
@@ -154,12 +169,10 @@ def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
         if test.status in ("timeout", "memory", "crashed"):
             line.append(f"  ({test.status})", style="red")
         console.print(Padding(line, (0, 0, 0, 4), expand=False))
-        if test.mistake:
-            mistake = Text(safe(test.mistake), style="bold")
-            console.print(Padding(mistake, (0, 0, 0, 8), expand=False))
-        if test.message:
-            body = Text(safe(test.message.strip()))
-            console.print(Padding(body, (0, 0, 0, 8), expand=False))
-        if test.hint:
-            hint = Text(safe(test.hint), style="italic")
-            console.print(Padding(hint, (0, 0, 0, 8), expand=False))
+        _below(console, 8, test.message or "")
+
+
+def _below(console: Console, indent: int, text: str, style: str = "") -> None:
+    if text.strip():
+        body = Text(safe(text.strip()), style=style)
+        console.print(Padding(body, (0, 0, 0, indent), expand=False))

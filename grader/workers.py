@@ -17,7 +17,7 @@ from grader.course import Course
 from grader.faults import CallError, HostFault
 
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
-    from grader.grading import Desk
+    from grader.desk import Desk
     from grader.isolation import Isolation
 
 Item = TypeVar("Item")
@@ -40,7 +40,7 @@ class Order:
     @contextmanager
     def desk(self) -> Iterator[Desk]:
         """The desk, in this process; raises `CallError` if the course is unfit."""
-        from grader.grading import open_desk
+        from grader.desk import open_desk
 
         with open_desk(
             self.course, seed=self.seed, files=self.files, only=self.only,

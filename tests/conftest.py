@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from grader import grading
+from grader import desk as desks
 from grader.cli import main
 from grader.course import Course, load_course
-from grader.grading import Desk, Seat, open_desk
+from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.jail.session import Warm
 from grader.jail.wire import SourceText
@@ -36,20 +36,22 @@ def warm() -> Iterator[Warm]:
 
 
 @contextmanager
-def _sharing(warm: Warm) -> Iterator[None]:
+def sharing(warm: Warm) -> Iterator[None]:
+    """Meanwhile, desks that are opened share this warm process."""
+
     @contextmanager
     def shared() -> Iterator[Warm]:
         yield warm
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grading, "Warm", shared)
+        patch.setattr(desks, "Warm", shared)
         yield
 
 
 @pytest.fixture
 def one_warm_process(warm: Warm) -> Iterator[None]:
     """Desks that are opened during the test share the warm process."""
-    with _sharing(warm):
+    with sharing(warm):
         yield
 
 
@@ -71,7 +73,7 @@ def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     """The tiny course with its public checks and hidden graders."""
     files = tiny.test_files()
     with ExitStack() as stack:
-        with _sharing(warm):
+        with sharing(warm):
             desk = stack.enter_context(open_desk(tiny, seed=tiny.hidden_seed(), files=files))
         yield desk
 

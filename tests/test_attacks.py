@@ -13,9 +13,10 @@ from rich.console import Console
 
 from grader import terminal
 from grader.course import Course, LimitTable, load_course
+from grader.desk import Desk, open_desk
 from grader.grade import Grade
 from grader.gradebook import open_gradebook
-from grader.grading import MAX_MESSAGE, Desk, grade, open_desk
+from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
 from tests.attacks_table import (
     ATTACKS,

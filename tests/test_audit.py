@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_known_answers_are_graded_as_what_they_are(course: Course) -> None:
     counted = totals(findings)["basics"]
     assert counted["reference"] == counted["stub"] == (3, 3)
     assert counted["mistake"] == (6, 6)
-    assert counted["diagnosed"] == (5, 6)  # two of them are declared to be alike
+    assert counted["named"] == (6, 6)  # two of them are declared to be alike
 
 
 def test_a_mistake_that_keeps_its_points_is_told(course: Course) -> None:
@@ -81,6 +82,93 @@ def test_mutants_are_killed_and_a_missing_test_lets_them_live(course: Course) ->
     assert survivors
 
 
+# --- each hidden test earns its keep --------------------------------------------------------------
+
+EXTRA = {
+    "the same again": """
+@rung.value("center")
+def test_center_again(student, reference, make):
+    \"\"\"The mean is gone from every element.\"\"\"
+    x = make.normal(3.0, tokens=7)
+    assert_agrees(student.center(x), reference.center(x))
+""",
+    "on a later rung": """
+@rung.property("center")
+def test_center_again(student, reference, make):
+    \"\"\"The mean is gone from every element.\"\"\"
+    x = make.normal(3.0, tokens=7)
+    assert_agrees(student.center(x), reference.center(x))
+""",
+}
+
+
+def grow(course: Course, text: str) -> None:
+    graders = course.solutions / "graders" / "test_basics.py"
+    graders.write_text(graders.read_text("utf-8") + text, "utf-8")
+
+
+def test_a_test_that_tells_of_what_others_tell_of_must_say_why_it_stays(course: Course) -> None:
+    grow(course, EXTRA["the same again"])
+    name = "center/test_center_again"
+    finding = found(course, "test")[name]
+    assert not finding.well
+    assert "as other tests do of each" in finding.text
+    excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
+    finding = found(course, "test")[name]
+    assert (finding.well, finding.excused, finding.text) == (True, True, "for the love of it")
+
+
+def test_a_test_that_is_never_reached_by_a_wrong_answer_has_no_excuse(course: Course) -> None:
+    grow(course, EXTRA["on a later rung"])
+    name = "center/test_center_again"
+    excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
+    finding = found(course, "test")[name]
+    assert (finding.well, finding.text) == (False, "tells of no wrong answer")
+
+
+def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
+    finding = found(course, "test", "staircase")[
+        "staircase/test_staircase_agrees_with_the_reference"
+    ]
+    assert finding.well
+    assert "alone tells of" in finding.text
+    assert "staircase/" in finding.text
+
+
+# --- what an exercise needs ----------------------------------------------------------------------
+
+LACKING = {
+    "has no statement": ("exercises/basics.py", '"""Subtract the mean', '0; """Subtract the mean'),
+    "stub takes (y), and the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
+    "has no public test": ("exercises/checks/test_basics.py", '"center"', '"staircase"'),
+    "has 1 hints, not three": ("exercises/course.toml", "", ""),
+}
+
+
+@pytest.mark.parametrize(("told", "edit"), LACKING.items())
+def test_what_an_exercise_lacks_is_told(
+    course: Course, told: str, edit: tuple[str, str, str]
+) -> None:
+    path = course.folder.parent / edit[0]
+    text = path.read_text("utf-8")
+    assert edit[1] in text
+    path.write_text(text.replace(edit[1], edit[2]), "utf-8")
+    assert f"center/{told}" in found(course, "exercise")
+
+
+def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
+    course: Course,
+) -> None:
+    told = "staircase/is solved by remembering the answers of the public checks"
+    assert told not in found(course, "exercise", "staircase")
+    checks = course.folder / "checks" / "test_basics.py"
+    checks.write_text(checks.read_text("utf-8").replace("[1, 3]", "[1, 2, 3, 4, 7]"), "utf-8")
+    assert told in found(course, "exercise", "staircase")
+
+
+# --- excuses -------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("table", ["equivalent", "kept", "undiagnosed"])
 def test_an_excuse_that_nothing_needs_is_told(course: Course, table: str) -> None:
     excuse(course, f'[{table}]\n"center/gone" = "it was there once"\n')
@@ -94,6 +182,15 @@ def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:
         audit(course, ("center",), jobs=1)
 
 
+def test_a_mistake_is_not_excused_for_being_given_another_name(course: Course) -> None:
+    library = course.solutions / "mistakes" / "basics.py"
+    text = library.read_text("utf-8")
+    library.write_text(text.replace(', same_as={"upside-down"', ', same_as={"elsewhere"'), "utf-8")
+    excuse(course, '[undiagnosed]\n"staircase/mirrored" = "nobody knows"\n')
+    finding = found(course, "mistake", "staircase")["staircase/mirrored"]
+    assert finding.named is False
+
+
 def test_the_command_prints_a_table_and_ends_with_one_if_anything_is_wrong(
     grader: Grader,
 ) -> None:
@@ -101,3 +198,32 @@ def test_the_command_prints_a_table_and_ends_with_one_if_anything_is_wrong(
     assert ran.code == 1  # the tiny course has one hint where three are wanted
     assert "has 1 hints, not three" in ran.out
     assert "references" in ran.out
+
+
+def test_the_command_lists_what_is_excused_with_the_reason(grader: Grader, course: Course) -> None:
+    grow(course, EXTRA["the same again"])
+    excuse(course, '[kept]\n"center/test_center_again" = "for the love of it"\n')
+    ran = grader("audit", "center", "--course", course.folder)
+    assert "  center/test_center_again: for the love of it" in ran.out
+
+
+def test_the_command_gives_its_findings_as_json(grader: Grader) -> None:
+    ran = grader("audit", "center", "--json", "--course", TINY)
+    findings = json.loads(ran.out)
+    assert {finding["kind"] for finding in findings} >= {"reference", "mistake", "mutant", "test"}
+    assert {finding["exercise"] for finding in findings} == {"center"}
+
+
+def test_several_processes_find_the_same_as_one(course: Course) -> None:
+    names = ("center", "staircase", "weigh")
+    assert audit(course, names, jobs=2) == audit(course, names, jobs=1)
+
+
+def test_a_fault_of_the_course_is_one_line_from_several_processes_too(
+    course: Course, cold_grader: Grader
+) -> None:
+    grow(course, "\n\ndef test_of_nothing():\n    pass\n")
+    ran = cold_grader("audit", "center", "staircase", "--jobs", "2", "--course", course.folder)
+    assert ran.code == 2
+    assert "test_basics.py" in ran.err
+    assert ran.err.count("\n") == 1

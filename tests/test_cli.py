@@ -18,10 +18,10 @@ import pytest
 
 from grader import grading
 from grader.cli import app
+from grader.desk import Desk
 from grader.faults import HostFault
 from grader.grade import Grade
 from grader.gradebook import open_gradebook
-from grader.grading import Desk
 from grader.intake import Submission
 from grader.jail import session
 from grader.jail.session import Warm

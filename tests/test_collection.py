@@ -15,8 +15,8 @@ import pytest
 
 from grader.collection import Test, collect
 from grader.course import Course, load_course
+from grader.desk import Desk, run_test
 from grader.faults import CallError
-from grader.grading import Desk, run_test
 from grader.intake import find_submissions
 
 TINY = Path(__file__).parent / "tiny_course"
@@ -255,9 +255,9 @@ def with_our_runner(desk: Desk, submission: Path) -> dict[str, tuple[str, str]]:
     ended = {}
     with desk.seat(handed_in) as seat:
         for test in (test for tests in desk.tests.values() for test in tests if test.hidden):
-            status, message = run_test(desk, seat, test)
-            kind = "" if status == "passed" else RAISED.get(status, "StudentLost")
-            told = re.sub(r"^\[.*?\] ", "", message or "") if status == "failed" else ""
+            ran = run_test(desk, seat, test)
+            kind = "" if ran.status == "passed" else RAISED.get(ran.status, "StudentLost")
+            told = re.sub(r"^\[.*?\] ", "", ran.message or "") if ran.status == "failed" else ""
             ended[test.name] = (kind, told)
     return ended
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from grader.course import Course
+from grader.desk import Desk
 from grader.diagnosis import kept
 from grader.faults import CallError
 from grader.grade import ExerciseResult
-from grader.grading import Desk, grade
+from grader.grading import grade
 from grader.intake import Submission
 from grader.jail import wire
 from grader.jail.wire import SourceText

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.course import Course
+from grader.desk import Desk, open_desk
 from grader.faults import CallError
 from grader.grade import ExerciseResult, Grade, TestResult, share_out
-from grader.grading import Desk, grade, open_desk
+from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.wire import SourceText
 from grader.testing import rung

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course
+from grader.desk import Desk, open_desk
 from grader.grade import Grade, TestResult
-from grader.grading import Desk, grade, open_desk
+from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.session import Jail, Limits
 from grader.jail.wire import SourceText

@@ -18,8 +18,9 @@ import msgspec
 import pytest
 
 from grader.course import Course, load_course
+from grader.desk import Desk, open_desk
 from grader.grade import Grade
-from grader.grading import Desk, grade, open_desk
+from grader.grading import grade
 from grader.intake import find_submissions, read_submission
 from tests.attacks_table import Attack, all_attacks
 

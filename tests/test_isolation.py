@@ -21,8 +21,9 @@ from typing import Any, cast
 import pytest
 
 from grader.course import Course
+from grader.desk import Desk, open_desk
 from grader.faults import CallError, HostFault
-from grader.grading import Desk, grade, open_desk
+from grader.grading import grade
 from grader.intake import Submission
 from grader.isolation import MEANING, shortfall
 from grader.jail import syscalls, wire

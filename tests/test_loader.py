@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grader.course import Course
-from grader.grading import Desk, Seat
+from grader.desk import Desk, Seat
 from grader.jail.remote import StudentRaised
 from grader.jail.session import StudentLost
 from grader.jail.wire import Found, Place

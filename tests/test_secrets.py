@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from grader.course import find_course, load_course
-from grader.grading import Desk, open_desk
+from grader.desk import Desk, open_desk
 from grader.jail import wire
 from grader.jail.session import WITHOUT, Limits, Session
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course, load_course
+from grader.desk import Desk, open_desk
 from grader.grade import Grade
-from grader.grading import Desk, grade, open_desk
+from grader.grading import grade
 from grader.intake import find_submissions
 
 ROOT = Path(__file__).parents[1]

@@ -1,0 +1,259 @@
+"""The desk at which tests meet answers.
+
+A desk holds what all submissions of a batch share: the course, its tests (collected once), the
+references, the warm process. A seat is one submission's place at it.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from grader import messages
+from grader.collection import Case, Test, collect
+from grader.course import Course
+from grader.diagnosis import Answer, Diagnosis, kept
+from grader.faults import CallError
+from grader.grade import TestStatus
+from grader.intake import Submission
+from grader.isolation import Isolation, shortfall
+from grader.jail import wire
+from grader.jail.definitions import skeletons
+from grader.jail.guest import Prints
+from grader.jail.local import Local
+from grader.jail.remote import Calls, Heard, Student, StudentRaised
+from grader.jail.session import Limits, Session, StudentLost, Warm
+from grader.mistakes import Library, load_library
+from grader.oracle import Oracle, Reference, open_oracle
+from grader.tensors import Make
+from grader.testing import Disagreement, rung
+
+
+@dataclass
+class Desk:
+    """What the submissions of one batch share."""
+
+    course: Course
+    oracle: Oracle
+    warm: Warm
+    seed: str
+    tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
+    fingerprint: str
+    stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
+    library: Library | None = None  # of known mistakes
+    isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
+
+    def make(self, exercise: str, test: str, case: str) -> Make:
+        """Seeded inputs for one case of one test."""
+        return Make(self.seed, exercise, f"{test}[{case}]")
+
+    def reference(self, make: Make) -> Reference:
+        """The references, with weights drawn from `make`."""
+        return Reference(self.oracle, make)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """Names mistakes; what they give is computed when it is first asked for, and kept."""
+        if self.library is None:
+            return None
+        cases = {
+            (test.key, case.label): (test, case)
+            for tests in self.tests.values() for test in tests for case in test.cases
+        }  # fmt: skip
+
+        return Diagnosis(
+            self.library, self.oracle.definitions,
+            lambda definitions, *which: replay(self, definitions, *cases[which]),
+        )  # fmt: skip
+
+    @contextmanager
+    def seat(
+        self, submission: Submission, exercises: Sequence[str] | None = None
+    ) -> Iterator[Seat]:  # fmt: skip
+        """Open a jail for a submission, and close it afterwards whatever happens.
+
+        It is asked for these exercises only, where they are named.
+        """
+        limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
+        wanted = tuple(
+            wire.Wanted(name, unit, self.stubs.get(name, ""))
+            for name, unit in self.course.unit_of.items()
+            if exercises is None or name in exercises
+        )
+        session = Session(
+            lambda: self.warm.fork(limits), wire.Open(submission.sources, wanted), limits,
+            {name: self.watch(name) for name in self.course.exercises},
+        )  # fmt: skip
+        try:
+            yield Seat(self, session)
+        finally:
+            session.close()
+
+    def watch(self, exercise: str) -> tuple[str, ...]:
+        """The torch functions that an exercise forbids."""
+        groups = self.course.exercises[exercise].forbidden
+        operations = self.course.file.operations
+        return tuple(name for group in groups for name in operations[group].functions)
+
+
+class Seat:
+    """One submission at the desk."""
+
+    def __init__(self, desk: Desk, session: Session) -> None:
+        self.session = session
+        aliases = desk.course.file.aliases
+        self.calls = Calls(
+            session, desk.oracle.contracts, aliases.arguments, aliases.parameters,
+            {name: desk.watch(name) for name in desk.course.exercises},
+        )  # fmt: skip
+
+    @property
+    def listing(self) -> wire.Listing:
+        """What stands under each exercise's name."""
+        return self.session.listing
+
+    def begin(self, make: Make) -> Student:
+        """Begin a test: fresh handles, seeded generators, a new time limit.
+
+        What the test's exercise forbids is not to be had in the process that answers.
+        """
+        self.session.begin_test(make.seed("guest"), make.exercise)
+        self.calls.heard.clear()
+        self.calls.made.clear()
+        return Student(self.calls)
+
+    def heard(self) -> tuple[Heard, ...]:
+        """What the running test's calls gave; its modules, if it failed before it called one."""
+        return tuple(self.calls.heard or self.calls.made)
+
+
+@contextmanager
+def open_desk(
+    course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
+    stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
+) -> Iterator[Desk]:  # fmt: skip
+    """Start the warm process, and meanwhile load references and tests.
+
+    `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
+    Without `stubs`, answers are not compared with the stubs in the course's folder: a student
+    writes the answers into these very files. With strong `isolation`, raises `CallError` unless
+    submissions are sure to be kept from `secrets` (besides the solutions).
+    """
+    with Warm() as warm:  # loads torch in the background while this process does
+        oracle = open_oracle(course)
+        chosen = course.select(only)
+        tests: list[Test] = []
+        for hidden in (False, True):
+            group = [path for path, is_hidden in files.items() if is_hidden is hidden]
+            tests += collect(group, hidden, course) if group else []
+        tests.sort(key=lambda test: rung.order.index(test.rung))
+        if any(files.values()):
+            _refuse_unpaid(chosen, tests)
+        by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
+        pristine: dict[str, str] = {}
+        library = load_library(course) if course.solutions.is_dir() else None
+        for unit in course.units if stubs else ():
+            pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
+        torch.set_num_threads(1)
+        reach = shortfall(warm, [course.solutions, *secrets])
+        if reach is not None and isolation == "strong":
+            raise CallError(
+                f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
+                "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
+            )
+        layers = (*warm.layers, "weak") if reach is not None else warm.layers
+        yield Desk(
+            course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine, library, layers
+        )
+
+
+def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
+    """An exercise without hidden tests would be a zero for everyone: refuse to grade it."""
+    paid = {test.exercise for test in tests if test.hidden and test.weight > 0}
+    for name in exercises:
+        if name not in paid:
+            raise CallError(f"no hidden test carries points for {name}: grading it makes no sense")
+
+
+# --- running a test ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a test ended, and what its calls gave, case by case, for a diagnosis."""
+
+    status: TestStatus
+    message: str | None
+    answers: Sequence[Answer]
+
+
+def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
+    """Run all cases of a test until one does not pass."""
+    answers: list[Answer] = []
+    for case in test.cases:
+        status, message = _run_case(desk, seat, test, case)
+        passed = status == "passed"
+        heard = kept(seat.heard()) if status in ("failed", "error") else ()
+        answers.append(Answer(test.key, case.label, passed, heard))
+        if not passed:
+            told = f"[{case.label}] {message}" if case.label else message
+            # A hidden test's inputs are for no one to read back, and prints would hold them.
+            shown = told if test.hidden else messages.with_prints(told, seat.session.printed)
+            return Ran(status, shown, answers)
+    return Ran("passed", None, answers)
+
+
+def replay(
+    desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case
+) -> tuple[bool, tuple[Heard, ...]]:  # fmt: skip
+    """Run one case of a test on definitions of our own, in this process.
+
+    Tells whether it passed, and what its calls gave.
+    """
+    session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
+    seat = Seat(desk, session)
+    # What a mistake prints, or is warned of, concerns nobody.
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
+        status, _ = _run_case(desk, seat, test, case)
+    return status == "passed", seat.heard()
+
+
+def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:
+    make = desk.make(test.exercise, test.name, case.label)
+    fixtures: dict[str, Callable[[], object]] = {
+        "make": lambda: make,
+        "reference": lambda: desk.reference(make),
+        "student": lambda: seat.begin(make),
+    }
+    try:
+        arguments = {name: fixtures[name]() for name in test.fixtures}
+        test.function(**arguments, **case.parameters)
+    except (AssertionError, pytest.fail.Exception) as error:
+        message = str(error) or f"an assertion failed ({test.place})"
+        if isinstance(error, Disagreement) and not test.hidden:
+            picture = error.picture()  # shows all expected values: not those of a hidden test
+            message += f"\n{picture}" if picture else ""
+        return "failed", message
+    except StudentRaised as raised:
+        if raised.kind == "ForbiddenOperation" and desk.watch(test.exercise):
+            # Told once, by the check for forbidden operations.
+            use = wire.Use(raised.text[: wire.MAX_NAME], raised.place)
+            seat.calls.uses.setdefault(test.exercise, []).append(use)
+            return "skipped", None
+        return "error", messages.raised(raised.kind, raised.text, raised.place)
+    except StudentLost as lost:
+        return lost.status, lost.text
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
+        return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}"
+    return "passed", None

@@ -1,0 +1,89 @@
+"""One statement that holds of every value."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from grader.differences.pair import Pair, Said
+from grader.differences.precision import Precision
+
+
+def constant(pair: Pair) -> Said | None:
+    """The same value everywhere."""
+    theirs, ours = one_value(pair.theirs), one_value(pair.ours)
+    if theirs is None or pair.theirs.numel() < 3:
+        return None
+    should = f" and should be {pair.show(ours)}" if ours is not None else ""
+    return Said(f"every value is {pair.show(theirs)}{should}")
+
+
+def one_value(tensor: Tensor) -> float | None:
+    """The value that all elements have, if they have one."""
+    first = tensor.flatten()[0]
+    return float(first) if bool((tensor == first).all()) else None
+
+
+def scaled(pair: Pair) -> Said | None:
+    """The same multiple of what was expected everywhere."""
+    if pair.is_bool or not pair.tells:
+        return None
+    finite = pair.ours.isfinite() & pair.theirs.isfinite()
+    theirs, ours = pair.theirs[finite], pair.ours[finite]
+    factor = float((theirs * ours).sum() / (ours * ours).sum())
+    if not math.isfinite(factor) or factor == 0 or not pair.explains(lambda x: x * factor):
+        return None
+    if abs(factor + 1) <= pair.precision.rtol:
+        return Said("every value has the wrong sign")
+    return Said(f"every value is {_name(factor, pair.precision)} what it should be")
+
+
+def _name(factor: float, precision: Precision) -> str:
+    """A factor in words: "2 times", "1/√8 (0.3536) of"."""
+    sign, size = "-" if factor < 0 else "", abs(factor)
+    most = min(256, int(1 / (8 * precision.rtol)))  # neighbours must be told apart
+    for power, root in ((1.0, ""), (0.5, "√")):
+        upward = round(size ** (1 / power)) if size < 1e6 else 0
+        if 2 <= upward <= most and math.isclose(upward**power, size, rel_tol=precision.rtol):
+            return f"{sign}{root}{upward}{f' ({factor:.4g})' if root else ''} times"
+        downward = round((1 / size) ** (1 / power)) if size > 1e-6 else 0
+        if 2 <= downward <= most and math.isclose(downward**-power, size, rel_tol=precision.rtol):
+            return f"{sign}1/{root}{downward} ({factor:.4g}) of"
+    return f"{factor:.4g} times"
+
+
+def offset(pair: Pair) -> Said | None:
+    """The same amount too large or too small everywhere."""
+    enough = pair.tells if pair.is_float else pair.ours.numel() > 3 and pair.levels(pair.ours) > 1
+    if pair.is_bool or not enough:
+        return None
+    finite = pair.ours.isfinite() & pair.theirs.isfinite()
+    gaps = (pair.theirs - pair.ours)[finite]
+    if not gaps.numel() or not bool((finite | (pair.theirs == pair.ours)).all()):
+        return None
+    amount = float(gaps.mean())
+    slack = pair.precision.atol * pair.scale
+    if abs(amount) <= 50 * slack or float((gaps - amount).abs().max()) > slack:
+        return None
+    way = "large" if amount > 0 else "small"
+    return Said(f"every value is {abs(amount):.4g} too {way}")
+
+
+def elementwise(pair: Pair) -> Said | None:
+    """An elementwise function of what was expected."""
+    if not pair.is_float or not pair.tells:
+        return None
+    for formula, text in (
+        (torch.reciprocal, "1 divided by what it should be"),
+        (torch.log, "the logarithm of what it should be"),
+        (torch.exp, "the exponential of what it should be"),
+        (torch.square, "the square of what it should be"),
+        (torch.sqrt, "the square root of what it should be"),
+    ):
+        if pair.explains(formula):
+            return Said(f"every value is {text}")
+    if int((pair.ours < 0).sum()) > 2 and pair.explains(torch.abs):
+        return Said("every value is without its sign")
+    return None

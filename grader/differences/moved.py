@@ -1,0 +1,172 @@
+"""The same numbers elsewhere: axes, heads or slices in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import torch
+
+from grader.differences.axes import Axis
+from grader.differences.pair import MOST_SLICES, Pair, Said
+from grader.differences.places import single
+
+
+def rearranged(pair: Pair) -> Said | None:
+    """The same numbers in another order: which one, if just one fits."""
+    # What no order changes, and most mistakes do.
+    for moment in (1, 2):
+        theirs, ours = pair.theirs.nan_to_num() ** moment, pair.ours.nan_to_num() ** moment
+        tolerance = pair.precision.rtol * float(ours.abs().sum())
+        if not abs(float(theirs.sum() - ours.sum())) <= tolerance:
+            return None
+    for orders in map(list, (_permuted(pair), _heads(pair), _slices_permuted(pair))):
+        if len(orders) == 1:
+            return orders[0]
+        if orders:
+            break
+    if not pair.is_bool and _same_numbers(pair):
+        return Said("the same numbers in another order")
+    return None
+
+
+def _same_numbers(pair: Pair) -> bool:
+    theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
+    if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
+        return False
+    # Many values from one distribution lie so close that any two samples would agree.
+    gaps = ours[ours.isfinite()].diff()
+    apart = gaps > 4 * pair.precision.rtol * pair.scale
+    return 2 * int(apart.sum()) >= int((gaps > 0).sum())
+
+
+def _permuted(pair: Pair) -> Iterator[Said]:
+    """Axes in another order, or a view in place of a transpose."""
+    shape, dims = pair.ours.shape, pair.ours.dim()
+    movable = [axis for axis in range(dims) if shape[axis] > 1]
+    if len(movable) > 4 or not _enough_moved(pair):
+        return
+    for order in permutations(movable):
+        full = list(range(dims))
+        for axis, source in zip(movable, order, strict=True):
+            full[axis] = source
+        moved = pair.ours.permute(full)
+        if full == sorted(full) or not pair.same(pair.theirs, moved.reshape(shape)):
+            continue
+        swapped = [axis for axis in movable if full[axis] != axis]
+        if moved.shape == shape:
+            yield _axes_swapped(swapped, full, dims)
+        else:
+            needed = [full.index(axis) for axis in range(dims)]
+            call = (
+                f"transpose({swapped[0]}, {swapped[1]})" if len(swapped) == 2
+                else f"permute{tuple(needed)}"
+            )  # fmt: skip
+            yield Said(
+                f"the same numbers in another order, as from a view or reshape where {call} "
+                "was needed"
+            )
+
+
+def _enough_moved(pair: Pair) -> bool:
+    """Whether an order that fits is evidence; for truth values it takes more of them."""
+    return pair.moved and (pair.is_bool or pair.levels(pair.ours) >= pair.precision.levels)
+
+
+def _axes_swapped(swapped: list[int], full: list[int], dims: int) -> Said:
+    if len(swapped) != 2:
+        return Said(f"the axes are in another order: this is permute{tuple(full)} of the result")
+    if dims == 2:
+        return Said("it is transposed")
+    if swapped == [dims - 2, dims - 1]:
+        return Said("it is transposed: the last two axes are swapped")
+    return Said(f"axes {swapped[0]} and {swapped[1]} are swapped")
+
+
+def _heads(pair: Pair) -> Iterator[Said]:
+    """Heads merged without a transpose, or features dealt to heads in turn."""
+    shape = pair.ours.shape
+    if len(shape) < 2 or pair.is_bool or not _enough_moved(pair):
+        return
+    again = "the same numbers in another order, as from "
+    features = shape[-1]
+    for heads in (n for n in range(2, min(features, MOST_SLICES)) if features % n == 0):
+        split = pair.ours.reshape(*shape[:-1], heads, features // heads)
+        if shape[-2] > 1 and pair.same(pair.theirs, split.transpose(-3, -2).reshape(shape)):
+            yield Said(
+                f"{again}merging {heads} heads by a view or reshape, without a transpose before it"
+            )
+        width = features // heads
+        if features > 4 and pair.same(pair.theirs, split.transpose(-2, -1).reshape(shape)):
+            yield Said(
+                f"{again}a last axis of {width} times {heads} where {heads} times {width} was "
+                "needed"
+            )
+    if len(shape) == 4 and shape[1] > 1 and shape[3] > 1:
+        batch, heads, tokens, width = shape
+        features_of = pair.ours.transpose(1, 2).reshape(batch, tokens, width, heads)
+        if pair.same(pair.theirs, features_of.permute(0, 3, 1, 2)):
+            yield Said(
+                f"{again}a view that ends in ({width}, {heads}) where ({heads}, {width}) was needed"
+            )
+
+
+def _slices_permuted(pair: Pair) -> Iterator[Said]:
+    """Rows, columns, heads … in another order along one axis."""
+    for axis, word in enumerate(pair.axes):
+        matches = pair.matches[axis]
+        if matches is None:
+            continue
+        size = matches.shape[0]
+        once = torch.ones(size, dtype=torch.int64)
+        if not torch.equal(matches.sum(0), once) or not torch.equal(matches.sum(1), once):
+            continue
+        order = [int(source) for source in matches.long().argmax(1)]
+        moved = [index for index, source in enumerate(order) if index != source]
+        if moved and pair.moved:
+            yield Said(_order(order, moved, word))
+
+
+def _order(order: list[int], moved: list[int], word: Axis) -> str:
+    size = len(order)
+    if len(moved) == 2:
+        return f"{word.many} {moved[0]} and {moved[1]}{word.of} are swapped"
+    if order == list(range(size))[::-1]:
+        return f"the {word.many}{word.of} are in reverse order"
+    for step, way in ((1, "later"), (-1, "earlier")):
+        if order == [(index + step) % size for index in range(size)]:
+            return f"the {word.many}{word.of} are rolled: each holds what belongs one {way}"
+    place = moved[0]
+    return (
+        f"the {word.many}{word.of} are in another order: {word.at(place)} holds what belongs in "
+        f"{word.at(order[place])}"
+    )
+
+
+def shifted(pair: Pair) -> Said | None:
+    """Off by one: each row holds what belongs in the row before, or after."""
+    said = []
+    for axis, word in enumerate(pair.axes):
+        matches = pair.matches[axis]
+        size = pair.ours.shape[axis]
+        if matches is None or size < (3 if pair.ours.dim() > 1 else 4) or not pair.moved:
+            continue
+        for step, way in ((-1, "earlier"), (1, "later")):
+            rows = matches[1:] if step < 0 else matches[:-1]
+            if bool(matches.diagonal(step).all()) and bool((rows.sum(1) == 1).all()):
+                one = f"each {word.one}{word.of} holds what belongs one {way}"
+                said.append(Said(f"off by one: {one}"))
+    return said[0] if len(said) == 1 else None
+
+
+def repeated(pair: Pair) -> Said | None:
+    """Every row is the same one of the expected rows."""
+    for axis, word in enumerate(pair.axes):
+        matches = pair.matches[axis]
+        if matches is None or matches.shape[0] < 3 or pair.ours.dim() < 2:
+            continue
+        sources = matches.all(0).nonzero().flatten().tolist()
+        if len(sources) == 1 and pair.tells:
+            source = single(sources[0], matches.shape[0], word)
+            return Said(f"every {word.one}{word.of} is what only {source} should be")
+    return None

@@ -1,0 +1,143 @@
+"""A wrong tensor beside the expected one, and what both are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from grader.differences.axes import Axis, named_axes
+from grader.differences.precision import AGREEMENT, PRECISION, Precision
+
+MOST_SLICES = 32  # each is compared with each
+EXACT_INTEGER = 2.0**52  # float64 holds smaller ones exactly
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, and a question that may end the message."""
+
+    text: str
+    ask: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two tensors in float64, where they differ, and what their axes are called."""
+
+    theirs: Tensor
+    ours: Tensor
+    wrong: Tensor
+    dtype: torch.dtype
+    axes: tuple[Axis, ...]
+
+    @property
+    def precision(self) -> Precision:
+        """What rounding may do to values of this dtype."""
+        return PRECISION[self.dtype]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the values are floating-point numbers."""
+        return self.dtype in AGREEMENT
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the values are truth values."""
+        return self.dtype == torch.bool
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest finite expected value, without its sign."""
+        return largest(self.ours)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether there is a difference beyond rounding, and an expectation to compare with."""
+        if not bool(self.wrong.any()) or bool(self.ours.isnan().any()):
+            return False
+        if not self.is_float and max(self.scale, largest(self.theirs)) > EXACT_INTEGER:
+            return False
+        return not self.same(self.theirs, self.ours)
+
+    def close(self, theirs: Tensor, ours: Tensor) -> Tensor:
+        """Which elements agree up to rounding. Tensors whose sizes differ hardly agree."""
+        # Of the smaller tensor: what is rounding to the larger one may be everything to it.
+        atol = self.precision.atol * min(largest(theirs), largest(ours))
+        near = (theirs - ours).abs() <= atol + self.precision.rtol * ours.abs()
+        return near & ours.isfinite() | (theirs == ours)
+
+    def same(self, theirs: Tensor, ours: Tensor) -> bool:
+        """Whether all elements agree up to rounding. Most formulas fail on the first few."""
+        first = slice(0, 64)
+        if bool(self._far(theirs.flatten()[first], ours.flatten()[first]).any()):
+            return False
+        return bool(self.close(theirs, ours).all())
+
+    def _far(self, theirs: Tensor, ours: Tensor) -> Tensor:
+        """Which elements differ whatever the scale, by ten times what rounding may do."""
+        slack = self.precision.atol * self.scale + self.precision.rtol * ours.abs()
+        return (theirs - ours).abs() > 10 * slack
+
+    def explains(self, formula: Callable[[Tensor], Tensor]) -> bool:
+        """Whether `theirs` is an elementwise formula of `ours`. A few are tried before all."""
+        few = self.theirs.flatten()[:64], self.ours.flatten()[:64]
+        if bool(self._far(few[0], formula(few[1])).any()):
+            return False
+        return self.same(self.theirs, formula(self.ours))
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether both have enough distinct values for a formula to be no accident."""
+        return all(
+            self.levels(tensor) >= self.precision.levels for tensor in (self.theirs, self.ours)
+        )
+
+    def levels(self, tensor: Tensor) -> int:
+        """How many values can be told apart in a sample of a tensor."""
+        values = tensor.flatten()[:: max(1, tensor.numel() // 512)]
+        values = values[values.isfinite()].sort().values
+        if not values.numel():
+            return 0
+        return 1 + int((values.diff() > 4 * self.precision.rtol * largest(values)).sum())
+
+    @property
+    def moved(self) -> bool:
+        """Whether enough elements differ for an order that fits to be no accident."""
+        return int(self.wrong.sum()) >= self.precision.chance
+
+    @cached_property
+    def matches(self) -> tuple[Tensor | None, ...]:
+        """For each axis which slices of `theirs` are which of `ours`; None where too many."""
+        return tuple(self._matches(axis) for axis in range(self.ours.dim()))
+
+    def _matches(self, axis: int) -> Tensor | None:
+        size = self.ours.shape[axis]
+        if not 2 <= size <= MOST_SLICES:
+            return None
+        theirs, ours = (
+            tensor.nan_to_num().movedim(axis, 0).reshape(size, -1)
+            for tensor in (self.theirs, self.ours)
+        )
+        return torch.cdist(theirs, ours, p=float("inf")) <= self.precision.rtol * self.scale
+
+    def part(self) -> Pair:
+        """The elements that differ, as two vectors."""
+        theirs, ours = self.theirs[self.wrong], self.ours[self.wrong]
+        everywhere = torch.ones_like(ours, dtype=torch.bool)
+        return Pair(theirs, ours, everywhere, self.dtype, named_axes(1, None))
+
+    def show(self, value: float) -> str:
+        """A value as a sentence names it."""
+        if self.is_bool:
+            return str(bool(value))
+        return f"{value:.4g}"
+
+
+def largest(tensor: Tensor) -> float:
+    """The largest finite value, without its sign."""
+    finite = tensor.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return float(finite.abs().max()) if finite.numel() else 0.0

@@ -1,0 +1,74 @@
+"""From two tensors to a sentence or two: the explanations, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from grader.differences.axes import named_axes
+from grader.differences.formulas import constant, elementwise, offset, one_value, scaled
+from grader.differences.masks import inverted, one_diagonal, same_triangle
+from grader.differences.moved import rearranged, repeated, shifted
+from grader.differences.pair import Pair, Said
+from grader.differences.precision import PRECISION, differing
+from grader.differences.rows import one_vector, row_factors, row_offsets
+from grader.differences.weights import distribution, softmax, triangle_of_zeros
+from grader.differences.where import located, not_finite
+
+MOST_ELEMENTS = 100_000
+MOST_SENTENCES = 2
+
+
+def in_words(
+    theirs: Tensor,
+    ours: Tensor,
+    *,
+    names: Sequence[str] | None = None,
+    wrong: Tensor | None = None,
+) -> str | None:
+    """How `theirs` differs from `ours`, in one or two sentences; None when nothing simple fits.
+
+    Both are plain CPU tensors of the same shape and dtype; nothing is raised for such. `names` are
+    the names of the axes, like ("batch", "tokens", "d_out"). `wrong`, a bool tensor of the same
+    shape, says which elements differ; without it the tolerances of `torch.testing` do.
+    """
+    if theirs.dtype not in PRECISION or theirs.dtype != ours.dtype or theirs.shape != ours.shape:
+        return None
+    if not 2 <= ours.numel() <= MOST_ELEMENTS:
+        return None
+    with torch.no_grad():
+        wrong = differing(theirs, ours) if wrong is None else wrong
+        pair = Pair(
+            theirs.detach().double(), ours.detach().double(), wrong, theirs.dtype,
+            named_axes(ours.dim(), names),
+        )  # fmt: skip
+        said = _say(pair)[:MOST_SENTENCES] if pair.speaks else []
+    if not said:
+        return None
+    ask = next((sentence.ask for sentence in said if sentence.ask), "")
+    return "; ".join(sentence.text for sentence in said) + (f": {ask}" if ask else "")
+
+
+def _say(pair: Pair) -> list[Said]:
+    """All that is to be said, the most telling first."""
+    nan = pair.theirs.isnan()
+    if bool(nan.any()):
+        return not_finite(pair, nan, "NaN")
+    infinite = pair.theirs.isinf() & (pair.theirs != pair.ours)
+    if bool(infinite.any()):
+        # The logarithm of a weight of 0 is right to be so.
+        said = elementwise(pair) or softmax(pair)
+        value = one_value(pair.theirs[infinite])
+        what = "infinite" if value is None else pair.show(value)
+        return [said] if said else not_finite(pair, infinite, what)
+    finders: tuple[Callable[[Pair], Said | None], ...] = (
+        constant, same_triangle, inverted, one_diagonal, rearranged, shifted, repeated,
+        scaled, offset, elementwise, softmax, row_factors, row_offsets, one_vector,
+    )  # fmt: skip
+    for finder in finders:
+        said = finder(pair)
+        if said:
+            return [said]
+    return [said for said in (distribution(pair), triangle_of_zeros(pair), located(pair)) if said]
