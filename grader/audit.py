@@ -186,19 +186,20 @@ def _mistake(
     caught = result.points < result.max
     names = {test.mistake for test in result.tests if test.mistake}
     named = bool(names) and names <= {variant.title, *alike}
-    # A forbidden operation is told by the check for those, with its line.
-    forbidden = any(t.name == "operations" and t.status == "failed" for t in result.tests)
-    excuse = None if names or forbidden else excuses.undiagnosed.get(variant.id)
+    # The engine's own checks say exactly what they saw.
+    engine = ("signature", "operations")
+    exact = any(test.name in engine and test.status == "failed" for test in result.tests)
+    excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
     text = _told(result)
     if not caught:
         text = "keeps its points"
     elif names and not named:
         text = f"is given another's name: {', '.join(sorted(names))}"
-    elif not (named or forbidden):
+    elif not (named or exact):
         text = excuse or f"not named: {text}"
     return Finding(
         variant.exercise, library.unit_of[variant.exercise], "mistake", variant.id,
-        caught and (named or (not names and (forbidden or excuse is not None))), text,
+        caught and (named or (not names and (exact or excuse is not None))), text,
         named if caught else None, excused=caught and excuse is not None,
     )  # fmt: skip
 

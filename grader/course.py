@@ -133,6 +133,10 @@ class Course:
         """The hidden graders, in teaching order."""
         return [self.solutions / "graders" / f"test_{unit.name}.py" for unit in self.units]
 
+    def mistakes_file(self, unit: str) -> Path:
+        """The known wrong and right answers of a unit."""
+        return self.solutions / "mistakes" / f"{unit}.py"
+
     def test_files(self) -> dict[Path, bool]:
         """Both, each with whether its tests are hidden."""
         return dict.fromkeys(self.check_files(), False) | dict.fromkeys(self.grader_files(), True)
@@ -180,10 +184,15 @@ class Course:
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
     def fingerprint(self) -> str:
-        """A hash over everything that decides a grade: course file, checks, graders, references."""
+        """A hash over everything that decides a grade.
+
+        Course file, checks, graders, references; known mistakes too, since what follows from one
+        costs nothing again.
+        """
         digest = hashlib.blake2b(digest_size=16)
         files = [self.folder / "course.toml", *self.check_files(), *self.grader_files()]
-        files += [self.solutions / f"{unit.name}.py" for unit in self.units]
+        for unit in self.units:
+            files += [self.solutions / f"{unit.name}.py", self.mistakes_file(unit.name)]
         for path in files:
             digest.update(path.name.encode())
             if path.is_file():

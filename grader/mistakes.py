@@ -173,7 +173,7 @@ def load_library(course: Course) -> Library:
     }
     variants: list[Variant] = []
     for unit in course.units:
-        path = course.solutions / "mistakes" / f"{unit.name}.py"
+        path = course.mistakes_file(unit.name)
         if path.is_file():
             try:
                 variants += _load(path, unit.name, sources[unit.name], course)

@@ -110,12 +110,12 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
 
 
 AUDITED = {
-    "reference": "references", "stub": "stubs", "accepted": "accepted", "mistake": "mistakes",
+    "reference": "refs", "stub": "stubs", "accepted": "accepted", "mistake": "mistakes",
     "named": "named", "mutant": "mutants", "test": "tests",
 }  # fmt: skip
 EXCUSED = {
-    "mutant": "mutants that no test need kill", "mistake": "mistakes that are told without a name",
-    "test": "tests that stay although others tell of the same",
+    "mutant": "Mutants that no test need kill", "mistake": "Mistakes that are told without a name",
+    "test": "Tests that stay although others tell of the same",
 }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def audit_report(
     for kind, title in EXCUSED.items():
         excused = [f for f in findings if f.kind == kind and f.excused]
         if excused:
-            yield Text(f"{len(excused)} {title}", style="bold")
+            yield Text(f"{title}: {len(excused)}", style="bold")
         for finding in excused:
             yield Text(f"  {finding.name}: {finding.text}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)

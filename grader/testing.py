@@ -100,7 +100,7 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
     Raises an AssertionError for the student where there is nothing to adopt.
     """
     adoption = _adoption.adopt(theirs, ours, theirs.aliases)
-    theirs.remember(f"without {' '.join(sorted(adoption.missing))}")
+    theirs.remember_make(f"without {' '.join(sorted(adoption.missing))}")
     return adoption
 
 
@@ -298,6 +298,8 @@ def assert_operations_do_not_grow(
     seen: Observation = call.observe(*large)  # type: ignore[attr-defined]
     many = seen.operations.count
     left = sorted(seen.functions & LEAVING)
+    # A right answer's results do not tell how it came by them.
+    call.remember(f"grows: {many > few}, leaves: {bool(left)}")  # type: ignore[attr-defined]
     assert_that(
         not left,
         f"the numbers leave torch ({', '.join(left)}), where nobody counts operations: "

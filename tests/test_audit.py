@@ -197,7 +197,7 @@ def test_the_command_prints_a_table_and_ends_with_one_if_anything_is_wrong(
     ran = grader("audit", "center", "--course", TINY)
     assert ran.code == 1  # the tiny course has one hint where three are wanted
     assert "has 1 hints, not three" in ran.out
-    assert "references" in ran.out
+    assert "mutants" in ran.out
 
 
 def test_the_command_lists_what_is_excused_with_the_reason(grader: Grader, course: Course) -> None:

@@ -931,6 +931,32 @@ def test_seeds_say_the_same_in_another_process(open_seat: OpenSeat) -> None:
     assert one == other
 
 
+DROPS = """
+import torch
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self, d_in, d_out, bias=True):
+        super().__init__()
+        self.never_used = torch.rand({drawn})
+        self.dropout = nn.Dropout(0.5)
+    def forward(self, x):
+        return self.dropout(torch.ones(len(x), 2))
+"""
+
+
+def test_two_modules_that_drop_alike_drop_the_same_however_they_were_made(
+    open_seat: OpenSeat,
+) -> None:
+    x = MAKE.normal(batch=20, d_in=3)
+    dropped = []
+    for drawn in (0, 9):
+        layer = open_seat(DROPS.format(drawn=drawn), Layer).student(seed=4).Layer(3, 2)
+        dropped.append(layer.each([(x,), (x,)]))
+    (one, again), (other, _) = dropped
+    assert torch.equal(one, other)
+    assert not torch.equal(one, again)
+
+
 def test_initial_weights_are_the_same_in_each_test_of_one_seed(open_seat: OpenSeat) -> None:
     seat = open_seat(RIGHT, *ALL)
     one, other = (seat.student(3).Layer(3, 2).values()["linear.weight"] for _ in range(2))

@@ -30,7 +30,7 @@ def test_causal_mask_hides_the_future_of_three_tokens(student):
 
 
 @rung.value("causal_mask")
-@pytest.mark.parametrize("num_tokens", [1, 4, 7])
+@pytest.mark.parametrize("num_tokens", [5, 1, 8])
 def test_causal_mask_fits_any_length(student, reference, num_tokens):
     """It is right for other numbers of tokens, one included."""
     assert_agrees(student.causal_mask(num_tokens), reference.causal_mask(num_tokens))
@@ -186,8 +186,9 @@ def test_apply_dropout_keeps_the_average(student, make):
 @rung.shape("CausalAttention")
 def test_causal_attention_gives_one_vector_per_token(student, make):
     """One context vector of size d_out comes back for each token."""
-    attention = student.CausalAttention(3, 4, 5, 0.0)
-    attention(make.normal(batch=2, tokens=5, d_in=3))
+    for tokens in (4, 5):
+        attention = student.CausalAttention(3, 4, tokens, 0.0)
+        attention(make.normal(batch=2, tokens=tokens, d_in=3))
 
 
 @rung.value("CausalAttention")
@@ -226,11 +227,11 @@ def test_causal_attention_throws_dice_in_training_only(student, make):
     attention = student.CausalAttention(3, 4, 8, 0.5)
     x = make.normal(batch=4, tokens=8, d_in=3)
     once, again = attention.train().each([(x,), (x,)])
+    calm, calmer = attention.eval().each([(x,), (x,)])
     assert_that(
         not torch.equal(once, again),
         "with dropout 0.5, two calls in training gave the very same result: is anything dropped?",
     )
-    calm, calmer = attention.eval().each([(x,), (x,)])
     assert_that(
         torch.equal(calm, calmer),
         "two calls in evaluation mode differ: dropout must know whether the module is training",

@@ -223,9 +223,10 @@ def test_self_attention_v1_agrees_with_the_reference(student, reference, make):
 
 
 @rung.property("SelfAttention_v1")
-def test_self_attention_v1_has_no_sense_of_order(student, make):
+def test_self_attention_v1_has_no_sense_of_order(student, reference, make):
     """Tokens in another order give the same context vectors in that order."""
     attention = student.SelfAttention_v1(3, 2)
+    adopt(attention, reference.SelfAttention_v1(3, 2))
     x, order = make.normal(tokens=4, d_in=3), torch.tensor([2, 0, 3, 1])
     assert_that(
         torch.allclose(attention(x[order]), attention(x)[order], rtol=1e-5, atol=1e-6),
@@ -267,15 +268,16 @@ def test_self_attention_v2_agrees_with_the_reference(student, reference, make, q
 @rung.property("SelfAttention_v2")
 def test_self_attention_v2_has_biases_only_when_asked(student, reference):
     """There are no biases by default, and three with qkv_bias=True."""
-    theirs = student.SelfAttention_v2(3, 2)
-    adopt(theirs, reference.SelfAttention_v2(3, 2))
-    vectors = [path for path, value in theirs.parameters().items() if value.dim() == 1]
-    assert_that(
-        not vectors,
-        f"qkv_bias is False unless someone asks, but here is {', '.join(vectors)}: what does "
-        "nn.Linear do when you say nothing?",
-    )
-    adoption = adopt(student.SelfAttention_v2(3, 2, True), reference.SelfAttention_v2(3, 2, True))
+    asked = student.SelfAttention_v2(3, 2, True)
+    for theirs in (student.SelfAttention_v2(3, 2, False), student.SelfAttention_v2(3, 2)):
+        adopt(theirs, reference.SelfAttention_v2(3, 2))
+        vectors = [path for path, value in theirs.parameters().items() if value.dim() == 1]
+        assert_that(
+            not vectors,
+            f"qkv_bias is False unless someone asks, but here is {', '.join(vectors)}: what does "
+            "nn.Linear do when you say nothing?",
+        )
+    adoption = adopt(asked, reference.SelfAttention_v2(3, 2, True))
     assert_that(
         not adoption.missing,
         f"with qkv_bias=True there should be a {', '.join(adoption.missing)}: does the argument "

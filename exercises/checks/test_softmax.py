@@ -172,16 +172,25 @@ def test_softmax_stable_builds_a_new_tensor(student, make):
     assert_input_unchanged(student.softmax_stable, make.normal(queries=3, keys=4))
 
 
+# Not as large as the example's: each wrong shift fails on other rows.
+SLICES_APART = torch.tensor(
+    [
+        [90.0, 89.0], [50.0, 49.0], [-60.0, -61.0], [-40.0, -41.0], [60.0, -60.0], [100.0, -80.0],
+    ]
+)  # fmt: skip
+
+
 @rung.stability("softmax_stable")
 @pytest.mark.parametrize(
     ("dim", "expected"),
     [(-1, [[0.2689, 0.7311], [1.0, 0.0]]), (0, [[1.0, 1.0], [0.0, 0.0]])],
     ids=["its rows", "its columns"],
 )
-def test_softmax_stable_survives_the_example(student, dim, expected):
+def test_softmax_stable_survives_the_example(student, reference, dim, expected):
     """The example, with 1001, -1000 and -inf in it, gets the weights of the statement."""
     scores = torch.tensor([[1000.0, 1001.0], [-1000.0, float("-inf")]])
-    weights = student.softmax_stable(scores, dim)
+    others = SLICES_APART if dim else SLICES_APART.T
+    weights, of_others = student.softmax_stable.each([(scores, dim), (others, dim)])
     assert_that(
         not weights.isnan().any(),
         "there is a NaN: either exp overflowed, or a slice lies so far below another that all its "
@@ -190,3 +199,5 @@ def test_softmax_stable_survives_the_example(student, dim, expected):
     )
     # The statement shows four decimals, and a float32 step at 1000 is a wide one.
     assert_agrees(weights, torch.tensor(expected), rtol=0, atol=3e-4, what="the example's weights")
+    others_expected = reference.softmax_stable(others, dim)
+    assert_agrees(of_others, others_expected, rtol=0, atol=3e-4, what="the weights of slices apart")

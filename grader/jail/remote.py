@@ -104,6 +104,12 @@ class Student:
 class _Remote:
     """Refuses what would silently compare or unpack a proxy instead of a tensor."""
 
+    _calls: Calls
+
+    def remember(self, what: str) -> None:
+        """What a test saw and results do not show, for a diagnosis."""
+        self._calls.heard.append(what)
+
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(
             "a student's definition is not a value: call it, and compare the tensors that come "
@@ -292,8 +298,8 @@ class RemoteModule(_Remote):
             for outcome in outcomes
         ]
 
-    def remember(self, what: str) -> None:
-        """Something that tells this module from others, for a diagnosis."""
+    def remember_make(self, what: str) -> None:
+        """What tells this module from others before it is called, for a diagnosis."""
         self._calls.made.append(what)
 
     def _here(self) -> None:

@@ -296,17 +296,27 @@ def test_causal_attention_never_sees_the_future(student, reference, make):
 @rung.property("CausalAttention")
 def test_causal_attention_has_biases_only_when_asked(student, reference, make):
     """Queries, keys and values have no bias by default, and one with qkv_bias=True."""
-    theirs = student.CausalAttention(3, 4, 8, 0.0)
-    plain, sizes = adopt(theirs, reference.CausalAttention(3, 4, 8, 0.0)), theirs.parameters()
-    # Layers that take no part may have what biases they like.
-    homes = {slot.path.rpartition(".")[0] for slot in plain.slots}
-    extra = [
-        path for path in plain.extra if sizes[path].dim() == 1 and path.rpartition(".")[0] in homes
-    ]
+
+    def extra(*qkv_bias):
+        theirs = student.CausalAttention(3, 4, 8, 0.0, *qkv_bias)
+        plain, sizes = adopt(theirs, reference.CausalAttention(3, 4, 8, 0.0)), theirs.parameters()
+        # Layers that take no part may have what biases they like.
+        homes = {slot.path.rpartition(".")[0] for slot in plain.slots}
+        return [
+            path
+            for path in plain.extra
+            if sizes[path].dim() == 1 and path.rpartition(".")[0] in homes
+        ]
+
+    refused, unasked = extra(False), extra()
     assert_that(
-        not extra,
-        f"without qkv_bias there should be no {', '.join(extra)}: what does nn.Linear do when you "
-        "say nothing about the bias?",
+        not refused,
+        f"with qkv_bias=False there should be no {', '.join(refused)}: what does nn.Linear do when "
+        "you say nothing about the bias?",
+    )
+    assert_that(
+        not unasked,
+        f"without qkv_bias there should be no {', '.join(unasked)}: what is its default?",
     )
     theirs = student.CausalAttention(3, 4, 8, 0.0, True)
     ours = reference.CausalAttention(3, 4, 8, 0.0, True)
@@ -319,26 +329,25 @@ def test_causal_attention_has_biases_only_when_asked(student, reference, make):
 
 
 @rung.property("CausalAttention", points=2)
-def test_causal_attention_drops_weights_in_training_only(student, reference):
+def test_causal_attention_drops_weights_in_training_only(student, reference, make):
     """Dropout acts on the weights, in training only, and scales up what it keeps."""
     tokens, p = 24, 0.3
     theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
     ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
-    # No queries and keys: every visible token weighs the same. Values: one-hot, written twice.
+    # Scores small enough that no weight is tiny. Values: one-hot, written twice.
     with torch.no_grad():
-        ours.W_query.weight.zero_()
-        ours.W_key.weight.zero_()
+        ours.W_query.weight.copy_(make.normal(0.7, rows=2 * tokens, d_in=tokens))
+        ours.W_key.weight.copy_(make.normal(0.7, rows=2 * tokens, d_in=tokens))
         ours.W_value.weight.copy_(torch.eye(tokens).repeat(2, 1))
     adopt(theirs, ours)
     x = torch.eye(tokens).expand(16, tokens, tokens)
-    weights = torch.ones(tokens, tokens).tril()
-    weights = (weights / weights.sum(dim=-1, keepdim=True)).expand(16, tokens, tokens)
+    expected = ours.eval()(x).detach()
     once, again = theirs.train().each([(x,), (x,)])
-    assert_drops_weights(once[..., :tokens], once[..., tokens:], weights, p)
-    assert_that(not torch.equal(once, again), "in training, two calls should drop differently")
     calm, calmer = theirs.eval().each([(x,), (x,)])
+    assert_drops_weights(once[..., :tokens], once[..., tokens:], expected[..., :tokens], p)
+    assert_that(not torch.equal(once, again), "in training, two calls should drop differently")
     assert_agrees(calm, calmer, what="a second call in evaluation mode")
-    assert_agrees(calm, ours.eval()(x), what="the result in evaluation mode")
+    assert_agrees(calm, expected, what="the result in evaluation mode")
 
 
 @rung.property("CausalAttention")
@@ -360,10 +369,11 @@ def test_causal_attention_works_in_float64(student, reference, make):
 
 
 @rung.property("CausalAttention")
-def test_causal_attention_leaves_its_input_alone(student, make):
+def test_causal_attention_leaves_its_input_alone(student, reference, make):
     """The tensor that was passed in stays as it was."""
-    attention = student.CausalAttention(3, 4, 8, 0.0)
-    assert_input_unchanged(attention, make.normal(batch=2, tokens=5, d_in=3))
+    theirs = student.CausalAttention(3, 4, 8, 0.0)
+    adopt(theirs, reference.CausalAttention(3, 4, 8, 0.0))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=5, d_in=3))
 
 
 @rung.gradient("CausalAttention")

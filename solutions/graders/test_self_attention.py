@@ -183,25 +183,17 @@ def test_scaled_scores_agree_with_the_reference(student, reference, make, sizes)
 
 
 @rung.property("scaled_scores")
-@pytest.mark.parametrize("d_k", [8, 50, 200])
-def test_scaled_scores_have_variance_one(student, make, d_k):
+@pytest.mark.parametrize(("d_k", "tokens"), [(8, 400), (200, 400), (10_000, 40)])
+def test_scaled_scores_have_variance_one(student, make, d_k, tokens):
     """Queries and keys of variance 1 give scores of variance 1, however long they are."""
-    # With 400 queries and 400 keys it strays by 0.035 (d_k = 8) or less: 0.4 is eleven times that.
-    queries, keys = make.normal(queries=400, d_k=d_k), make.normal(keys=400, d_k=d_k)
+    # It strays by 0.036 or less: 0.4 is eleven times that. Fewer tokens keep it cheap.
+    queries, keys = make.normal(queries=tokens, d_k=d_k), make.normal(keys=tokens, d_k=d_k)
     variance = student.scaled_scores(queries, keys).var().item()
     assert_that(
         abs(variance - 1) < 0.4,
         f"for d_k = {d_k} the variance of the scores is {variance:.3g}: it should stay near 1, "
         "whatever d_k is",
     )
-
-
-@rung.property("scaled_scores")
-def test_scaled_scores_keep_batch_rows_apart(student, make):
-    """Queries meet the keys of their own batch row only."""
-    queries, keys = queries_and_keys(make, batch=3, queries=4, keys=6, d_k=5)
-    assert_batch_rows_do_not_mix(lambda changed: student.scaled_scores(changed, keys), queries)
-    assert_batch_rows_do_not_mix(lambda changed: student.scaled_scores(queries, changed), keys)
 
 
 @rung.property("scaled_scores")
@@ -336,10 +328,10 @@ def test_scaled_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to its precision."""
     sizes = {"batch": 2, "queries": 4, "keys": 6, "d_k": 4, "d_v": 3}
     inputs = attention_inputs(make, **sizes, dtype=torch.float64)
-    for mask in (None, some_mask(make, **sizes)):
+    for mask in ((), (some_mask(make, **sizes),)):
         assert_agrees_to_float64(
-            student.scaled_dot_product_attention(*inputs, mask),
-            reference.scaled_dot_product_attention(*inputs, mask),
+            student.scaled_dot_product_attention(*inputs, *mask),
+            reference.scaled_dot_product_attention(*inputs, *mask),
         )
 
 
@@ -368,6 +360,13 @@ def test_scaled_attention_has_the_right_gradients(student, reference, make):
 SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]
 
 
+def filled(theirs, make):
+    """The student's module with weights of ours, the same in parameters of the same shape."""
+    weights = {path: w for path, w in theirs.parameters().items() if w.is_floating_point()}
+    theirs.assign({path: make.normal_like(w, name="weights") for path, w in weights.items()})
+    return theirs
+
+
 def bias_names(theirs, paths):
     """Those of the student's parameters that are vectors, as biases are."""
     shapes = theirs.parameters()
@@ -378,10 +377,10 @@ def bias_names(theirs, paths):
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v1_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
     """One context vector of size d_out comes back for each token."""
-    student.SelfAttention_v1(d_in, d_out)(make.normal(tokens=tokens, d_in=d_in))
+    filled(student.SelfAttention_v1(d_in, d_out), make)(make.normal(tokens=tokens, d_in=d_in))
 
 
-@rung.value("SelfAttention_v1", points=5)
+@rung.value("SelfAttention_v1", points=7)
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v1_agrees_with_the_reference(student, reference, make, d_in, d_out, tokens):
     """With the same weights, the context vectors are those of the reference."""
@@ -391,7 +390,7 @@ def test_self_attention_v1_agrees_with_the_reference(student, reference, make, d
     assert_agrees(theirs(x), ours(x))
 
 
-@rung.value("SelfAttention_v1", points=2)
+@rung.property("SelfAttention_v1")
 def test_self_attention_v1_takes_sentences_of_any_length(student, reference, make):
     """One layer takes sentences of several lengths, one after another, a single token too."""
     theirs, ours = student.SelfAttention_v1(3, 4), reference.SelfAttention_v1(3, 4)
@@ -402,9 +401,10 @@ def test_self_attention_v1_takes_sentences_of_any_length(student, reference, mak
 
 
 @rung.property("SelfAttention_v1")
-def test_self_attention_v1_does_not_know_the_order_of_tokens(student, make):
+def test_self_attention_v1_does_not_know_the_order_of_tokens(student, reference, make):
     """Shuffled tokens give the same context vectors, shuffled in the same way."""
     attention = student.SelfAttention_v1(3, 4)
+    adopt(attention, reference.SelfAttention_v1(3, 4))
     x, order = make.normal(tokens=5, d_in=3), torch.tensor([3, 0, 4, 1, 2])
     assert_agrees(attention(x[order]), attention(x)[order], what="the result for shuffled tokens")
 
@@ -428,9 +428,11 @@ def test_self_attention_v1_works_in_float64(student, reference, make):
 
 
 @rung.property("SelfAttention_v1")
-def test_self_attention_v1_leaves_its_input_alone(student, make):
+def test_self_attention_v1_leaves_its_input_alone(student, reference, make):
     """The tokens passed in are not changed in place."""
-    assert_input_unchanged(student.SelfAttention_v1(3, 4), make.normal(tokens=5, d_in=3))
+    theirs = student.SelfAttention_v1(3, 4)
+    adopt(theirs, reference.SelfAttention_v1(3, 4))
+    assert_input_unchanged(theirs, make.normal(tokens=5, d_in=3))
 
 
 @rung.gradient("SelfAttention_v1", points=2)
@@ -448,10 +450,12 @@ def test_self_attention_v1_has_the_right_gradients(student, reference, make):
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v2_has_the_shape_of_the_contract(student, make, d_in, d_out, tokens):
     """One context vector of size d_out comes back for each token."""
-    student.SelfAttention_v2(d_in, d_out)(make.normal(tokens=tokens, d_in=d_in))
+    # Where all sizes are equal, a matrix on its side shows by its numbers.
+    filled(student.SelfAttention_v2(4, 4), make)(make.normal(tokens=4, d_in=4))
+    filled(student.SelfAttention_v2(d_in, d_out), make)(make.normal(tokens=tokens, d_in=d_in))
 
 
-@rung.value("SelfAttention_v2", points=5)
+@rung.value("SelfAttention_v2", points=6)
 @pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
 def test_self_attention_v2_agrees_with_the_reference(student, reference, make, d_in, d_out, tokens):
     """With the same weights, the context vectors are those of the reference."""
@@ -461,8 +465,8 @@ def test_self_attention_v2_agrees_with_the_reference(student, reference, make, d
     assert_agrees(theirs(x), ours(x))
 
 
-@rung.value("SelfAttention_v2", points=2)
-@pytest.mark.parametrize(("d_in", "d_out", "tokens"), SIZES)
+@rung.value("SelfAttention_v2", points=3)
+@pytest.mark.parametrize(("d_in", "d_out", "tokens"), [(3, 4, 5), (7, 4, 6)])
 def test_self_attention_v2_uses_its_biases(student, reference, make, d_in, d_out, tokens):
     """With qkv_bias=True and the same biases, the context vectors are right as well."""
     theirs = student.SelfAttention_v2(d_in, d_out, True)
@@ -472,7 +476,7 @@ def test_self_attention_v2_uses_its_biases(student, reference, make, d_in, d_out
     assert_agrees(theirs(x), ours(x))
 
 
-@rung.value("SelfAttention_v2")
+@rung.property("SelfAttention_v2")
 def test_self_attention_v2_takes_sentences_of_any_length(student, reference, make):
     """One layer takes sentences of several lengths, one after another, a single token too."""
     theirs, ours = student.SelfAttention_v2(3, 4, False), reference.SelfAttention_v2(3, 4, False)
@@ -485,7 +489,7 @@ def test_self_attention_v2_takes_sentences_of_any_length(student, reference, mak
 @rung.property("SelfAttention_v2", points=2)
 def test_self_attention_v2_has_no_biases_unless_asked(student, reference):
     """Queries, keys and values have no bias by default, nor with qkv_bias=False."""
-    for arguments in ((3, 4), (3, 4, False)):
+    for arguments in ((3, 4, False), (3, 4)):
         theirs = student.SelfAttention_v2(*arguments)
         adoption = adopt(theirs, reference.SelfAttention_v2(*arguments))
         extra = bias_names(theirs, adoption.extra)
@@ -510,9 +514,11 @@ def test_self_attention_v2_works_in_float64(student, reference, make):
 
 
 @rung.property("SelfAttention_v2")
-def test_self_attention_v2_leaves_its_input_alone(student, make):
+def test_self_attention_v2_leaves_its_input_alone(student, reference, make):
     """The tokens passed in are not changed in place."""
-    assert_input_unchanged(student.SelfAttention_v2(3, 4), make.normal(tokens=5, d_in=3))
+    theirs = student.SelfAttention_v2(3, 4)
+    adopt(theirs, reference.SelfAttention_v2(3, 4))
+    assert_input_unchanged(theirs, make.normal(tokens=5, d_in=3))
 
 
 @rung.gradient("SelfAttention_v2", points=2)
@@ -581,10 +587,10 @@ HEAD_SIZES = [(3, 8, 5), (7, 4, 6), (5, 2, 3)]  # d_in, head_size, time
 @pytest.mark.parametrize(("d_in", "head_size", "time"), HEAD_SIZES)
 def test_causal_head_has_the_shape_of_the_contract(student, make, d_in, head_size, time):
     """One vector of size head_size comes back for each token."""
-    student.CausalHead(d_in, head_size)(make.normal(batch=2, time=time, d_in=d_in))
+    filled(student.CausalHead(d_in, head_size), make)(make.normal(batch=2, time=time, d_in=d_in))
 
 
-@rung.value("CausalHead", points=4)
+@rung.value("CausalHead", points=5)
 @pytest.mark.parametrize(("d_in", "head_size", "time"), HEAD_SIZES)
 def test_causal_head_agrees_with_the_reference(student, reference, make, d_in, head_size, time):
     """With the same weights, a scaled head gives what the reference gives."""
@@ -597,9 +603,9 @@ def test_causal_head_agrees_with_the_reference(student, reference, make, d_in, h
 @rung.value("CausalHead", points=2)
 def test_causal_head_scales_when_asked(student, reference, make):
     """The third argument says whether scores are divided by the root of head_size."""
-    x = make.normal(batch=3, time=5, d_in=4)
+    x = make.normal(batch=3, time=5, d_in=6)
     results = []
-    for arguments in ((4, 6, False), (4, 6, True), (4, 6)):
+    for arguments in ((6, 4, False), (6, 4, True), (6, 4)):
         theirs, ours = student.CausalHead(*arguments), reference.CausalHead(*arguments)
         adopt(theirs, ours)
         results.append((theirs(x), ours(x), f"the result for {arguments}"))
@@ -607,7 +613,7 @@ def test_causal_head_scales_when_asked(student, reference, make):
         assert_agrees(their_result, our_result, what=what)
 
 
-@rung.value("CausalHead")
+@rung.property("CausalHead")
 def test_causal_head_takes_sentences_of_any_length(student, reference, make):
     """One head takes sentences of several lengths, one after another, a single token too."""
     theirs, ours = student.CausalHead(3, 4), reference.CausalHead(3, 4)
@@ -648,9 +654,11 @@ def test_causal_head_works_in_float64(student, reference, make):
 
 
 @rung.property("CausalHead")
-def test_causal_head_leaves_its_input_alone(student, make):
+def test_causal_head_leaves_its_input_alone(student, reference, make):
     """The tokens passed in are not changed in place."""
-    assert_input_unchanged(student.CausalHead(3, 4), make.normal(batch=2, time=5, d_in=3))
+    theirs = student.CausalHead(3, 4)
+    adopt(theirs, reference.CausalHead(3, 4))
+    assert_input_unchanged(theirs, make.normal(batch=2, time=5, d_in=3))
 
 
 @rung.gradient("CausalHead", points=2)

@@ -193,6 +193,17 @@ def loop_that_returns_in_its_first_round(x):
         return means
 
 
+@mistake(
+    "running_mean_loop", "future-subtracted", "The past is computed as the whole less the future",
+    hint="What is left of a small number after a huge one was added and subtracted again?",
+)  # fmt: skip
+def loop_that_subtracts_the_future(x):
+    whole = x.sum(dim=1)
+    return torch.stack(
+        [(whole - x[:, t + 1 :].sum(dim=1)) / (t + 1) for t in range(x.shape[1])], dim=1
+    )
+
+
 @accepted("running_mean_loop", "table", "A table of zeros, filled for each sequence and token")
 def loop_over_sequences_and_tokens(x):
     B, T, C = x.shape
@@ -338,6 +349,13 @@ mistake(
     "prefix_sum_matrix", "wants-a-sequence", "A sequence is expected, but a number comes in",
     hint="Read the signature: what is `time`, a tensor or a number?",
     change={"torch.ones(time, time)": "torch.ones(time.shape[1], time.shape[1])"},
+)  # fmt: skip
+
+
+mistake(
+    "prefix_sum_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
+    hint="What comes out for a thousand tokens?",
+    change={"torch.ones(time, time)": "torch.ones(64, 64)[:time, :time]"},
 )  # fmt: skip
 
 
@@ -496,6 +514,22 @@ mistake(
     "running_mean_matrix", "size-of-the-example", "The size is that of the example, always",
     hint="What comes out for five tokens?",
     change={"prefix_sum_matrix(time)": "prefix_sum_matrix(3)"},
+)  # fmt: skip
+
+
+mistake(
+    "running_mean_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
+    hint="What comes out for a thousand tokens?",
+    change={"prefix_sum_matrix(time)": "prefix_sum_matrix(64)[:time, :time]"},
+)  # fmt: skip
+
+mistake(
+    "running_mean_matrix", "counts-in-bytes", "The counts begin again at zero after 255 tokens",
+    hint="Which dtype do the counts have, and how far does it reach?",
+    change={
+        "selected.sum(dim=-1, keepdim=True)":
+            "torch.arange(1, time + 1, dtype=torch.uint8)[:, None]",
+    },
 )  # fmt: skip
 
 
@@ -666,8 +700,9 @@ mistake(
 
 
 @mistake(
-    "running_mean_matmul", "loop-over-time", "A Python loop still walks over the tokens",
-    hint="How many torch operations does a sequence of a thousand tokens take?",
+    "running_mean_matmul", "loop-over-time",
+    "The means are right, but more tokens take more tensor operations: a loop is at work",
+    hint="Which step is not one operation on whole tensors, the making of the matrix included?",
 )  # fmt: skip
 def loop_once_more(x):
     return torch.stack([x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])], dim=1)
@@ -676,6 +711,7 @@ def loop_once_more(x):
 @mistake(
     "running_mean_matmul", "loop-over-rows", "The matrix itself is filled row by row, in a loop",
     hint="Which function blanks out a triangle in a single step?",
+    same_as={"loop-over-time": "both give right results by more operations for more tokens"},
 )  # fmt: skip
 def matrix_filled_in_a_loop(x):
     T = x.shape[1]
@@ -683,6 +719,17 @@ def matrix_filled_in_a_loop(x):
     for t in range(T):
         weights[t, : t + 1] = 1 / (t + 1)
     return weights @ x
+
+
+mistake(
+    "running_mean_matmul", "leaves-torch",
+    "The counts leave torch as Python numbers, and come back",
+    hint="Which step could torch do by itself?",
+    change={
+        "selected.sum(dim=-1, keepdim=True)":
+            "x.new_tensor([[sum(row)] for row in selected.tolist()])",
+    },
+)  # fmt: skip
 
 
 @mistake(
@@ -965,6 +1012,19 @@ def means_written_into_x(x):
     for sequence in x:
         sequence.copy_(torch.softmax(scores, dim=-1) @ sequence)
     return x
+
+
+@mistake(
+    "running_mean_softmax", "turned-in-place",
+    "The caller's tensor is changed, though all results are right",
+    hint="Who else holds the tensor that you were given?",
+    same_as={"changes-its-input": "only the gradient tells them apart"},
+)  # fmt: skip
+def means_of_channels_turned_in_place(x):
+    T = x.shape[1]
+    scores = torch.triu(x.new_full((T, T), float("-inf")), diagonal=1)
+    weights = torch.softmax(scores, dim=-1)
+    return (x.transpose_(1, 2) @ weights.T).transpose(1, 2)
 
 
 @accepted(

@@ -380,6 +380,19 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "masked_softmax", "heads-guessed",
+    "A mask of three dimensions gets an axis for heads, though the scores may have none",
+    hint="When the mask has a batch in front, how many dimensions can the scores have?",
+    change={
+        "visible_scores = scores.masked_fill(mask, -torch.inf)": (
+            "if mask.dim() == 3:\n"
+            "        mask = mask.unsqueeze(1)\n"
+            "    visible_scores = scores.masked_fill(mask, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "masked_softmax", "input-changed-in-place", "The caller's tensor is changed in place",
     hint="What does the caller find in it after the call?",
     change={"scores.masked_fill(mask, -torch.inf)": "scores.masked_fill_(mask, -torch.inf)"},
@@ -1002,6 +1015,39 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CausalAttention", "scale-always-two",
+    "The scores are always divided by 2, which is right for d_out = 4 only",
+    hint="Where does your divisor come from, and what should it be for d_out = 6?",
+    change={"d_out**0.5": "2"},
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "one-maximum-for-all",
+    "One maximum is taken for the whole batch, and rows far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CausalAttention", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x.transpose_(1, 2)"
+        ),
+        "self.W_query(x)": "self.W_query(x.mT)",
+        "self.W_key(x)": "self.W_key(x.mT)",
+        "self.W_value(x)": "self.W_value(x.mT)",
+    },
+)  # fmt: skip
+
+mistake(
     "CausalAttention", "weights-returned", "The weights are returned, and not what they mix",
     hint="What is mixed by the weights, and in which line?",
     change={"return attn_weights @ values": "return attn_weights"},
@@ -1181,7 +1227,7 @@ mistake(
 
 mistake(
     "CausalAttention", "mask-not-cut",
-    "The mask has the size of the longest sentence, whatever comes in",
+    "The mask is not cut to the length of the sentence on both sides",
     hint="How many tokens does the input have, and how many rows and columns has your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
 )  # fmt: skip
@@ -1190,6 +1236,7 @@ mistake(
     "CausalAttention", "mask-cut-on-one-side", "The mask is cut on one side only",
     hint="The scores are square: what is the shape of your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
+    same_as={"mask-not-cut": "torch names the axis of the keys only, which is too long in both"},
 )  # fmt: skip
 
 mistake(
@@ -1215,8 +1262,8 @@ mistake(
 
 mistake(
     "CausalAttention", "mask-left-behind",
-    "The mask is no buffer, and stays behind when the module moves",
-    hint="Which of a module's tensors does .to(device) take along?",
+    "The mask stays on the CPU when the module and its input have moved",
+    hint="On which device is the input, and who brings the mask there?",
     change={
         'self.register_buffer("mask", causal_mask(context_length))': (
             "self.mask = causal_mask(context_length)"
@@ -1228,6 +1275,7 @@ mistake(
     "CausalAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
     hint="On which device is the input, and on which the mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+    same_as={"mask-left-behind": "it is on the CPU either way, and torch says so"},
 )  # fmt: skip
 
 mistake(
@@ -1452,8 +1500,8 @@ mistake(
 
 mistake(
     "CausalAttention", "plain-tensors",
-    "The weights are plain tensors, and there is nothing to train",
-    hint="What does list(layer.parameters()) show?",
+    "Torch finds no queries, keys and values to train in the module",
+    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
     change={
         "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
             "self.W_query = torch.randn(d_in, d_out)"
@@ -1483,6 +1531,7 @@ mistake(
         "self.W_key(x)": "self.layers[1](x)",
         "self.W_value(x)": "self.layers[2](x)",
     },
+    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
 )  # fmt: skip
 
 mistake(
@@ -1540,7 +1589,7 @@ mistake(
     change={
         "return attn_weights @ values": (
             "return nn.functional.scaled_dot_product_attention(queries, keys, values, "
-            "is_causal=True)"
+            "dropout_p=self.dropout.p * self.training, is_causal=True)"
         ),
     },
 )  # fmt: skip

@@ -204,6 +204,15 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "split_heads", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "x = x.reshape(batch, tokens, num_heads, head_dim)": "x.unsqueeze_(1)",
+        "return x.transpose(1, 2)": "return torch.cat(x.chunk(num_heads, dim=-1), dim=1)",
+    },
+)  # fmt: skip
+
+mistake(
     "split_heads", "no-gradient", "No gradient flows back to the input",
     hint="Does your result have a grad_fn?",
     change={
@@ -390,6 +399,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "merge_heads", "axes-squeezed", "Axes of size one are lost, and the wrong two change places",
+    hint="How many dimensions are left when there is one head only?",
+    change={"x.transpose(1, 2)": "x.squeeze().transpose(1, 2)"},
+)  # fmt: skip
+
+mistake(
     "merge_heads", "input-changed-in-place", "The caller's tensor is changed in place",
     hint="What does the caller find in it after the call?",
     change={"x = x.transpose(1, 2)": "x.transpose_(1, 2)"},
@@ -455,8 +470,8 @@ def merge_by_loop(x):
 # --- MultiHeadAttentionWrapper --------------------------------------------------------------------
 
 mistake(
-    "MultiHeadAttentionWrapper", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
+    "MultiHeadAttentionWrapper", "python-list", "Torch finds no heads to train in the module",
+    hint="When are your heads made, and where does torch look for what a module holds?",
     change={"nn.ModuleList(": "list("},
 )  # fmt: skip
 
@@ -651,12 +666,83 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "MultiHeadAttentionWrapper", "scale-always-two",
+    "The scores are always divided by 2, which is right for d_out = 4 only",
+    hint="Where does your divisor come from, and what should it be for d_out = 5?",
+    change={
+        "    def forward(": (
+            "    def attend(self, head, x):\n"
+            "        attn_scores = head.W_query(x) @ head.W_key(x).mT / 2\n"
+            "        mask = causal_mask(x.shape[1]).to(x.device)\n"
+            "        attn_weights = masked_softmax(attn_scores, mask)\n"
+            "        return head.dropout(attn_weights) @ head.W_value(x)\n"
+            "\n"
+            "    def forward("
+        ),
+        "[head(x) for head": "[self.attend(head, x) for head",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "mask-not-cut",
+    "The mask has the size of the longest sentence, whatever comes in",
+    hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    change={
+        "    def forward(": (
+            "    def attend(self, head, x):\n"
+            "        queries, keys, values = head.W_query(x), head.W_key(x), head.W_value(x)\n"
+            "        attn_scores = queries @ keys.mT / keys.shape[-1] ** 0.5\n"
+            "        return head.dropout(masked_softmax(attn_scores, head.mask)) @ values\n"
+            "\n"
+            "    def forward("
+        ),
+        "[head(x) for head": "[self.attend(head, x) for head",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "one-maximum-for-all",
+    "One maximum is taken for the whole batch, and rows far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    change={
+        "    def forward(": (
+            "    def attend(self, head, x):\n"
+            "        queries, keys, values = head.W_query(x), head.W_key(x), head.W_value(x)\n"
+            "        attn_scores = queries @ keys.mT / keys.shape[-1] ** 0.5\n"
+            "        attn_weights = torch.exp(attn_scores - attn_scores.max()).tril()\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)\n"
+            "        return head.dropout(attn_weights) @ values\n"
+            "\n"
+            "    def forward("
+        ),
+        "[head(x) for head": "[self.attend(head, x) for head",
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "input-changed-in-place",
+    "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "[head(x) for head in self.heads]": (
+            "[\n"
+            "            head(copy)\n"
+            "            for head, copy in zip(\n"
+            "                self.heads, x.unsqueeze_(0).expand(len(self.heads), -1, -1, -1)\n"
+            "            )\n"
+            "        ]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "MultiHeadAttentionWrapper", "made-in-forward", "There are new weights at every call",
     hint="Call the layer twice on the same input: what should happen?",
     change={
         "self.heads = nn.ModuleList(": "self.make = lambda: list(",
         "in self.heads]": "in self.make()]",
     },
+    same_as={"python-list": "nothing can be adopted, so no result is ever compared"},
 )  # fmt: skip
 
 mistake(
@@ -691,7 +777,8 @@ mistake(
         "[head(x) for head in self.heads]": (
             "[\n"
             "            nn.functional.scaled_dot_product_attention(\n"
-            "                head.W_query(x), head.W_key(x), head.W_value(x), is_causal=True\n"
+            "                head.W_query(x), head.W_key(x), head.W_value(x), is_causal=True,\n"
+            "                dropout_p=head.dropout.p * self.training,\n"
             "            )\n"
             "            for head in self.heads\n"
             "        ]"
@@ -907,6 +994,65 @@ mistake(
     "Queries meet the values, and the keys are never used",
     hint="What is a query compared with?",
     change={"queries @ keys.transpose": "queries @ values.transpose"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "scale-always-two",
+    "The scores are always divided by 2, which is right for heads of four features only",
+    hint="Where does your divisor come from, and what should it be for heads of 5?",
+    change={"head_dim**0.5": "2"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "one-maximum-for-all",
+    "One maximum is taken for all sentences and heads, and rows far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "one-maximum-per-head",
+    "One maximum is taken for a head in all sentences, and sentences far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
+            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "one-maximum-per-sentence",
+    "One maximum is taken for all heads of a sentence, and heads far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another head?",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
+            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "input-changed-in-place", "The caller's tensor is changed in place",
+    hint="What does the caller find in it after the call?",
+    change={
+        "_batch, num_tokens, _d_in = x.shape": (
+            "_batch, num_tokens, _d_in = x.shape\n"
+            "        x.transpose_(1, 2)"
+        ),
+        "self.W_query(x)": "self.W_query(x.mT)",
+        "self.W_key(x)": "self.W_key(x.mT)",
+        "self.W_value(x)": "self.W_value(x.mT)",
+    },
 )  # fmt: skip
 
 mistake(
@@ -1209,7 +1355,7 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "mask-not-cut",
-    "The mask has the size of the longest sentence, whatever comes in",
+    "The mask is not cut to the length of the sentence on both sides",
     hint="How many tokens does the input have, and how many rows and columns has your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
 )  # fmt: skip
@@ -1218,6 +1364,7 @@ mistake(
     "MultiHeadAttention", "mask-cut-on-one-side", "The mask is cut on one side only",
     hint="The scores are square: what is the shape of your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
+    same_as={"mask-not-cut": "torch names the axis of the keys only, which is too long in both"},
 )  # fmt: skip
 
 mistake(
@@ -1243,8 +1390,8 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "mask-left-behind",
-    "The mask is no buffer, and stays behind when the module moves",
-    hint="Which of a module's tensors does .to(device) take along?",
+    "The mask stays on the CPU when the module and its input have moved",
+    hint="On which device is the input, and who brings the mask there?",
     change={
         'self.register_buffer("mask", causal_mask(context_length))': (
             "self.mask = causal_mask(context_length)"
@@ -1256,6 +1403,7 @@ mistake(
     "MultiHeadAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
     hint="On which device is the input, and on which the mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+    same_as={"mask-left-behind": "it is on the CPU either way, and torch says so"},
 )  # fmt: skip
 
 mistake(
@@ -1531,7 +1679,7 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "no-check",
-    "A width that does not divide is not noticed when the layer is made",
+    "A width that does not divide raises nothing when the layer is made",
     hint="What should the constructor do with 7 features and 2 heads?",
     change={"if d_out % num_heads != 0:": "if num_heads > d_out:"},
 )  # fmt: skip
@@ -1552,6 +1700,7 @@ mistake(
             'print("d_out must be a multiple of num_heads")'
         ),
     },
+    same_as={"no-check": "the caller gets a layer either way"},
 )  # fmt: skip
 
 mistake(
@@ -1632,8 +1781,8 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "plain-tensors",
-    "The weights are plain tensors, and there is nothing to train",
-    hint="What does list(layer.parameters()) show?",
+    "Torch finds no queries, keys and values to train in the module",
+    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
     change={
         "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
             "self.W_query = torch.randn(d_in, d_out)"
@@ -1663,6 +1812,7 @@ mistake(
         "self.W_key(x)": "self.layers[1](x)",
         "self.W_value(x)": "self.layers[2](x)",
     },
+    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
 )  # fmt: skip
 
 mistake(
@@ -1733,7 +1883,8 @@ mistake(
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"
-            "            queries, keys, values, is_causal=True\n"
+            "            queries, keys, values, is_causal=True,\n"
+            "            dropout_p=self.dropout.p * self.training,\n"
             "        )"
         ),
     },

@@ -303,6 +303,28 @@ mistake(
 )
 mistake(
     "project_qkv",
+    "layout-guessed",
+    "The layout is guessed from the shape, which says nothing of a square matrix",
+    hint="Which of the two sizes do you compare, and what if both are the same?",
+    change={
+        "inputs @ W_query": (
+            "inputs @ (W_query.T if W_query.shape[1] == inputs.shape[-1] else W_query)"
+        )
+    },
+)
+mistake(
+    "project_qkv",
+    "letters-for-three",
+    "Only a sentence or a batch of them is taken",
+    hint="How many dimensions do your letters stand for, and how many may the inputs have?",
+    change={
+        "inputs @ W_query": (
+            'torch.einsum("bti,io->bto" if inputs.dim() == 3 else "ti,io->to", inputs, W_query)'
+        )
+    },
+)
+mistake(
+    "project_qkv",
     "detached",
     "Gradients are cut off",
     hint="After a backward call on the result, which inputs have a gradient?",
@@ -330,6 +352,19 @@ mistake(
     change={
         "values = inputs @ W_value": (
             "values = inputs @ W_value\n    inputs.div_(inputs.shape[-1] ** 0.5)"
+        )
+    },
+)
+mistake(
+    "project_qkv",
+    "input-changed-without-gradient",
+    "Where no gradient is asked for, the caller's tensor is changed in place",
+    hint="Who else may still need that tensor, even if no gradient does?",
+    change={
+        "values = inputs @ W_value": (
+            "values = inputs @ W_value\n"
+            "    if not inputs.requires_grad:\n"
+            "        inputs.div_(inputs.shape[-1] ** 0.5)"
         )
     },
 )
@@ -451,6 +486,20 @@ mistake(
     change={
         "attn_scores / d_k**0.5": (
             "attn_scores / (queries.norm(dim=-1)[..., None] * keys.norm(dim=-1)[..., None, :])"
+        )
+    },
+)
+mistake(
+    "scaled_scores",
+    "root-in-six-steps",
+    "The root is worked out by hand, in too few steps",
+    hint="How close do your steps come to the root of 10000?",
+    change={
+        "return attn_scores / d_k**0.5": (
+            "root = d_k\n"
+            "    for _ in range(6):\n"
+            "        root = (root + d_k / root) / 2\n"
+            "    return attn_scores / root"
         )
     },
 )
@@ -768,6 +817,18 @@ mistake(
 )
 mistake(
     "scaled_dot_product_attention",
+    "one-maximum-for-all",
+    "One maximum is taken off all scores, where each row has its own",
+    hint="What is left of e**x in a row whose scores are all far below that maximum?",
+    change={
+        "torch.softmax(attn_scores, dim=-1)": (
+            "torch.exp(attn_scores - attn_scores.max())\n"
+            "    attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        )
+    },
+)
+mistake(
+    "scaled_dot_product_attention",
     "log-softmax",
     "These are logarithms of weights",
     hint="Can a weight be negative?",
@@ -809,6 +870,13 @@ mistake(
 )
 mistake(
     "scaled_dot_product_attention",
+    "mask-fills-minus-fifty",
+    "Hidden scores become -50, and visible ones may be lower still",
+    hint="What if every key that a query may see has a score of -60?",
+    change={"-torch.inf": "-50.0"},
+)
+mistake(
+    "scaled_dot_product_attention",
     "mask-fills-infinity",
     "Hidden scores become plus infinity",
     hint="Which score turns into a weight of exactly 0, and into what does this one?",
@@ -846,6 +914,13 @@ mistake(
     change={
         "if mask is not None:\n        attn_scores = ": "attn_scores = ",
     },
+)
+mistake(
+    "scaled_dot_product_attention",
+    "false-for-no-mask",
+    "A mask of None is taken for a mask",
+    hint="What does the statement say when there is no mask, and what do you compare with?",
+    change={"| None = None": "| bool = False", "mask is not None": "mask is not False"},
 )
 mistake(
     "scaled_dot_product_attention",
@@ -1085,15 +1160,15 @@ mistake(
 mistake(
     "SelfAttention_v1",
     "tied",
-    "Queries and keys share one parameter",
-    hint="How many entries has list(layer.parameters())?",
+    "Torch finds two matrices to train, not three",
+    hint="How many entries has list(layer.parameters()), and which is missing?",
     change={"self.W_key = nn.Parameter(torch.rand(d_in, d_out))": "self.W_key = self.W_query"},
 )
 mistake(
     "SelfAttention_v1",
     "plain-tensors",
-    "The weights are plain tensors, and there is nothing to train",
-    hint="What does list(layer.parameters()) show?",
+    "Torch finds no weights in the layer, and there is nothing to train",
+    hint="What does list(layer.parameters()) show, and where does torch look?",
     change={
         "self.W_query = nn.Parameter(torch.rand(d_in, d_out))": (
             "self.W_query = torch.rand(d_in, d_out)"
@@ -1188,6 +1263,21 @@ mistake(
 )
 mistake(
     "SelfAttention_v1",
+    "weights-remembered",
+    "The attention of one sentence is kept for the next one of its length",
+    hint="Call the layer on two sentences: what does the second call work out anew?",
+    change={
+        "super().__init__()\n": "super().__init__()\n        self.weights = {}\n",
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "if len(x) not in self.weights:\n"
+            "            scores = queries @ keys.T / keys.shape[-1] ** 0.5\n"
+            "            self.weights[len(x)] = torch.softmax(scores, dim=-1)\n"
+            "        return self.weights[len(x)] @ values"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v1",
     "weights-transposed",
     "The weights are turned on their side",
     hint="Whose weights stand in one row, and whose values should they mix?",
@@ -1267,6 +1357,7 @@ mistake(
     "one-plain-tensor",
     "One of the three matrices is a plain tensor",
     hint="How many entries has list(layer.parameters())?",
+    same_as={"tied": "Without a third matrix nothing can be adopted, and no test gets further"},
     change={
         "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
             "self.W_value = torch.rand(d_in, d_out)"
@@ -1280,6 +1371,9 @@ mistake(
     "python-list",
     "The weights hide in a Python list",
     hint="Where does torch look for what a module holds?",
+    same_as={
+        "plain-tensors": "Without parameters nothing can be adopted, and no test gets further"
+    },
 )
 class V1WithList(nn.Module):
     def __init__(self, d_in, d_out):
@@ -1296,6 +1390,9 @@ class V1WithList(nn.Module):
     "made-in-forward",
     "There are new weights at every call",
     hint="Call the layer twice on the same input: what should happen?",
+    same_as={
+        "plain-tensors": "Without parameters nothing can be adopted, and no test gets further"
+    },
 )
 class V1MadeInForward(nn.Module):
     def __init__(self, d_in, d_out):
@@ -1417,6 +1514,19 @@ mistake(
     change={
         "return scaled_dot_product_attention(queries, keys, values)": (
             "with torch.no_grad():\n"
+            "            x -= x.mean(dim=0)\n"
+            "        return scaled_dot_product_attention(queries, keys, values)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v1",
+    "input-changed-without-gradient",
+    "Where no gradient is asked for, the caller's tensor is changed in place",
+    hint="Who else may still need that tensor, even if no gradient does?",
+    change={
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "if not x.requires_grad:\n"
             "            x -= x.mean(dim=0)\n"
             "        return scaled_dot_product_attention(queries, keys, values)"
         ),
@@ -1658,6 +1768,17 @@ mistake(
 )
 mistake(
     "SelfAttention_v2",
+    "root-of-four",
+    "The scale fits keys of length 4 only",
+    hint="How long are the keys of the next caller?",
+    change={
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "torch.softmax(queries @ keys.T / 2.0, dim=-1) @ values"
+        )
+    },
+)
+mistake(
+    "SelfAttention_v2",
     "scaled-twice",
     "The scores are scaled twice",
     hint="What has your scaled_scores done already?",
@@ -1696,6 +1817,13 @@ mistake(
     "The keys are made of the queries, not of the tokens",
     hint="What does each of the three matrices multiply?",
     change={"self.W_key(x)": "self.W_key(queries)"},
+)
+mistake(
+    "SelfAttention_v2",
+    "single-token-squeezed",
+    "A single token loses its dimension",
+    hint="Which shape comes out when there is one token only?",
+    change={"(queries, keys, values)": "(queries, keys, values).squeeze()"},
 )
 mistake(
     "SelfAttention_v2",
@@ -1759,8 +1887,8 @@ mistake(
 @mistake(
     "SelfAttention_v2",
     "made-in-forward",
-    "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
+    "Torch finds no weights in the layer, and there is nothing to train",
+    hint="What does list(layer.parameters()) show, and where does torch look?",
 )
 class V2MadeInForward(nn.Module):
     def __init__(self, d_in, d_out, qkv_bias=False):
@@ -1779,6 +1907,9 @@ class V2MadeInForward(nn.Module):
     "python-list",
     "The weights hide in a Python list",
     hint="Where does torch look for what a module holds?",
+    same_as={
+        "made-in-forward": "Without parameters nothing can be adopted, and no test gets further"
+    },
 )
 class V2WithList(nn.Module):
     def __init__(self, d_in, d_out, qkv_bias=False):
@@ -1853,6 +1984,19 @@ mistake(
     change={
         "return scaled_dot_product_attention(queries, keys, values)": (
             "with torch.no_grad():\n"
+            "            x -= x.mean(dim=0)\n"
+            "        return scaled_dot_product_attention(queries, keys, values)"
+        ),
+    },
+)
+mistake(
+    "SelfAttention_v2",
+    "input-changed-without-gradient",
+    "Where no gradient is asked for, the caller's tensor is changed in place",
+    hint="Who else may still need that tensor, even if no gradient does?",
+    change={
+        "return scaled_dot_product_attention(queries, keys, values)": (
+            "if not x.requires_grad:\n"
             "            x -= x.mean(dim=0)\n"
             "        return scaled_dot_product_attention(queries, keys, values)"
         ),
@@ -2249,6 +2393,13 @@ mistake(
 )
 mistake(
     "CausalHead",
+    "root-of-four",
+    "The scale fits keys of length 4 only",
+    hint="How long are the keys of the next caller?",
+    change={"head_size**0.5": "2.0"},
+)
+mistake(
+    "CausalHead",
     "scale-by-d-in",
     "The root is taken of the width of the input",
     hint="Over which dimension were the dot products summed?",
@@ -2372,6 +2523,18 @@ mistake(
 )
 mistake(
     "CausalHead",
+    "one-maximum-for-all",
+    "One maximum is taken off all scores, where each row has its own",
+    hint="What is left of e**x in a row whose scores are all far below that maximum?",
+    change={
+        "torch.softmax(attn_scores, dim=-1)": (
+            "torch.exp(attn_scores - attn_scores.max())\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        )
+    },
+)
+mistake(
+    "CausalHead",
     "no-softmax",
     "The scores are used as weights, without a softmax",
     hint="What do the weights of a query sum to?",
@@ -2451,8 +2614,8 @@ mistake(
 @mistake(
     "CausalHead",
     "python-list",
-    "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
+    "Torch finds no weights in the layer, and there is nothing to train",
+    hint="What does list(layer.parameters()) show, and where does torch look?",
 )
 class HeadWithList(nn.Module):
     def __init__(self, d_in, head_size, scaled=True):
@@ -2474,6 +2637,7 @@ class HeadWithList(nn.Module):
     "made-in-forward",
     "There are new weights at every call",
     hint="Call the layer twice on the same input: what should happen?",
+    same_as={"python-list": "Without parameters nothing can be adopted, and no test gets further"},
 )
 class HeadMadeInForward(nn.Module):
     def __init__(self, d_in, head_size, scaled=True):
@@ -2538,6 +2702,19 @@ mistake(
     change={
         "return attn_weights @ values": (
             "x.data -= x.data.mean(dim=-1, keepdim=True)\n        return attn_weights @ values"
+        )
+    },
+)
+mistake(
+    "CausalHead",
+    "input-changed-without-gradient",
+    "Where no gradient is asked for, the caller's tensor is changed in place",
+    hint="Who else may still need that tensor, even if no gradient does?",
+    change={
+        "return attn_weights @ values": (
+            "if not x.requires_grad:\n"
+            "            x -= x.mean(dim=-1, keepdim=True)\n"
+            "        return attn_weights @ values"
         )
     },
 )

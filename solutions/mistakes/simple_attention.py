@@ -368,6 +368,20 @@ def table_for_six_words(inputs):
     return scores
 
 
+@mistake(
+    "attention_scores_loop", "changes-its-input", "The caller's tensor is changed",
+    hint="Who else holds the tensor that you were given?",
+)  # fmt: skip
+def table_of_tokens_turned_in_place(inputs):
+    columns = inputs.t_()
+    n = columns.shape[1]
+    scores = inputs.new_zeros(n, n)
+    for i in range(n):
+        for j in range(n):
+            scores[i, j] = torch.dot(columns[:, i], columns[:, j])
+    return scores
+
+
 @accepted(
     "attention_scores_loop", "table", "A table in the dtype of the inputs, filled in two loops"
 )
@@ -543,7 +557,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_scores", "loop-over-time", "A Python loop still walks over the tokens",
+    "attention_scores", "loop-over-time",
+    "The scores are right, but more tokens take more tensor operations: a loop is at work",
     hint="How many torch operations does a sequence of a thousand tokens take?",
     change={"inputs @ inputs.T": "torch.stack([inputs @ query for query in inputs])"},
 )  # fmt: skip
@@ -741,6 +756,15 @@ def weights_of_tokens_changed_in_place(inputs):
     scores = inputs @ inputs.T
     inputs -= inputs.mean(dim=0)
     return torch.softmax(scores, dim=-1)
+
+
+mistake(
+    "attention_weights", "turned-in-place",
+    "The caller's tensor is changed, though all results are right",
+    hint="Who else holds the tensor that you were given?",
+    change={"attention_scores(inputs)": "inputs.clone() @ inputs.t_()"},
+    same_as={"changes-its-input": "only the gradient tells them apart"},
+)  # fmt: skip
 
 
 @accepted("attention_weights", "own-softmax", "A softmax of its own, with a shift")
@@ -952,6 +976,18 @@ def context_in_the_query(inputs, query_index):
     context = torch.softmax(inputs @ inputs[query_index], dim=0) @ inputs
     inputs[query_index] = context
     return context
+
+
+@mistake(
+    "context_vector", "turned-in-place",
+    "The caller's tensor is changed, though all results are right",
+    hint="Who else holds the tensor that you were given?",
+    same_as={"changes-its-input": "only the gradient tells them apart"},
+)  # fmt: skip
+def context_of_tokens_turned_in_place(inputs, query_index):
+    columns = inputs.t_()
+    weights = torch.softmax(columns.T @ columns[:, query_index], dim=0)
+    return columns @ weights
 
 
 @mistake(
@@ -1180,6 +1216,27 @@ def contexts_written_into_the_tokens(inputs):
     contexts = torch.softmax(inputs @ inputs.T, dim=-1) @ inputs
     inputs.copy_(contexts)
     return contexts
+
+
+@mistake(
+    "simple_self_attention", "turned-in-place",
+    "The caller's tensor is changed, though all results are right",
+    hint="Who else holds the tensor that you were given?",
+    same_as={"changes-its-input": "only the gradient tells them apart"},
+)  # fmt: skip
+def contexts_of_tokens_turned_in_place(inputs):
+    columns = inputs.t_()
+    return (columns @ torch.softmax(columns.T @ columns, dim=0)).T
+
+
+@mistake(
+    "simple_self_attention", "last-eight-tokens", "Only the last eight tokens are heard",
+    hint="How many keys does a query meet when there are a hundred tokens?",
+)  # fmt: skip
+def contexts_of_a_block(inputs):
+    block_size = 8
+    heard = inputs[-block_size:]
+    return torch.softmax(inputs @ heard.T, dim=-1) @ heard
 
 
 @mistake(

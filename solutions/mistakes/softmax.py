@@ -751,6 +751,22 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "softmax_stable", "shifts-against-overflow-only",
+    "The scores are shifted only where exp would overflow",
+    hint="What is left of a slice whose scores all lie around -1000?",
+    change={
+        "shifted = scores - largest":
+            "shifted = scores - largest if scores.max() > 80 else scores",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_stable", "negative-is-last", "Every negative dim is taken for the last axis",
+    hint="Which axis of three is dim=-2?",
+    change={"largest = scores": "dim = dim if dim >= 0 else -1\n    largest = scores"},
+)  # fmt: skip
+
+mistake(
     "softmax_stable", "infinity-becomes-zero",
     "A score of minus infinity turns into an ordinary zero",
     hint="What weight should a score of minus infinity get?",
@@ -783,6 +799,24 @@ mistake(
     "softmax_stable", "changes-its-input", "The caller's tensor is changed",
     hint="Who else holds the tensor that you were given?",
     change={"shifted = scores - largest": "scores -= largest\n    shifted = scores"},
+)  # fmt: skip
+
+mistake(
+    "softmax_stable", "changes-the-data",
+    "The caller's tensor is changed, though all results are right",
+    hint="Who else holds the tensor that you were given?",
+    change={"shifted = scores - largest": "scores.data -= largest.data\n    shifted = scores"},
+    same_as={"changes-its-input": "only the gradient tells them apart"},
+)  # fmt: skip
+
+mistake(
+    "softmax_stable", "infinities-overwritten",
+    "The scores of minus infinity are overwritten in the caller's tensor",
+    hint="What stands in the caller's tensor afterwards, where there was -inf?",
+    change={
+        "largest = scores":
+            "scores[scores == -torch.inf] = torch.finfo(scores.dtype).min\n    largest = scores",
+    },
 )  # fmt: skip
 
 mistake(

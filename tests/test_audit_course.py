@@ -1,0 +1,64 @@
+"""No hidden test of the course can lose its assertions unnoticed."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.audit import audit
+from grader.course import load_course
+
+ROOT = Path(__file__).parents[1]
+HOLLOWED = [
+    "prefix_sum_matrix/test_prefix_sum_matrix_agrees_with_the_reference",
+    "running_mean_matrix/test_running_mean_matrix_of_a_single_token",
+    "normalize_by_sum/test_normalize_by_sum_leaves_the_scores_alone",
+    "softmax_naive/test_softmax_naive_works_far_from_zero",
+    "attention_scores/test_attention_scores_take_one_product",
+    "context_vector/test_context_vector_has_the_right_gradient",
+    "v1_weights_from_v2/test_v1_weights_are_found_by_their_names",
+    "causal_mask/test_causal_mask_hides_nothing_from_a_single_token",
+    "apply_dropout/test_apply_dropout_keeps_float64",
+    "merge_heads/test_merge_heads_agrees_with_the_reference",
+]
+
+
+def is_assertion(node: ast.AST) -> bool:
+    match node:
+        case ast.Assert():
+            return True
+        case ast.Expr(ast.Call(ast.Name(name))):
+            return name.startswith("assert_")
+    return False
+
+
+def hollow(text: str, name: str) -> str:
+    """The text of a test file, with the assertions of one test taken out."""
+    tree = ast.parse(text)
+    (test,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    removed = 0
+    for node in ast.walk(test):
+        for body in (field for _, field in ast.iter_fields(node) if isinstance(field, list)):
+            for number, statement in enumerate(body):
+                if is_assertion(statement):
+                    body[number] = ast.copy_location(ast.Pass(), statement)
+                    removed += 1
+    assert removed, f"{name} asserts nothing"
+    return ast.unparse(tree)
+
+
+@pytest.mark.usefixtures("one_warm_process")
+@pytest.mark.parametrize("id", HOLLOWED, ids=lambda id: id.partition("/")[2])
+def test_a_test_without_its_assertions_fails_the_audit(id: str, tmp_path: Path) -> None:
+    exercise, name = id.split("/")
+    for folder in ("exercises", "solutions"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    course = load_course(tmp_path / "exercises")
+    graders = course.solutions / "graders" / f"test_{course.unit_of[exercise]}.py"
+    graders.write_text(hollow(graders.read_text("utf-8"), name), "utf-8")
+    findings = {finding.name: finding for finding in audit(course, (exercise,), jobs=1)}
+    assert findings[id].text == "tells of no wrong answer"
+    assert not findings[id].well
