@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from torch import nn
 
 from grader.collection import Test, collect
 from grader.course import Course, load_course
+from grader.mistakes import load_library
+from grader.mutants import mutants_of
 from grader.oracle import Oracle, load_solutions, open_oracle
 
 ROOT = Path(__file__).parents[1]
@@ -150,3 +153,21 @@ def test_titles_are_told_once(public_tests: list[Test], hidden_tests: list[Test]
 @pytest.mark.parametrize("folder", [".", "exercises", "solutions", "grader", "tests"])
 def test_every_folder_says_what_lives_there(folder: str) -> None:
     assert (ROOT / folder / "README.md").stat().st_size > 200
+
+
+# --- what the README says of the proof ------------------------------------------------------------
+
+
+def test_the_readme_counts_what_the_audit_tries() -> None:
+    library, readme = load_library(COURSE), (ROOT / "README.md").read_text("utf-8")
+    for number, unit in enumerate(COURSE.units, start=1):
+        (row,) = re.findall(rf"^\| {number} `{unit.name}` \|(.* of .*)$", readme, re.MULTILINE)
+        names = [exercise.name for exercise in unit.exercise]
+        graders = (COURSE.solutions / "graders" / f"test_{unit.name}.py").read_text("utf-8")
+        tried = [
+            sum(len(library.of(name, "accepted")) for name in names),
+            sum(len(library.of(name, "mistake")) for name in names),
+            sum(len(mutants_of(library.sources[unit.name], name)) for name in names),
+            graders.count("\ndef test_"),
+        ]
+        assert [int(count) for count in re.findall(r"of (\d+)", row)] == tried
