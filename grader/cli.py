@@ -19,6 +19,7 @@ from rich.table import Table
 from grader import __version__
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError, HostFault
+from grader.progress import Progress, read_progress, record
 
 app = typer.Typer(
     name="grader", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
@@ -143,17 +144,36 @@ def check(
 
     opened = load_course(find_course(course))
     results = check_folder(opened, names or [], folder)
+    solved = [result.name for result in results if result.solved]
+    before = _remember(opened, solved=solved) if folder is None else Progress()
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
-        _print_checks(Console(highlight=False), opened, results, detail=bool(names))
+        console = Console(highlight=False)
+        _print_checks(console, opened, results, before.solved, detail=bool(names))
     statuses = {test.status for result in results for test in result.tests}
     if "grader_error" in statuses:
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
 
 
-def _print_checks(console: Console, course: Course, results: Any, detail: bool) -> None:
+def _remember(course: Course, **news: Any) -> Progress:
+    """Add to a student's progress, and return what was known before.
+
+    A folder that cannot be read or written costs a warning, and no verdict.
+    """
+    try:
+        before = read_progress(course.folder)
+        record(course.folder, **news)
+    except CallError as error:
+        print(f"grader: progress is not recorded: {error}", file=sys.stderr)
+        return Progress()
+    return before
+
+
+def _print_checks(
+    console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool
+) -> None:
     from grader import terminal
 
     unit = None
@@ -162,12 +182,94 @@ def _print_checks(console: Console, course: Course, results: Any, detail: bool) 
             unit = result.unit
             title = next(u.title for u in course.units if u.name == unit)
             console.print(f"\n[bold]{unit}[/bold]: {title}")
-        terminal.verdict(console, result, detail)
+        terminal.verdict(console, result, detail, result.name in solved_before)
     solved = sum(result.solved for result in results)
     console.print(f"\n{solved} of {len(results)} pass the public checks")
     todo = next((result for result in results if not result.solved), None)
     if todo is not None and not detail:
         console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}")
+
+
+@app.command("list", epilog="Example: grader list softmax --todo")
+def list_(
+    names: NamesArgument = None,
+    todo: Annotated[bool, typer.Option("--todo", help="Only what was never solved.")] = False,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the exercises: which were solved, and how many of their hints you have read."""
+    from grader import terminal
+
+    opened = load_course(find_course(course))
+    progress = read_progress(opened.folder)
+    chosen = [n for n in opened.select(names or []) if not (todo and n in progress.solved)]
+    if as_json:
+        rows = [
+            {
+                "name": name, "unit": opened.unit_of[name], "title": exercise.title,
+                "points": exercise.points, "solved": name in progress.solved,
+                "hints": len(exercise.hints), "hints_read": progress.hints.get(name, 0),
+            }
+            for name in chosen
+            for exercise in [opened.exercises[name]]
+        ]  # fmt: skip
+        print(json.dumps(rows))
+        return
+    console = Console(highlight=False)
+    for part in terminal.exercises(opened, chosen, progress):
+        console.print(part, soft_wrap=True)
+
+
+@app.command(epilog="Example: grader hint causal_mask")
+def hint(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="An exercise; the next one if none.")
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Give the next hint: first a question, then a pointer, then nearly the solution."""
+    opened = load_course(find_course(course))
+    progress = read_progress(opened.folder)
+    if name is None:
+        name = next((n for n in opened.exercises if n not in progress.solved), None)
+        if name is None:
+            print("everything is solved: no hint is left to give")
+            return
+    elif name not in opened.exercises:
+        opened.select([name])  # says what is near, unless it is a unit
+        raise CallError(f"{name} is a unit: a hint is for one exercise")
+    hints = opened.exercises[name].hints
+    if not hints:
+        raise CallError(f"{name} has no hints")
+    level = min(progress.hints.get(name, 0) + 1, len(hints))
+    _remember(opened, hints={name: level})
+    console = Console(highlight=False)
+    console.print(f"[bold]{name}[/bold], hint {level} of {len(hints)}")
+    console.print(hints[level - 1], markup=False)
+    if level < len(hints):
+        console.print(f"[dim]another one: grader hint {name}[/dim]")
+
+
+@app.command(epilog="Example: grader pack --to ada.zip")
+def pack(
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The zip to write.")] = Path(
+        "answers.zip"
+    ),
+    course: CourseOption = None,
+) -> None:
+    """Make the zip to hand in, and say what is in it and what is not solved."""
+    from grader.packing import pack as make
+
+    opened = load_course(find_course(course))
+    packed = make(opened, to)
+    solved = read_progress(opened.folder).solved
+    print(f"{packed.path}: {', '.join(packed.names)}")
+    missing = []
+    for unit in opened.units:
+        names = [exercise.name for exercise in unit.exercise if exercise.name not in solved]
+        missing += names if len(names) < len(unit.exercise) else [f"all of {unit.name}"]
+    if missing:
+        print(f"not solved at any check so far: {', '.join(missing)}")
 
 
 @app.command(epilog="Example: grader audit softmax --jobs 2")

@@ -6,14 +6,14 @@ and ``results.jsonl`` are written from it, whole or not at all.
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from grader.faults import CallError
+from grader.files import write_whole
 from grader.grade import Grade
 
 DATABASE = "grades.db"
@@ -67,8 +67,8 @@ class Gradebook:
         for grade in self.grades():
             rows.append([harmless(cell) for cell in _row(grade, exercises)])
             lines.append(grade.to_json() + b"\n")
-        _replace(self.folder / TABLE, "".join(map(_csv_line, rows)).encode())
-        _replace(self.folder / LINES, b"".join(lines))
+        write_whole(self.folder / TABLE, "".join(map(_csv_line, rows)).encode())
+        write_whole(self.folder / LINES, b"".join(lines))
 
 
 def _row(grade: Grade, exercises: Sequence[str]) -> list[str]:
@@ -174,14 +174,3 @@ def refuse_loss(folder: Path, students: Sequence[str], exercises: Sequence[str])
             f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "
             "leaves out: choose another --out, or pass --replace to lose them"
         )
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()

@@ -16,16 +16,17 @@ from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from grader.course import Course
 from grader.grade import ExerciseResult, Grade
 from grader.gradebook import number
+from grader.progress import Progress
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.audit import Finding
@@ -44,7 +45,7 @@ def safe(text: str) -> str:
 @contextmanager
 def progress(console: Console, doing: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar that is gone when the work is done; what it yields is called after each part of it."""
-    with Progress(
+    with Bar(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
     ) as bar:  # fmt: skip
@@ -143,7 +144,34 @@ def audit_report(
 # --- a student's checks --------------------------------------------------------------------------
 
 
-def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
+def exercises(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
+    """The exercises by unit, each with a sign, and the next one to solve."""
+    for count, unit in enumerate(course.units, start=1):
+        chosen = [exercise for exercise in unit.exercise if exercise.name in names]
+        if not chosen:
+            continue
+        solved = sum(exercise.name in progress.solved for exercise in chosen)
+        yield Text.assemble(
+            f"\n{count} ",
+            (unit.name, "bold"),
+            f": {unit.title}",
+            (f"  {solved}/{len(chosen)}", "dim"),
+        )
+        for exercise in chosen:
+            sign, style = SIGNS["passed" if exercise.name in progress.solved else "missing"]
+            read = progress.hints.get(exercise.name, 0)
+            hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
+            yield Text.assemble(
+                (f" {sign} ", style), f"{exercise.name:32} {exercise.title}", (hints, "dim")
+            )
+    todo = next((name for name in course.exercises if name not in progress.solved), None)
+    if todo is not None:
+        yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+
+
+def verdict(
+    console: Console, exercise: ExerciseResult, detail: bool, solved_before: bool = False
+) -> None:
     """One exercise: solved, untouched, or what is wrong with it first."""
     if exercise.solved:
         sign, style = "✓", "green"
@@ -151,7 +179,8 @@ def verdict(console: Console, exercise: ExerciseResult, detail: bool) -> None:
         sign, style = "·", "dim"
     else:
         sign, style = "✗", "red"
-    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold")))
+    again = "" if exercise.solved or not solved_before else "  (it was solved before)"
+    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold"), (again, "yellow")))
     if exercise.solved and not detail:
         return
     for test in exercise.tests:
