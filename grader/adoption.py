@@ -30,7 +30,8 @@ MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
-NUMBER = re.compile(r"_?[0-9]{1,9}$")  # head_1, head1 and heads.1 count the same
+# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
+NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
 
 
@@ -57,6 +58,18 @@ class Adoption:
     transposed: frozenset[str]  # student paths that hold (d_in, d_out)
     missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
     extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
+
+    def in_roles(self) -> str:
+        """What the student's module has and lacks, whatever it is called and however it is cut."""
+        roles: dict[str, set[str]] = {}
+        for slot in self.slots:
+            roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
+        beside = [
+            f"{role} {path.rpartition('.')[2]}"
+            for path in self.extra
+            for role in sorted(roles.get(path.rpartition(".")[0], {"elsewhere"}))
+        ]
+        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
 
     def joined_gradients(
         self, theirs: RemoteModule, ours: nn.Module
@@ -243,7 +256,7 @@ def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
 
 
 def _numbers(path: str) -> list[str]:
-    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}$", step)]
+    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]
 
 
 @dataclass(frozen=True)
@@ -252,6 +265,12 @@ class _Choice:
 
     roles: tuple[str, ...]
     turns: int = 1  # q k v q k v …: a fused projection that is split per head
+
+
+def _orders(named: Mapping[_Group, tuple[str, ...]]) -> Iterator[dict[_Group, tuple[str, ...]]]:
+    """The same, with the roles of each fused group in every order: its name does not say which."""
+    orders = product(*(list(permutations(roles)) for roles in named.values()))
+    return (dict(zip(named, order, strict=True)) for order in orders)
 
 
 class _Plan:
@@ -305,9 +324,7 @@ class _Plan:
         covered = [role for roles in chosen.values() for role in roles]
         if sorted(covered) != sorted(self.weights):
             return []
-        orders = [list(permutations(roles)) for roles in chosen.values()]
-        choices = (dict(zip(chosen, order, strict=True)) for order in product(*orders))
-        found = list(islice(self.settled(choices), MAX_CANDIDATES))
+        found = list(islice(self.settled(_orders(chosen)), MAX_CANDIDATES))
         if not found:
             shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
             raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
@@ -324,7 +341,9 @@ class _Plan:
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
         if len(free) > MAX_FREE:
             return iter(())
-        return self.settled({**fixed, **choice} for choice in _assignments(free, rest))
+        return self.settled(
+            {**order, **choice} for order in _orders(fixed) for choice in _assignments(free, rest)
+        )
 
     def could_hold(self, group: _Group, roles: Sequence[str]) -> bool:
         """Whether some of these roles would fill the group's rows."""
@@ -369,7 +388,7 @@ class _Plan:
         for group in self.groups:
             chosen = choice.get(group)
             if group.is_bias:
-                weights = modules.get(group.module) or _Choice(self.named(group) or ())
+                weights = modules.get(group.module) or self.beside(group, choice)
                 names = tuple(f"{role}.bias" for role in weights.roles)
                 chosen = _Choice(names, weights.turns)
             if chosen is None or not self.fits(group, chosen, layout):
@@ -388,6 +407,12 @@ class _Plan:
                 missing = []
         extra = [info.path for group in left for info in group.infos]
         return Adoption(tuple(slots), layout, tuple(missing), (*extra, *self.others))
+
+    def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
+        """How a bias whose name alone says where it belongs is laid out: as its weight is."""
+        roles = self.named(bias) or ()
+        alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
+        return next(alike, _Choice(roles))
 
     def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
         """Whether the roles exist and fill the group's rows."""

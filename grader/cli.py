@@ -46,6 +46,10 @@ JobsOption = Annotated[
         "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: by the cores)."
     ),
 ]
+SeedOption = Annotated[
+    str | None,
+    typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
+]
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
 ]
@@ -64,10 +68,7 @@ def grade(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")],
     jobs: JobsOption = None,
-    seed: Annotated[
-        str | None,
-        typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
-    ] = None,
+    seed: SeedOption = None,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
@@ -276,6 +277,7 @@ def pack(
 def audit(
     names: NamesArgument = None,
     jobs: JobsOption = None,
+    seed: SeedOption = None,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -304,7 +306,9 @@ def audit(
 
     try:
         with terminal.progress(stderr, "auditing", len(chosen)) as advance:
-            findings = examine(opened, chosen, jobs or default_jobs(4 * len(chosen)), heard)
+            findings = examine(
+                opened, chosen, jobs or default_jobs(4 * len(chosen)), heard, seed=seed
+            )
     except KeyboardInterrupt:
         print("grader: stopped; nothing was written", file=sys.stderr)
         raise typer.Exit(130) from None

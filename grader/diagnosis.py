@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, starmap
+from itertools import combinations, repeat, starmap
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from grader.mistakes import Library, Variant
 
 COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
+NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
 MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and all are kept
 
 
@@ -75,8 +76,10 @@ class Diagnosis:
         failed = [answer for answer in answers if not answer.passed and answer.heard]
         if not failed:
             return None
+        gaps = [self._gap_to_reference(answer) for answer in failed]
         mistakes = self._library.of(exercise, "mistake")
         found = self._fitting(mistakes, failed) or self._fitting(self._pairs(mistakes), failed)
+        found = [v for v in found if all(map(self._nearer, repeat(v), failed, gaps))]
         if len(found) > 1:  # what passed tells them apart
             found = self._fitting(found, [answer for answer in answers if answer.passed])
         alike = {variant.slug for variant in found[:1]}
@@ -99,6 +102,19 @@ class Diagnosis:
         heard = (self._replay(built, answer.test, answer.case)[1] for answer in failed)
         fits = all(same(h, answer.heard) for h, answer in zip(heard, failed, strict=True))
         return built if fits and exercise != known.exercise else None
+
+    def _gap_to_reference(self, answer: Answer) -> Gap:
+        """How far a student's results are from the right ones."""
+        key = ("", answer.test, answer.case)
+        if key not in self._heard:
+            self._heard[key] = self._replay(self._references, *key[1:])
+        return gap_between(answer.heard, self._heard[key][1])
+
+    def _nearer(self, variant: Variant, answer: Answer, to_reference: Gap) -> bool:
+        """Whether a variant explains how far from right the results are, and not only nearly."""
+        heard = self._heard[variant.id, answer.test, answer.case][1]
+        to_variant = gap_between(answer.heard, heard)
+        return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
     def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
         exercise = mistakes[0].exercise if mistakes else ""
@@ -138,6 +154,62 @@ class Diagnosis:
 # --- comparing -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Gap:
+    """How far two answers to the same calls are apart, in the numbers that both have."""
+
+    largest: float = 0.0
+    right: bool = True  # no further than rounding goes
+
+
+def gap_between(theirs: Sequence[Heard], ours: Sequence[Heard]) -> Gap:
+    """The gap between two answers; what differs in kind or shape has none in numbers."""
+    total = Gap()
+    if len(theirs) != len(ours):
+        return Gap(math.inf, right=False)
+    for one, other in zip(theirs, ours, strict=True):
+        gap = _gap(one, other)
+        total = Gap(max(total.largest, gap.largest), total.right and gap.right)
+    return total
+
+
+def _gap(theirs: Heard, ours: Heard) -> Gap:
+    match theirs, ours:
+        case wire.TensorData(), wire.TensorData():
+            if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
+                return _gap_of_tensors(theirs, ours)
+        case wire.Items(_, inside), wire.Items(_, expected):
+            return gap_between(inside, expected)
+        case wire.Entries(inside), wire.Entries(expected):
+            if inside.keys() == expected.keys():
+                return gap_between([inside[name] for name in expected], list(expected.values()))
+    return Gap() if theirs == ours else Gap(math.inf, right=False)
+
+
+# Where two right answers may differ: float64 tests ask for nine digits.
+ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
+    try:
+        first, second = wire.unpack_tensor(theirs), wire.unpack_tensor(ours)
+    except wire.WireError:
+        return Gap(math.inf, right=False)
+    if not first.is_floating_point() or first.device.type != "cpu":
+        return Gap(right=theirs == ours, largest=0.0 if theirs == ours else 1.0)
+    both = first.isfinite() & second.isfinite()
+    apart = (first.isinf() | second.isinf()) & (first != second) & ~first.isnan()
+    if bool(apart.any()):
+        return Gap(math.inf, right=False)
+    one, other = first[both].double(), second[both].double()
+    if not one.numel():
+        return Gap()
+    largest = float((one - other).abs().max())
+    size = float(other.abs().max())
+    room = ROUNDING.get(first.dtype, 1e-2) * max(size, 1.0)
+    return Gap(largest, largest <= room)
+
+
 def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
     """Whether two answers gave the same in the same calls; NaN is the same as NaN here."""
     return len(ours) == len(theirs) and all(map(_same, ours, theirs))
@@ -154,9 +226,11 @@ def _same(ours: Heard, theirs: Heard) -> bool:
                 _same(value, theirs_by_name[name]) for name, value in ours_by_name.items()
             )
         case wire.Raised(), wire.Raised():
-            # A name that is missing is told with what else was handed in.
+            # A name that is missing is told with what else was handed in: the name itself counts.
             text = [error.text.partition("\n")[0] for error in (ours, theirs)]
-            return ours.kind == theirs.kind and (ours.kind == "NameError" or text[0] == text[1])
+            if ours.kind == "NameError":
+                text = [error.removeprefix("name ").partition(" ")[0].strip("'") for error in text]
+            return ours.kind == theirs.kind and text[0] == text[1]
         case float(), float():
             return ours == theirs or math.isclose(ours, theirs, rel_tol=RELATIVE)
     return type(ours) is type(theirs) and ours == theirs

@@ -28,6 +28,10 @@ def broken(found: Found) -> str:
 def raised(kind: str, text: str, place: Place | None) -> str:
     """An exception from student code."""
     where = f"{at(place)} " if place else "it "
+    if kind == "NotImplementedError" and 'missing the required "forward"' in text:
+        return (
+            "torch finds no forward in the class: is it spelled so, and does it stand in the class?"
+        )
     if kind == "NotImplementedError" and (place is None or "raise" in place.text):
         return f"{where}still raises NotImplementedError: there is a part to write"
     line = f"  {place.text}" if place and place.text else ""

@@ -17,7 +17,7 @@ from grader.grading import grade
 from grader.intake import Submission
 from grader.jail import wire
 from grader.jail.wire import SourceText
-from grader.mistakes import Library, load_library
+from grader.mistakes import Library, Variant, load_library
 from tests.conftest import TINY
 
 
@@ -85,6 +85,23 @@ def test_very_large_wrong_results_are_not_kept_for_a_diagnosis(desk: Desk, right
     assert named(told(desk, right, text, "center")) == {None}
     assert kept([wire.pack(torch.zeros(10**6))]) == ()
     assert len(kept([wire.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
+
+
+SLIGHT = {"+ 5e-5": {"A little is added"}, "+ 2e-5": {None}, "+ 9e-5": {None}}
+
+
+@pytest.mark.parametrize(("rest", "names"), SLIGHT.items())
+def test_a_mistake_must_explain_small_differences_too(
+    desk: Desk, right: str, tiny: Course, rest: str, names: set[str | None]
+) -> None:
+    slight = Variant(
+        "center", "slight", "mistake", "A little is added", "?",
+        "def center(x):\n    return x - x.mean() + 5e-5\n",
+    )  # fmt: skip
+    library = load_library(tiny)
+    known = Library([*library.variants, slight], library.sources, library.unit_of)
+    text = f"def center(x):\n    middle = sum(x) / len(x)\n    return x - middle {rest}"
+    assert named(told(dataclasses.replace(desk, library=known), right, text, "center")) == names
 
 
 def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:

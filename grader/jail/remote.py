@@ -195,6 +195,7 @@ class RemoteModule(_Remote):
         self.structure = structure
         self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
+        self._made = len(calls.made) - 1
         self.aliases = calls.parameter_aliases
         # Stand-ins that collect gradients; the values live in the student's process.
         self._mirrors = {info.path: _stand_in(info) for info in structure.parameters}
@@ -299,8 +300,11 @@ class RemoteModule(_Remote):
         ]
 
     def remember_make(self, what: str) -> None:
-        """What tells this module from others before it is called, for a diagnosis."""
-        self._calls.made.append(what)
+        """What tells this module from others before it is called, for a diagnosis.
+
+        It takes the place of the bare shapes of its parameters.
+        """
+        self._calls.made[self._made] = what
 
     def _here(self) -> None:
         if self._generation != self._calls.session.generation:

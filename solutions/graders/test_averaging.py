@@ -107,8 +107,8 @@ def test_prefix_sum_matrix_of_a_single_token(student):
 @rung.property("prefix_sum_matrix")
 def test_prefix_sum_matrix_sums_up_the_past(student, make):
     """Multiplied with a long sequence, it gives the cumulative sums."""
-    x = make.integers(-9, 10, batch=2, time=300, channels=3).float()
-    assert_agrees(student.prefix_sum_matrix(300) @ x, x.cumsum(dim=1))
+    x = make.integers(-9, 10, batch=2, time=100, channels=3).float()
+    assert_agrees(student.prefix_sum_matrix(100) @ x, x.cumsum(dim=1))
 
 
 # --- running_mean_matrix -------------------------------------------------------------------------
@@ -138,10 +138,10 @@ def test_running_mean_matrix_of_a_single_token(student):
 
 @rung.property("running_mean_matrix")
 def test_running_mean_matrix_fits_a_long_sequence(student):
-    """For 300 tokens the last row still shares out a total of one, evenly."""
-    weights = student.running_mean_matrix(300)
+    """For 100 tokens the last row still shares out a total of one, evenly."""
+    weights = student.running_mean_matrix(100)
     assert_rows_sum_to_one(weights)
-    assert_agrees(weights[-1], torch.full((300,), 1 / 300), what="the last row")
+    assert_agrees(weights[-1], torch.full((100,), 0.01), what="the last row")
 
 
 # --- running_mean_matmul -------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_running_mean_softmax_gives_nothing_to_the_future(student, make):
     before = student.running_mean_softmax(x)
     for cut in (1, 3, 5):
         changed = x.clone()
-        changed[:, cut:] = 1e6
+        changed[:, cut:] = 1e15  # shows a weight too small even for the test in float64
         assert_that(
             torch.allclose(before[:, :cut], student.running_mean_softmax(changed)[:, :cut]),
             f"the means of the first {cut} tokens changed when later tokens became very large: is "

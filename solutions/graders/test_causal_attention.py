@@ -6,11 +6,13 @@ import torch
 from grader.testing import (
     adopt,
     assert_agrees,
+    assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_causal,
     assert_drops_weights,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_moves,
     assert_rows_sum_to_one,
     assert_that,
     rung,
@@ -108,7 +110,7 @@ def test_masked_softmax_keeps_float64(student, reference, make):
     scores = make.normal(3.0, queries=4, keys=6, dtype=torch.float64)
     mask = some_mask(make, queries=4, keys=6)
     theirs, ours = student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
-    assert_agrees(theirs, ours, rtol=1e-10, atol=1e-10)
+    assert_agrees_to_float64(theirs, ours)
 
 
 @rung.property("masked_softmax")
@@ -169,11 +171,9 @@ def test_renormalized_weights_agree_with_the_reference(student, reference, make,
 def test_renormalized_weights_keep_float64(student, reference, make):
     """Weights in float64 stay in float64, to its precision."""
     weights = softmax_weights(make, 5, dtype=torch.float64)
-    assert_agrees(
+    assert_agrees_to_float64(
         student.renormalized_causal_weights(weights),
         reference.renormalized_causal_weights(weights),
-        rtol=1e-10,
-        atol=1e-10,
     )
 
 
@@ -219,11 +219,9 @@ def test_apply_dropout_keeps_float64(student, reference, make):
     """Weights in float64 stay in float64, to its precision."""
     weights = make.normal(queries=3, keys=4, dtype=torch.float64)
     keep = make.booleans(queries=3, keys=4)
-    assert_agrees(
+    assert_agrees_to_float64(
         student.apply_dropout(weights, keep, 0.3),
         reference.apply_dropout(weights, keep, 0.3),
-        rtol=1e-10,
-        atol=1e-10,
     )
 
 
@@ -353,8 +351,7 @@ def test_causal_attention_drops_weights_in_training_only(student, reference, mak
 @rung.property("CausalAttention")
 def test_causal_attention_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
-    attention = student.CausalAttention(3, 4, 8, 0.0).to("meta")
-    attention(make.normal(batch=2, tokens=5, d_in=3).to("meta"))
+    assert_moves(student.CausalAttention(3, 4, 8, 0.0), make.normal(batch=2, tokens=5, d_in=3))
 
 
 @rung.property("CausalAttention")
@@ -365,7 +362,7 @@ def test_causal_attention_works_in_float64(student, reference, make):
     ours = reference.CausalAttention(3, 4, 8, 0.0)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=3, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("CausalAttention")

@@ -6,11 +6,13 @@ import torch
 from grader.testing import (
     adopt,
     assert_agrees,
+    assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_causal,
     assert_drops_weights,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_moves,
     assert_refuses,
     assert_that,
     rung,
@@ -281,8 +283,9 @@ def test_wrapper_drops_weights_in_training_only(student, reference, make):
 @rung.property("MultiHeadAttentionWrapper")
 def test_wrapper_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
-    attention = student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3).to("meta")
-    attention(make.normal(batch=2, tokens=6, d_in=5).to("meta"))
+    assert_moves(
+        student.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
+    )
 
 
 @rung.property("MultiHeadAttentionWrapper")
@@ -293,7 +296,7 @@ def test_wrapper_works_in_float64(student, reference, make):
     ours = reference.MultiHeadAttentionWrapper(5, 4, 9, 0.0, 3)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_in=5, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("MultiHeadAttentionWrapper", points=0.5)
@@ -403,18 +406,19 @@ def test_multi_head_attention_has_biases_only_when_asked(student, reference, mak
 
 @rung.property("MultiHeadAttention")
 def test_multi_head_attention_ends_with_a_bias(student, reference):
-    """The output layer has a bias."""
-    arguments = (5, 12, 9, 0.0, 3)
-    theirs, ours = student.MultiHeadAttention(*arguments), reference.MultiHeadAttention(*arguments)
-    missing = adopt(theirs, ours).missing
-    if "out_proj.bias" in missing:  # it fails; whether qkv_bias brings a bias is for the diagnosis
-        theirs = student.MultiHeadAttention(*arguments, True)
-        adopt(theirs, reference.MultiHeadAttention(*arguments, True))
-    assert_that(
-        "out_proj.bias" not in missing,
-        "the output layer has no bias that could be found: qkv_bias speaks of queries, keys and "
-        "values, and the last layer has a bias in any case",
-    )
+    """The output layer has a bias, with qkv_bias and without."""
+    # Both are made before anything is asked: the diagnosis learns when the bias is there.
+    missing = []
+    for arguments in ((5, 12, 9, 0.0, 3), (5, 12, 9, 0.0, 3, True)):
+        theirs = student.MultiHeadAttention(*arguments)
+        ours = reference.MultiHeadAttention(*arguments)
+        missing.append("out_proj.bias" in adopt(theirs, ours).missing)
+    for is_missing, when in zip(missing, ("by default", "with qkv_bias=True"), strict=True):
+        assert_that(
+            not is_missing,
+            f"{when}, the output layer has no bias that could be found: qkv_bias speaks of "
+            "queries, keys and values, and the last layer has a bias in any case",
+        )
 
 
 @rung.property("MultiHeadAttention", points=2)
@@ -448,8 +452,9 @@ def test_multi_head_attention_refuses_a_width_that_does_not_divide(student, d_ou
 @rung.property("MultiHeadAttention")
 def test_multi_head_attention_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
-    attention = student.MultiHeadAttention(5, 12, 9, 0.0, 3).to("meta")
-    attention(make.normal(batch=2, tokens=6, d_in=5).to("meta"))
+    assert_moves(
+        student.MultiHeadAttention(5, 12, 9, 0.0, 3), make.normal(batch=2, tokens=6, d_in=5)
+    )
 
 
 @rung.property("MultiHeadAttention", points=0.5)
@@ -460,7 +465,7 @@ def test_multi_head_attention_works_in_float64(student, reference, make):
     ours = reference.MultiHeadAttention(5, 12, 9, 0.0, 3)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=6, d_in=5, dtype=torch.float64)
-    assert_agrees(theirs.double()(x), ours.double()(x), rtol=1e-10, atol=1e-10)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
 @rung.property("MultiHeadAttention", points=0.5)

@@ -183,10 +183,10 @@ def test_scaled_scores_agree_with_the_reference(student, reference, make, sizes)
 
 
 @rung.property("scaled_scores")
-@pytest.mark.parametrize(("d_k", "tokens"), [(8, 400), (200, 400), (10_000, 40)])
+@pytest.mark.parametrize(("d_k", "tokens"), [(8, 150), (200, 150), (10_000, 40)])
 def test_scaled_scores_have_variance_one(student, make, d_k, tokens):
     """Queries and keys of variance 1 give scores of variance 1, however long they are."""
-    # It strays by 0.036 or less: 0.4 is eleven times that. Fewer tokens keep it cheap.
+    # It strays by 0.06 or so: 0.4 is six times that. Few tokens, since loops over pairs are right.
     queries, keys = make.normal(queries=tokens, d_k=d_k), make.normal(keys=tokens, d_k=d_k)
     variance = student.scaled_scores(queries, keys).var().item()
     assert_that(
@@ -370,7 +370,8 @@ def filled(theirs, make):
 def bias_names(theirs, paths):
     """Those of the student's parameters that are vectors, as biases are."""
     shapes = theirs.parameters()
-    return ", ".join(path for path in paths if path in shapes and shapes[path].dim() == 1)
+    vectors = (path for path in paths if path in shapes and shapes[path].dim() == 1)
+    return ", ".join(path for path in vectors if shapes[path].numel() > 1)  # a scale is no bias
 
 
 @rung.shape("SelfAttention_v1")

@@ -191,6 +191,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "masked_softmax", "opposite-mask-once",
+    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
+    hint="What does True mean here: look, or do not look?",
+    change={
+        "scores.masked_fill(mask": "scores.masked_fill(~mask",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+)  # fmt: skip
+
+mistake(
     "masked_softmax", "nan-where-all-is-hidden", "A row in which everything is hidden becomes NaN",
     hint=(
         "What is left to share out when every score is minus infinity, and what is 0 divided "
@@ -224,28 +234,28 @@ mistake(
 
 mistake(
     "masked_softmax", "mask-fills-minus-one",
-    "Hidden scores become -1, which is a score like any other",
+    "Hidden scores become a number that is a score like any other",
     hint="Which score turns into a weight of exactly 0?",
     change={"-torch.inf": "-1.0", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
 mistake(
     "masked_softmax", "mask-fills-minus-hundred",
-    "Hidden scores become -100, and visible ones can lie lower than that",
+    "Hidden scores become a low number, and visible ones can lie lower",
     hint="Is there a number so small that no score is smaller?",
     change={"-torch.inf": "-100.0"},
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-fills-infinity", "Hidden scores become plus infinity",
-    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    "masked_softmax", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
+    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change={"-torch.inf": "torch.inf"},
 )  # fmt: skip
 
 mistake(
     "masked_softmax", "mask-times-infinity",
-    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
-    hint="Print mask * -inf: what became of the zeros?",
+    "Every result is NaN",
+    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
     change={"scores.masked_fill(mask, -torch.inf)": "scores + mask * -torch.inf"},
 )  # fmt: skip
 
@@ -290,6 +300,12 @@ mistake(
     "masked_softmax", "softmax-over-queries", "Each column sums to one, not each row",
     hint="Each query shares out its attention over the keys: along which axis do these lie?",
     change={"dim=-1": "dim=-2"},
+)  # fmt: skip
+
+mistake(
+    "masked_softmax", "softmax-over-queries-once", "Each column sums to one, not each row",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={"dim=-1": "dim=-2", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
 mistake(
@@ -1164,7 +1180,7 @@ mistake(
 
 mistake(
     "CausalAttention", "mask-fills-minus-one",
-    "Hidden scores become -1, which is a score like any other",
+    "Hidden scores become a number that is a score like any other",
     hint="Which score turns into a weight of exactly 0?",
     change={
         "masked_softmax(attn_scores, mask)": (
@@ -1174,8 +1190,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CausalAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
-    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    "CausalAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
+    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change={
         "masked_softmax(attn_scores, mask)": (
             "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
@@ -1185,8 +1201,8 @@ mistake(
 
 mistake(
     "CausalAttention", "mask-times-infinity",
-    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
-    hint="Print mask * -inf: what became of the zeros?",
+    "Every result is NaN",
+    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
     change={
         "masked_softmax(attn_scores, mask)": (
             "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
@@ -1817,3 +1833,30 @@ class WithBaddbmm(nn.Module):
         mask = self.mask[:tokens, :tokens]
         scores = torch.baddbmm(mask, queries, keys.mT, alpha=keys.shape[-1] ** -0.5)
         return self.dropout(scores.softmax(dim=-1)) @ self.W_value(x)
+
+
+@accepted("masked_softmax", "a-little-in-the-sum", "Something tiny keeps the sum from being zero")
+def never_divided_by_zero(scores, mask):
+    hidden = scores.masked_fill(mask, float("-inf"))
+    largest = hidden.amax(dim=-1, keepdim=True)
+    e = torch.exp(hidden - largest.masked_fill(largest.isinf(), 0.0))
+    return e / (e.sum(dim=-1, keepdim=True) + 1e-8)
+
+
+@accepted("CausalAttention", "looks-at-its-values", "Assertions on the way")
+class Careful(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
+
+    def forward(self, x):
+        t = x.shape[1]
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(self.mask[:t, :t], -torch.inf)
+        weights = scores.softmax(-1)
+        assert not torch.isnan(weights).any(), "NaN in the weights"
+        return self.dropout(weights) @ v

@@ -496,6 +496,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "MultiHeadAttentionWrapper", "heads-stacked-in-front", "The heads get an axis of their own",
+    hint="How many dimensions should the result have?",
+    change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "heads-stacked-at-tokens", "The heads get an axis of their own",
+    hint="How many dimensions should the result have?",
+    change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs, dim=1)"},
+)  # fmt: skip
+
+mistake(
     "MultiHeadAttentionWrapper", "features-interleaved",
     "The features of the heads are shuffled into one another",
     hint="In a merged token, what comes right after the first feature of head 0?",
@@ -597,7 +609,7 @@ mistake(
 
 mistake(
     "MultiHeadAttentionWrapper", "arguments-shifted",
-    "An argument is missing, and those behind it have moved up",
+    "The heads get their arguments in the wrong places",
     hint="Which parameter of the head does each of your arguments reach?",
     change={"context_length, dropout, qkv_bias": "context_length, qkv_bias"},
 )  # fmt: skip
@@ -1292,7 +1304,7 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "mask-fills-minus-one",
-    "Hidden scores become -1, which is a score like any other",
+    "Hidden scores become a number that is a score like any other",
     hint="Which score turns into a weight of exactly 0?",
     change={
         "masked_softmax(attn_scores, mask)": (
@@ -1302,8 +1314,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
-    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    "MultiHeadAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
+    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change={
         "masked_softmax(attn_scores, mask)": (
             "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
@@ -1313,8 +1325,8 @@ mistake(
 
 mistake(
     "MultiHeadAttention", "mask-times-infinity",
-    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
-    hint="Print mask * -inf: what became of the zeros?",
+    "Every result is NaN",
+    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
     change={
         "masked_softmax(attn_scores, mask)": (
             "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
@@ -1635,6 +1647,13 @@ mistake(
     "MultiHeadAttention", "output-bias-like-qkv", "The output layer's bias depends on qkv_bias",
     hint="Of which layers does qkv_bias speak?",
     change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=qkv_bias)"},
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttention", "output-bias-unless-qkv",
+    "The output layer's bias goes away when qkv_bias is True",
+    hint="Of which layers does qkv_bias speak?",
+    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=not qkv_bias)"},
 )  # fmt: skip
 
 mistake(
@@ -2182,3 +2201,67 @@ accepted(
         ),
     },
 )  # fmt: skip
+
+
+@accepted(
+    "MultiHeadAttention", "fused-in-its-own-order", "Keys first, and a last layer called proj"
+)
+class KeysFirst(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        assert d_out % num_heads == 0
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_in, 3 * d_out, bias=qkv_bias)
+        self.proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        k, q, v = (
+            part.view(b, t, self.num_heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1)
+        )
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(self.mask[:t, :t], -torch.inf)
+        context = self.dropout(scores.softmax(-1)) @ v
+        return self.proj(context.transpose(1, 2).reshape(b, t, -1))
+
+
+@accepted("MultiHeadAttention", "fused-parameter-in-turns", "One matrix and one bias, head by head")
+class TurnByTurn(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("the heads must be of equal width")
+        self.num_heads = num_heads
+        self.W_qkv = nn.Parameter(torch.randn(d_in, 3 * d_out) * 0.1)
+        self.b_qkv = nn.Parameter(torch.zeros(3 * d_out)) if qkv_bias else None
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        y = x @ self.W_qkv
+        if self.b_qkv is not None:
+            y = y + self.b_qkv
+        q, k, v = y.view(b, t, self.num_heads, 3, -1).permute(3, 0, 2, 1, 4)
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
+        context = self.dropout(scores.softmax(-1)) @ v
+        return self.out_proj(context.transpose(1, 2).reshape(b, t, -1))
+
+
+@accepted("MultiHeadAttentionWrapper", "numbers-in-front", "Heads in a dictionary, by number")
+class HeadsByNumber(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.parts = nn.ModuleDict(
+            {
+                f"{i}_head": CausalAttention(  # noqa: F821 - imported there
+                    d_in, d_out, context_length, dropout, qkv_bias
+                )
+                for i in range(num_heads)
+            }
+        )
+
+    def forward(self, x):
+        return torch.cat([head(x) for head in self.parts.values()], dim=-1)

@@ -871,22 +871,22 @@ mistake(
 mistake(
     "scaled_dot_product_attention",
     "mask-fills-minus-fifty",
-    "Hidden scores become -50, and visible ones may be lower still",
-    hint="What if every key that a query may see has a score of -60?",
+    "Hidden scores become a low number, and visible ones can lie lower",
+    hint="Is there a number so small that no score is smaller?",
     change={"-torch.inf": "-50.0"},
 )
 mistake(
     "scaled_dot_product_attention",
     "mask-fills-infinity",
-    "Hidden scores become plus infinity",
-    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    "A query from which keys are hidden gets NaN",
+    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change={"-torch.inf": "torch.inf"},
 )
 mistake(
     "scaled_dot_product_attention",
     "mask-times-infinity",
-    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
-    hint="Print mask * -inf: what became of the zeros?",
+    "Every result is NaN",
+    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
     change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores + mask.float() * -torch.inf"},
 )
 mistake(
@@ -1479,8 +1479,8 @@ mistake(
 mistake(
     "SelfAttention_v1",
     "forward-misspelt",
-    "The method that torch calls has another name",
-    hint="Which method runs when a module is called like a function?",
+    "Torch finds no forward method in the class",
+    hint="What is the method called that torch runs, and how far is it indented in your class?",
     change={"def forward(": "def foward("},
 )
 mistake(
@@ -2487,15 +2487,15 @@ mistake(
 mistake(
     "CausalHead",
     "mask-fills-infinity",
-    "Hidden scores become plus infinity",
-    hint="Which score turns into a weight of exactly 0, and into what does this one?",
+    "A query from which keys are hidden gets NaN",
+    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change={"-torch.inf": "torch.inf"},
 )
 mistake(
     "CausalHead",
     "mask-times-infinity",
-    "The mask is multiplied by minus infinity, and 0 times infinity is NaN",
-    hint="Print mask * -inf: what became of the zeros?",
+    "Every result is NaN",
+    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
     change={
         "attn_scores.masked_fill(future, -torch.inf)": "attn_scores + future.float() * -torch.inf"
     },
@@ -2822,3 +2822,25 @@ class HeadStepByStep(nn.Module):
             weights = torch.softmax(scores, dim=1)
             out.append((weights * values[:, : t + 1]).sum(dim=1))
         return torch.stack(out, dim=1)
+
+
+@accepted("scaled_scores", "dot-by-dot", "A loop over queries, and one over keys")
+def scaled_scores(queries, keys):
+    if queries.dim() > 2:
+        return torch.stack([scaled_scores(q, k) for q, k in zip(queries, keys)])
+    root = queries.shape[-1] ** 0.5
+    return torch.stack([torch.stack([torch.dot(q, k) / root for k in keys]) for q in queries])
+
+
+@accepted("SelfAttention_v1", "scale-kept-as-a-parameter", "The scale is kept, and not trained")
+class ScaleKept(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_value = nn.Parameter(torch.rand(d_in, d_out))
+        self.scale = nn.Parameter(torch.tensor([d_out**-0.5]), requires_grad=False)
+
+    def forward(self, x):
+        queries, keys, values = x @ self.W_query, x @ self.W_key, x @ self.W_value
+        return torch.softmax(queries @ keys.T * self.scale, dim=-1) @ values

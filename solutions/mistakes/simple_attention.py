@@ -852,8 +852,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "context_vector", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
+    "context_vector", "columns-sum-to-one", "The weights are read along the wrong axis",
+    hint="Do the weights with which you mix the tokens belong to one query, and sum to one?",
     change={
         "attention_scores_for_query(inputs, query_index)": "inputs @ inputs.T",
         "torch.softmax(scores, dim=-1)": "torch.softmax(scores, dim=0)[query_index]",
@@ -861,8 +861,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "context_vector", "column-of-the-weights", "A column of the weights is used, not a row",
-    hint="Where do the weights of one query stand: side by side, or below each other?",
+    "context_vector", "column-of-the-weights", "The weights are read along the wrong axis",
+    hint="Do the weights with which you mix the tokens belong to one query, and sum to one?",
     change={
         "attention_scores_for_query(inputs, query_index)": "attention_weights(inputs)",
         "torch.softmax(scores, dim=-1)": "scores[:, query_index]",

@@ -774,7 +774,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "softmax_stable", "infinity-becomes-minus-hundred", "A score of minus infinity turns into -100",
+    "softmax_stable", "infinity-becomes-minus-hundred",
+    "A score of minus infinity turns into a low number",
     hint="What if the other scores of the slice lie around -500?",
     change={
         "largest = scores": "scores = scores.nan_to_num(neginf=-100.0)\n    largest = scores",
