@@ -272,7 +272,7 @@ def assert_moves(module: RemoteModule, x: Tensor) -> None:
     try:
         module.to("meta")(x.to("meta"))
     except StudentRaised as raised:
-        # The device has no values: who looks at some, to be on the safe side, is right all the same.
+        # The device has no values: who looks at some, to be safe, is right all the same.
         if "cannot be called on meta tensors" not in raised.text:
             raise
 
