@@ -145,12 +145,13 @@ class CausalAttention(nn.Module):
     not to depend on it. Dropout comes after the softmax and before the values, in training only;
     after `.eval()` two calls agree to the last bit.
 
-    Fine print. `context_length` is the longest sentence that the layer must take; shorter ones
-    come too, longer ones are not tested. The mask belongs where the module and its input are:
-    register it as a buffer, or build it in `forward` on the input's device. Names of parameters
-    are free, and so is how you draw them. We judge dropout by its statistics, never by
-    the random numbers behind it. Arguments come by position, in the order below. Ready-made
-    attention functions are off limits; your own earlier answers are not.
+    Fine print. `context_length` is the longest sentence that the layer must take; shorter ones come
+    too, longer ones are not tested. The mask belongs where the module and its input are: register
+    it as a buffer, or build it in `forward` on the input's device. Names of parameters are free,
+    and so is how you draw them. We judge dropout by its statistics, never by the random numbers
+    behind it. In float64, after `.double()`, it takes and gives float64. Arguments come by
+    position, in the order below. Ready-made attention functions are off limits; your own earlier
+    answers are not.
 
     With every weight matrix the identity, queries, keys and values are the tokens themselves. The
     first token sees only itself, so it comes out as it went in:

@@ -86,9 +86,10 @@ class MultiHeadAttentionWrapper(nn.Module):
     however you arranged your files. Writing it again here is fine too.
 
     Fine print. The parameters of every head must show up in `.parameters()`, or an optimiser will
-    never train them. Names are free, and so is how weights are drawn. Sentences may be shorter
-    than `context_length`; longer ones are not tested. Arguments come by position, in the order
-    below. Ready-made attention functions are off limits.
+    never train them. Names are free, and so is how weights are drawn. Sentences may be shorter than
+    `context_length`; longer ones are not tested. In float64, after `.double()`, it takes and gives
+    float64. Arguments come by position, in the order below. Ready-made attention functions are off
+    limits.
 
     With every weight matrix the identity both heads agree, and you see the same answer twice:
 
@@ -137,9 +138,9 @@ class MultiHeadAttention(nn.Module):
     Construction raises an exception, any ordinary one, when num_heads does not divide d_out.
     Sentences may be shorter than `context_length`; longer ones are not tested. Dropout acts in
     training only. The mask is a buffer, or built in `forward` on the input's device. Names of
-    parameters are free, and queries, keys and values may share one fused layer. Arguments come by
-    position, in the order below. Ready-made attention functions are off limits; your own
-    earlier answers are not.
+    parameters are free, and queries, keys and values may share one fused layer. In float64, after
+    `.double()`, it takes and gives float64. Arguments come by position, in the order below.
+    Ready-made attention functions are off limits; your own earlier answers are not.
 
     With identity matrices and zero biases, two heads of two features. The second token shares its
     attention differently in the two halves, for each head has a softmax of its own:

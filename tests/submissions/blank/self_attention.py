@@ -104,9 +104,9 @@ def scaled_scores(
     with d_k. Large scores turn the softmax into an on-off switch with next to no gradient. After
     the division, queries and keys of variance 1 give scores of variance 1, whatever d_k is. Try it!
 
-    `queries` is (..., queries, d_k), `keys` is (..., keys, d_k), and the scores are
-    (..., queries, keys). There may be more keys than queries, or fewer. Leading dimensions are a
-    batch: its rows never meet. No softmax yet.
+    `queries` is (..., queries, d_k), `keys` is (..., keys, d_k), and the scores are (..., queries,
+    keys). There may be more keys than queries, or fewer. Leading dimensions are a batch: its rows
+    never meet. No softmax yet. Keep the dtype.
 
     One query, two keys, d_k = 4: the dot products are 4 and 2, and the root of 4 is 2.
 
@@ -137,7 +137,8 @@ def scaled_dot_product_attention(
     None, is boolean with the two last dimensions (queries, keys), and every query may see at least
     one key. Inputs stay as they were, and gradients flow to all three.
 
-    Torch's softmax is welcome; torch's function of this name and its relatives are off limits.
+    Keep the dtype. Torch's softmax is welcome; torch's function of this name and its relatives are
+    off limits.
 
     Queries of zeros like all keys equally well. The first may not see the second key, so it gets
     the first value whole; the second gets half of each:
@@ -166,8 +167,8 @@ class SelfAttention_v1(nn.Module):
     Fine print. Make three parameters of shape (d_in, d_out), drawn at random. We call them
     `W_query`, `W_key` and `W_value`; your names, your layout and your way of drawing are free, and
     a grader brings weights of its own. The input has two dimensions, one sentence without a batch.
-    Arguments come by position. Ready-made attention functions are off limits; your own
-    earlier answers are not.
+    In float64, after `.double()`, it takes and gives float64. Arguments come by position.
+    Ready-made attention functions are off limits; your own earlier answers are not.
 
     With every weight matrix the identity, tokens meet as they are. The second token, [0, 2], has
     nothing in common with the first and much with the third:
@@ -201,10 +202,10 @@ class SelfAttention_v2(nn.Module):
     gives numbers between 0 and 1 that only ever add up. Training starts better, and code that
     others write looks like this.
 
-    Fine print. The input has two dimensions, as in v1. Mind where the layers are made: a layer
-    made inside `forward` is new at every call, and learns nothing. Names are free, and so is how
-    weights are drawn. Arguments come by position. Ready-made attention functions are off
-    limits; your own earlier answers are not.
+    Fine print. The input has two dimensions, as in v1. Mind where the layers are made: a layer made
+    inside `forward` is new at every call, and learns nothing. Names are free, and so is how weights
+    are drawn. In float64, after `.double()`, it takes and gives float64. Arguments come by
+    position. Ready-made attention functions are off limits; your own earlier answers are not.
 
     With every weight matrix the identity, and no bias, it says what v1 said:
 
@@ -270,8 +271,8 @@ class CausalHead(nn.Module):
     used as they are. Compare the two, and see how the scaled head spreads its attention.
 
     Fine print. `time` may differ between calls, and may be 1. Names are free (ours are `key`,
-    `query` and `value`), and so is how weights are drawn. Arguments come by position. Ready-made
-    attention functions are off limits.
+    `query` and `value`), and so is how weights are drawn. In float64, after `.double()`, it takes
+    and gives float64. Arguments come by position. Ready-made attention functions are off limits.
 
     With every weight matrix the identity. The first token can only answer with itself:
 
