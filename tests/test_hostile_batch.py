@@ -189,8 +189,10 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_graded(
         hand_in(SAMPLES / "gil_endless_loop", class_folder, f"gil{n}")
     before = children()
     running = subprocess.Popen(
-        command(class_folder, out, impatient), start_new_session=True, stderr=subprocess.PIPE
-    )
+        command(class_folder, out, impatient), start_new_session=True, stderr=subprocess.PIPE,
+        # A shell's background job ignores Ctrl-C, and hands that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     while not graded_so_far(out):
         assert running.poll() is None
     os.killpg(running.pid, signal.SIGINT)
