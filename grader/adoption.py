@@ -59,15 +59,20 @@ class Adoption:
     missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
     extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
 
-    def in_roles(self) -> str:
-        """What the student's module has and lacks, whatever it is called and however it is cut."""
+    def homes(self) -> dict[str, set[str]]:
+        """The paths of the student's layers that hold adopted weights, with the roles of these."""
         roles: dict[str, set[str]] = {}
         for slot in self.slots:
             roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
+        return roles
+
+    def in_roles(self) -> str:
+        """What the student's module has and lacks, whatever it is called and however it is cut."""
+        homes = self.homes()
         beside = [
             f"{role} {path.rpartition('.')[2]}"
             for path in self.extra
-            for role in sorted(roles.get(path.rpartition(".")[0], {"elsewhere"}))
+            for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
         ]
         return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
 

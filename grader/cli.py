@@ -232,7 +232,7 @@ def hint(
     opened = load_course(find_course(course))
     progress = read_progress(opened.folder)
     if name is None:
-        name = next((n for n in opened.exercises if n not in progress.solved), None)
+        name = progress.first_unsolved(opened.exercises)
         if name is None:
             print("everything is solved: no hint is left to give")
             return

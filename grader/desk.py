@@ -133,7 +133,7 @@ class Seat:
 
     def heard(self) -> tuple[Heard, ...]:
         """What the running test's calls gave; its modules, if it failed before it called one."""
-        return tuple(self.calls.heard or self.calls.made)
+        return tuple(self.calls.heard or self.calls.made.values())
 
 
 @contextmanager

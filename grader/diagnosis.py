@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, repeat, starmap
+from itertools import combinations, starmap
 from typing import Any
 
 import torch
@@ -76,10 +76,9 @@ class Diagnosis:
         failed = [answer for answer in answers if not answer.passed and answer.heard]
         if not failed:
             return None
-        gaps = [self._gap_to_reference(answer) for answer in failed]
         mistakes = self._library.of(exercise, "mistake")
         found = self._fitting(mistakes, failed) or self._fitting(self._pairs(mistakes), failed)
-        found = [v for v in found if all(map(self._nearer, repeat(v), failed, gaps))]
+        found = [v for v in found if all(self._explains(v, answer) for answer in failed)]
         if len(found) > 1:  # what passed tells them apart
             found = self._fitting(found, [answer for answer in answers if answer.passed])
         alike = {variant.slug for variant in found[:1]}
@@ -103,17 +102,10 @@ class Diagnosis:
         fits = all(same(h, answer.heard) for h, answer in zip(heard, failed, strict=True))
         return built if fits and exercise != known.exercise else None
 
-    def _gap_to_reference(self, answer: Answer) -> Gap:
-        """How far a student's results are from the right ones."""
-        key = ("", answer.test, answer.case)
-        if key not in self._heard:
-            self._heard[key] = self._replay(self._references, *key[1:])
-        return gap_between(answer.heard, self._heard[key][1])
-
-    def _nearer(self, variant: Variant, answer: Answer, to_reference: Gap) -> bool:
-        """Whether a variant explains how far from right the results are, and not only nearly."""
-        heard = self._heard[variant.id, answer.test, answer.case][1]
-        to_variant = gap_between(answer.heard, heard)
+    def _explains(self, variant: Variant, answer: Answer) -> bool:
+        """Whether a variant that fits explains how far from right the results are."""
+        to_reference = gap_between(answer.heard, self._replayed(None, answer)[1])
+        to_variant = gap_between(answer.heard, self._replayed(variant, answer)[1])
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
     def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
@@ -129,15 +121,20 @@ class Diagnosis:
         return [v for v in variants if all(self._fits(v, answer) for answer in answers)]
 
     def _fits(self, variant: Variant, answer: Answer) -> bool:
-        key = (variant.id, answer.test, answer.case)
-        if key not in self._heard:
-            try:
-                self._heard[key] = self._replay(self.definitions(variant), *key[1:])
-            except Exception:  # a pair of changes need not make sense
-                self._heard[key] = False, ()
-        passed, heard = self._heard[key]
+        passed, heard = self._replayed(variant, answer)
         # Of two right results nobody can say how they came about.
         return passed is answer.passed and (passed or same(heard, answer.heard))
+
+    def _replayed(self, variant: Variant | None, answer: Answer) -> tuple[bool, tuple[Heard, ...]]:
+        """How a case ends with a variant, or with the reference, and what its calls give."""
+        key = (variant.id if variant else "", answer.test, answer.case)
+        if key not in self._heard:
+            try:
+                definitions = self.definitions(variant) if variant else self._references
+                self._heard[key] = self._replay(definitions, answer.test, answer.case)
+            except Exception:  # a pair of changes need not make sense
+                self._heard[key] = False, ()
+        return self._heard[key]
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
         """The references, and instead of one of them this variant."""
@@ -163,14 +160,26 @@ class Gap:
 
 
 def gap_between(theirs: Sequence[Heard], ours: Sequence[Heard]) -> Gap:
-    """The gap between two answers; what differs in kind or shape has none in numbers."""
-    total = Gap()
-    if len(theirs) != len(ours):
+    """The gap between two answers; it is infinite where they differ in kind or shape."""
+    ones, others = list(_flat(theirs)), list(_flat(ours))
+    if len(ones) != len(others):
         return Gap(math.inf, right=False)
-    for one, other in zip(theirs, ours, strict=True):
-        gap = _gap(one, other)
-        total = Gap(max(total.largest, gap.largest), total.right and gap.right)
-    return total
+    gaps = list(map(_gap, ones, others))
+    return Gap(max((gap.largest for gap in gaps), default=0.0), all(gap.right for gap in gaps))
+
+
+def _flat(answers: Iterable[Heard]) -> Iterator[Heard]:
+    """Without nests: of a nest its size or its names, and then what it holds."""
+    for answer in answers:
+        match answer:
+            case wire.Items(_, inside):
+                yield f"{len(inside)} items"
+                yield from _flat(inside)
+            case wire.Entries(inside):
+                yield f"the entries {sorted(inside)}"
+                yield from _flat(inside[name] for name in sorted(inside))
+            case _:
+                yield answer
 
 
 def _gap(theirs: Heard, ours: Heard) -> Gap:
@@ -178,11 +187,6 @@ def _gap(theirs: Heard, ours: Heard) -> Gap:
         case wire.TensorData(), wire.TensorData():
             if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
                 return _gap_of_tensors(theirs, ours)
-        case wire.Items(_, inside), wire.Items(_, expected):
-            return gap_between(inside, expected)
-        case wire.Entries(inside), wire.Entries(expected):
-            if inside.keys() == expected.keys():
-                return gap_between([inside[name] for name in expected], list(expected.values()))
     return Gap() if theirs == ours else Gap(math.inf, right=False)
 
 
@@ -212,19 +216,14 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
 
 def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
     """Whether two answers gave the same in the same calls; NaN is the same as NaN here."""
-    return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    ones, others = list(_flat(ours)), list(_flat(theirs))
+    return len(ones) == len(others) and all(map(_same, ones, others))
 
 
 def _same(ours: Heard, theirs: Heard) -> bool:
     match ours, theirs:
         case wire.TensorData(), wire.TensorData():
             return _same_tensor(ours, theirs)
-        case wire.Items(_, ours_inside), wire.Items(_, theirs_inside):
-            return same(ours_inside, theirs_inside)
-        case wire.Entries(ours_by_name), wire.Entries(theirs_by_name):
-            return ours_by_name.keys() == theirs_by_name.keys() and all(
-                _same(value, theirs_by_name[name]) for name, value in ours_by_name.items()
-            )
         case wire.Raised(), wire.Raised():
             # A name that is missing is told with what else was handed in: the name itself counts.
             text = [error.text.partition("\n")[0] for error in (ours, theirs)]

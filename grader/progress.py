@@ -31,6 +31,10 @@ class Progress:
             levels[name] = max(level, levels.get(name, 0))
         return Progress(self.solved | frozenset(solved), levels)
 
+    def first_unsolved(self, names: Iterable[str]) -> str | None:
+        """The first of these exercises that was never solved."""
+        return next((name for name in names if name not in self.solved), None)
+
 
 def read_progress(folder: Path) -> Progress:
     """What the file in this folder says; lines that say nothing known are passed over."""

@@ -164,7 +164,7 @@ def exercises(course: Course, names: Sequence[str], progress: Progress) -> Itera
             yield Text.assemble(
                 (f" {sign} ", style), f"{exercise.name:32} {exercise.title}", (hints, "dim")
             )
-    todo = next((name for name in course.exercises if name not in progress.solved), None)
+    todo = progress.first_unsolved(course.exercises)
     if todo is not None:
         yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 

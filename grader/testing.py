@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
-from grader.jail.remote import Observation, RemoteModule, Student, StudentRaised
+from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
 from grader.picture import side_by_side
 from grader.tensors import Make
@@ -102,6 +102,16 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
     adoption = _adoption.adopt(theirs, ours, theirs.aliases)
     theirs.remember_make(adoption.in_roles())
     return adoption
+
+
+def extra_biases(theirs: RemoteModule) -> list[str]:
+    """Vectors beside the weights that were adopted, and without a role: by path.
+
+    Layers that take no part may have what biases they like.
+    """
+    adoption, sizes = theirs.adoption, theirs.parameters()
+    beside = adoption.homes()
+    return [p for p in adoption.extra if sizes[p].dim() == 1 and p.rpartition(".")[0] in beside]
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -224,9 +234,9 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
     assert_that(off < 1e-5, f"weights along dim {dim} should sum to one; a sum is off by {off:.3g}")
 
 
-def assert_input_unchanged(call: Callable[..., Any], *arguments: Any) -> None:
+def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
     """Fail if the student's code changed a tensor that it was given. `call` is a proxy."""
-    seen: Observation = call.observe(*arguments)  # type: ignore[attr-defined]
+    seen: Observation = call.observe(*arguments)
     for number in sorted(seen.changed):
         raise AssertionError(
             f"argument {number + 1} was changed in place: build a new tensor instead"
@@ -304,15 +314,15 @@ MOST_OPERATIONS = 100  # for what one product does: more were made to hide a loo
 
 
 def assert_operations_do_not_grow(
-    call: Callable[..., Any], small: Sequence[Any], large: Sequence[Any]
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any]
 ) -> None:
     """Fail if the larger input takes more tensor operations. `call` is a proxy."""
-    few = call.observe(*small).operations.count  # type: ignore[attr-defined]
-    seen: Observation = call.observe(*large)  # type: ignore[attr-defined]
+    few = call.observe(*small).operations.count
+    seen: Observation = call.observe(*large)
     many = seen.operations.count
     left = sorted(seen.functions & LEAVING)
     # A right answer's results do not tell how it came by them.
-    call.remember(f"grows: {many > few}, leaves: {bool(left)}")  # type: ignore[attr-defined]
+    call.remember(f"grows: {many > few}, leaves: {bool(left)}")
     assert_that(
         not left,
         f"the numbers leave torch ({', '.join(left)}), where nobody counts operations: "
@@ -325,9 +335,11 @@ def assert_operations_do_not_grow(
     )
 
 
-def assert_uses(call: Callable[..., Any], functions: Sequence[str], *arguments: Any) -> None:
+def assert_uses(
+    call: RemoteFunction | RemoteModule, functions: Sequence[str], *arguments: Any
+) -> None:
     """Fail unless the student's code calls one of these torch functions. `call` is a proxy."""
-    seen: Observation = call.observe(*arguments)  # type: ignore[attr-defined]
+    seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])
     assert_that(
         not seen.functions.isdisjoint(functions), f"the exercise is about {wanted}: none was used"

@@ -69,7 +69,7 @@ class Calls:
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
 
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
-    made: list[Heard] = field(default_factory=list)  # its modules, as far as they are known
+    made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
@@ -175,7 +175,7 @@ class RemoteClass(_Remote):
             raise _unexpected(outcome)
         _believable(outcome)
         shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
-        calls.made.append(" ".join(shapes))
+        calls.made[handle] = " ".join(shapes)
         return RemoteModule(calls, self._contract, handle, arguments, outcome)
 
 
@@ -195,7 +195,6 @@ class RemoteModule(_Remote):
         self.structure = structure
         self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
-        self._made = len(calls.made) - 1
         self.aliases = calls.parameter_aliases
         # Stand-ins that collect gradients; the values live in the student's process.
         self._mirrors = {info.path: _stand_in(info) for info in structure.parameters}
@@ -304,7 +303,7 @@ class RemoteModule(_Remote):
 
         It takes the place of the bare shapes of its parameters.
         """
-        self._calls.made[self._made] = what
+        self._calls.made[self.handle] = what
 
     def _here(self) -> None:
         if self._generation != self._calls.session.generation:

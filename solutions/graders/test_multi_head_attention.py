@@ -15,6 +15,7 @@ from grader.testing import (
     assert_moves,
     assert_refuses,
     assert_that,
+    extra_biases,
     rung,
 )
 
@@ -154,14 +155,8 @@ def assert_biases_only_when_asked(make_theirs, make_ours, x):
 
     def extra(*qkv_bias):
         theirs = make_theirs(*qkv_bias)
-        adoption, sizes = adopt(theirs, make_ours()), theirs.parameters()
-        # Layers that take no part may have what biases they like.
-        homes = {slot.path.rpartition(".")[0] for slot in adoption.slots}
-        return [
-            path
-            for path in adoption.extra
-            if sizes[path].dim() == 1 and path.rpartition(".")[0] in homes
-        ]
+        adopt(theirs, make_ours())
+        return extra_biases(theirs)
 
     refused, unasked = extra(False), extra()
     assert_that(
