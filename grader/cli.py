@@ -141,10 +141,11 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Run the public checks on your answers, and say what is wrong first."""
-    from grader.checking import check_folder
+    from grader.checking import open_checker
 
     opened = load_course(find_course(course))
-    results = check_folder(opened, names or [], folder)
+    with open_checker(opened, names or [], folder) as checker:
+        results = checker.check()
     solved = [result.name for result in results if result.solved]
     before = _remember(opened, solved=solved) if folder is None else Progress()
     if as_json:

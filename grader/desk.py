@@ -20,10 +20,11 @@ import torch
 
 from grader import messages
 from grader.collection import Case, Test, collect
+from grader.contract import TensorSpec
 from grader.course import Course
 from grader.diagnosis import Answer, Diagnosis, kept
 from grader.faults import CallError
-from grader.grade import TestStatus
+from grader.grade import Picture, TestStatus
 from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
 from grader.jail import wire
@@ -194,21 +195,22 @@ class Ran:
     status: TestStatus
     message: str | None
     answers: Sequence[Answer]
+    picture: Picture | None = None
 
 
 def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     """Run all cases of a test until one does not pass."""
     answers: list[Answer] = []
     for case in test.cases:
-        status, message = _run_case(desk, seat, test, case)
+        status, message, picture = _run_case(desk, seat, test, case)
         passed = status == "passed"
         heard = kept(seat.heard()) if status in ("failed", "error") else ()
         answers.append(Answer(test.key, case.label, passed, heard))
         if not passed:
             told = f"[{case.label}] {message}" if case.label else message
-            # A hidden test's inputs are for no one to read back, and prints would hold them.
-            shown = told if test.hidden else messages.with_prints(told, seat.session.printed)
-            return Ran(status, shown, answers)
+            if test.hidden:  # its inputs and what was expected are for no one to read back
+                return Ran(status, told, answers)
+            return Ran(status, messages.with_prints(told, seat.session.printed), answers, picture)
     return Ran("passed", None, answers)
 
 
@@ -223,11 +225,13 @@ def replay(
     seat = Seat(desk, session)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
-        status, _ = _run_case(desk, seat, test, case)
+        status = _run_case(desk, seat, test, case)[0]
     return status == "passed", seat.heard()
 
 
-def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatus, str | None]:
+def _run_case(
+    desk: Desk, seat: Seat, test: Test, case: Case
+) -> tuple[TestStatus, str | None, Picture | None]:  # fmt: skip
     make = desk.make(test.exercise, test.name, case.label)
     fixtures: dict[str, Callable[[], object]] = {
         "make": lambda: make,
@@ -238,22 +242,29 @@ def _run_case(desk: Desk, seat: Seat, test: Test, case: Case) -> tuple[TestStatu
         arguments = {name: fixtures[name]() for name in test.fixtures}
         test.function(**arguments, **case.parameters)
     except (AssertionError, pytest.fail.Exception) as error:
-        message = str(error) or f"an assertion failed ({test.place})"
-        if isinstance(error, Disagreement) and not test.hidden:
-            picture = error.picture()  # shows all expected values: not those of a hidden test
-            message += f"\n{picture}" if picture else ""
-        return "failed", message
+        picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
+        return "failed", str(error) or f"an assertion failed ({test.place})", picture
     except StudentRaised as raised:
         if raised.kind == "ForbiddenOperation" and desk.watch(test.exercise):
             # Told once, by the check for forbidden operations.
             use = wire.Use(raised.text[: wire.MAX_NAME], raised.place)
             seat.calls.uses.setdefault(test.exercise, []).append(use)
-            return "skipped", None
-        return "error", messages.raised(raised.kind, raised.text, raised.place)
+            return "skipped", None, None
+        return "error", messages.raised(raised.kind, raised.text, raised.place), None
     except StudentLost as lost:
-        return lost.status, lost.text
+        return lost.status, lost.text, None
     except KeyboardInterrupt:
         raise
     except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
-        return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}"
-    return "passed", None
+        return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}", None
+    return "passed", None, None
+
+
+def _axes(desk: Desk, test: Test) -> list[str] | None:
+    """What the axes of an exercise's result stand for, the last two or all of them."""
+    contract = desk.oracle.contracts[test.exercise]
+    returns = (contract.forward or contract.call).returns
+    if not isinstance(returns, TensorSpec):
+        return None
+    names = [dimension.label for dimension in returns.dimensions if not dimension.variadic]
+    return names if len(names) >= 2 else None

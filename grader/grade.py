@@ -17,6 +17,25 @@ TestStatus = Literal[
 ]  # fmt: skip
 
 
+Cell = bool | float | Literal["nan", "inf", "-inf"]
+Matrix = tuple[tuple[Cell, ...], ...]
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A matrix that was expected, the one that came, and where they differ; or a window of them."""
+
+    expected: Matrix
+    actual: Matrix
+    wrong: tuple[tuple[bool, ...], ...]
+    top: int = 0  # the first row that is shown, of how many
+    left: int = 0
+    rows: int = 0
+    columns: int = 0
+    caption: str = ""  # which matrix of many: "batch 0, heads 1"
+    row_name: str = ""  # what rows stand for, where that is known: "queries"
+    column_name: str = ""
+
+
 class TestResult(msgspec.Struct, frozen=True):
     """One test of one exercise, in the words that a student sees."""
 
@@ -29,6 +48,7 @@ class TestResult(msgspec.Struct, frozen=True):
     message: str | None = None
     mistake: str | None = None
     hint: str | None = None
+    picture: Picture | None = None  # of a public test: it shows what was expected
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -24,6 +24,7 @@ from grader.faults import HostFault
 from grader.grade import (
     ExerciseResult,
     Grade,
+    Picture,
     TestResult,
     TestStatus,
     from_thousandths,
@@ -79,11 +80,14 @@ def _total(points: Iterator[float]) -> float:
     return from_thousandths(sum(round(part * 1000) for part in points))
 
 
-def grade_exercises(desk: Desk, seat: Seat) -> list[ExerciseResult]:
-    """Each exercise of the desk, in the course's order."""
+def grade_exercises(
+    desk: Desk, seat: Seat, names: Collection[str] | None = None
+) -> list[ExerciseResult]:  # fmt: skip
+    """Each exercise of the desk, or of these, in the course's order."""
+    chosen = [name for name in desk.tests if names is None or name in names]
     # Exercises that forbid the same are served by one process: those go together.
-    tried = {name: _try(desk, seat, name) for name in sorted(desk.tests, key=desk.watch)}
-    return [_scored(desk, name, *_following(desk, seat, name, tried)) for name in desk.tests]
+    tried = {name: _try(desk, seat, name) for name in sorted(chosen, key=desk.watch)}
+    return [_scored(desk, name, *_following(desk, seat, name, tried)) for name in chosen]
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
@@ -124,7 +128,7 @@ def _try(desk: Desk, seat: Seat, name: str) -> _Tried:
         answers += ran.answers
         if test.rung == "efficiency" and status == "passed" and found.evasions:
             status, message = "failed", messages.uncounted(found.evasions[0])
-        results.append(_result(test, status, message))
+        results.append(_result(test, status, message, ran.picture))
         if status == "timeout" and test.rung in FOUNDATIONS:
             failed_at = "timeout"  # no rung's name: what never ends would not end again
         elif status != "passed" and test.rung in FOUNDATIONS:
@@ -186,7 +190,7 @@ def _following(
 
 def _asked(desk: Desk, seat: Seat, test: Test) -> TestResult:
     ran = run_test(desk, seat, test)
-    return _result(test, ran.status, ran.message)
+    return _result(test, ran.status, ran.message, ran.picture)
 
 
 def _below(course: Course, name: str) -> list[str]:
@@ -237,9 +241,13 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
 # --- points --------------------------------------------------------------------------------------
 
 
-def _result(test: Test, status: TestStatus, message: str | None = None) -> TestResult:
+def _result(
+    test: Test, status: TestStatus, message: str | None = None, picture: Picture | None = None
+) -> TestResult:
     told = message[:MAX_MESSAGE] if message else message
-    return TestResult(test.name, test.title, status, 0, test.weight, test.hidden, told)
+    return TestResult(
+        test.name, test.title, status, 0, test.weight, test.hidden, told, picture=picture
+    )
 
 
 def _scored(
@@ -260,12 +268,11 @@ def _scored(
         for share, result in zip(shares, results, strict=True)
     ]
     tests = [
-        TestResult(
-            r.name, r.title, r.status, from_thousandths(points), from_thousandths(share),
-            r.hidden, r.message, r.mistake, r.hint,
+        msgspec.structs.replace(
+            result, points=from_thousandths(points), max=from_thousandths(share)
         )
-        for r, points, share in zip(results, earned, shares, strict=True)
-    ]  # fmt: skip
+        for result, points, share in zip(results, earned, shares, strict=True)
+    ]
     return ExerciseResult(
         name, desk.course.unit_of[name], from_thousandths(sum(earned)), exercise.points,
         (*firsts, *tests),

@@ -26,6 +26,7 @@ from rich.text import Text
 from grader.course import Course
 from grader.grade import ExerciseResult, Grade
 from grader.gradebook import number
+from grader.pictures.text import drawn
 from grader.progress import Progress
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
@@ -199,6 +200,8 @@ def verdict(
             line.append(f"  ({test.status})", style="red")
         console.print(Padding(line, (0, 0, 0, 4), expand=False))
         _below(console, 8, test.message or "")
+        if test.picture is not None:
+            _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
 
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:

@@ -26,9 +26,10 @@ from torch import Tensor, nn
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
+from grader.grade import Picture
 from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
 from grader.oracle import Reference
-from grader.picture import side_by_side
+from grader.pictures.data import picture_of
 from grader.tensors import Make
 
 __all__ = [
@@ -161,9 +162,8 @@ def assert_agrees(
     if wrong.any():
         words = in_words(theirs, ours, wrong=wrong)
         numbers = _numbers(theirs, ours, wrong)
-        raise Disagreement(
-            f"{what}: {words}; {numbers}" if words else f"{what}: {numbers}", ours, theirs, wrong
-        )
+        told = f"{what}: {words}; {numbers}" if words else f"{what}: {numbers}"
+        raise Disagreement(told, ours, theirs, wrong)
 
 
 def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 2e-8) -> None:
@@ -188,10 +188,10 @@ class Disagreement(AssertionError):
         super().__init__(message)
         self._pair = ours, theirs, wrong
 
-    def picture(self) -> str | None:
-        """Expected beside actual beside where they differ, if there is room."""
+    def picture(self, names: Sequence[str] | None = None) -> Picture | None:
+        """Expected beside actual beside where they differ; `names` are those of the axes."""
         ours, theirs, wrong = self._pair
-        return side_by_side(ours, theirs, wrong=wrong, width=72)
+        return picture_of(ours, theirs, names=names, wrong=wrong)
 
 
 def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:

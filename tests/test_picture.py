@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from grader.oracle import load_solutions
-from grader.picture import side_by_side
+from grader.pictures.data import picture_of
+from grader.pictures.text import drawn as draw
 from grader.tensors import Make
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
@@ -28,6 +30,14 @@ def solution(unit: str, name: str) -> Any:
 
 def normal(rows: int, columns: int) -> Tensor:
     return MAKE.normal(name="x", rows=rows, columns=columns)
+
+
+def side_by_side(
+    ours: Tensor, theirs: Tensor, names: Sequence[str] | None = None, wrong: Tensor | None = None,
+    **options: Any,
+) -> str | None:  # fmt: skip
+    picture = picture_of(ours, theirs, names=names, wrong=wrong)
+    return draw(picture, **options) if picture is not None else None
 
 
 def drawn(ours: Tensor, theirs: Tensor, **options: Any) -> str:

@@ -23,13 +23,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+from grader.grade import Cell, Picture
 
-from grader.differences import PRECISION, differing
+Rows = Sequence[Sequence[Cell]]
 
-MOST_CELLS = 12  # rows, and columns
-MOST_NUMBERS = 6
+MOST_NUMBERS = 6  # rows, and columns
 NUMBER_WIDTH = 5
 TITLES = ("expected", "yours", "differs")
 GAPS = (4, 2)  # between the matrices: the first that fits
@@ -54,7 +52,7 @@ ASCII = _Marks(":+*#", ".", "#", "X", "I", "...", "-")
 
 @dataclass(frozen=True)
 class _Window:
-    """The part of a matrix that is shown: where it begins and ends along an axis."""
+    """The indices that are shown along an axis, and how many there are."""
 
     start: int
     stop: int
@@ -64,120 +62,61 @@ class _Window:
     def cut(self) -> bool:
         return self.stop - self.start < self.size
 
-    @property
-    def slice(self) -> slice:
-        return slice(self.start, self.stop)
 
-
-def side_by_side(
-    ours: Tensor,
-    theirs: Tensor,
-    *,
-    names: Sequence[str] | None = None,
-    wrong: Tensor | None = None,
-    width: int = 80,
-    ascii_only: bool = False,
-) -> str | None:
+def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str | None:
     """Expected beside actual beside where they differ, as lines of at most `width` characters.
 
-    Both are tensors of one shape; of more than two axes the first matrix that differs is shown. A
-    vector is shown as one row. `names` are those of all axes, or of the last two; `wrong` says
-    which elements differ, and without it the tolerances of `torch.testing` do. None where there is
-    nothing to see: a single element, no difference, two shapes or dtypes, complex numbers, no room.
+    None where there is no room.
     """
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return None
-    if ours.dtype not in PRECISION or ours.numel() < 2:
-        return None
-    with torch.no_grad():
-        wrong = differing(theirs, ours) if wrong is None else wrong
-        if not bool(wrong.any()):
-            return None
-        first = [int(step) for step in wrong.nonzero()[0]]
-        at = tuple(first[:-2])
-        matrices = [_matrix(tensor[at]) for tensor in (ours, theirs, wrong)]
     marks = ASCII if ascii_only else UNICODE
-    captions = [_caption(at, names, ours.dim())] if at else []
-    drawn = _numbers(matrices, marks, width) or _shades(matrices, marks, width)
-    if drawn is None:
+    lines = _numbers(picture, marks, width) or _shades(picture, marks, width)
+    if lines is None:
         return None
-    lines = [*captions, *drawn, *_axis_names(names, ours.dim())]
-    return "\n".join(line.rstrip() for line in lines) if _fit(lines, width) else None
-
-
-def _matrix(tensor: Tensor) -> Tensor:
-    """Of a vector one row; and everything but truth values in float64."""
-    matrix = tensor.detach().reshape(1, -1) if tensor.dim() == 1 else tensor.detach()
-    return matrix if matrix.dtype == torch.bool else matrix.double()
-
-
-def _caption(at: Sequence[int], names: Sequence[str] | None, dims: int) -> str:
-    """Which matrix of many: "batch 0, heads 1:"."""
-    if names is None or len(names) != dims:
-        return f"at [{', '.join(map(str, at))}]:"
-    return ", ".join(f"{name} {index}" for name, index in zip(names, at, strict=False)) + ":"
-
-
-def _axis_names(names: Sequence[str] | None, dims: int) -> list[str]:
-    if names is None or len(names) not in (2, dims) or dims < 2:
-        return []
-    rows, columns = names[-2:]
-    return [f"rows: {rows}, columns: {columns}"]
-
-
-def _fit(lines: Sequence[str], width: int) -> bool:
-    return all(len(line.rstrip()) <= width for line in lines)
+    captions = [f"{picture.caption}:"] if picture.caption else []
+    axes = [f"rows: {picture.row_name}, columns: {picture.column_name}"] if picture.row_name else []
+    lines = [line.rstrip() for line in (*captions, *lines, *axes)]
+    return "\n".join(lines) if all(len(line) <= width for line in lines) else None
 
 
 # --- layout --------------------------------------------------------------------------------------
 
 
-def _numbers(matrices: Sequence[Tensor], marks: _Marks, width: int) -> list[str] | None:
+def _numbers(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
     """Two digits a cell, if all values are legible so and there is room."""
-    ours, theirs, wrong = matrices
-    rows, columns = ours.shape
-    if ours.dtype == torch.bool or max(rows, columns) > MOST_NUMBERS:
+    whole = _Window(0, picture.rows, picture.rows), _Window(0, picture.columns, picture.columns)
+    if is_boolean(picture) or max(picture.rows, picture.columns) > MOST_NUMBERS:
         return None
-    values = [[[_number(value) for value in row] for row in m.tolist()] for m in (ours, theirs)]
+    values = [
+        [[_number(float(value)) for value in row] for row in matrix]
+        for matrix in (picture.expected, picture.actual)
+    ]
     if any(len(text) >= NUMBER_WIDTH for matrix in values for row in matrix for text in row):
         return None
-    whole = _Window(0, rows, rows), _Window(0, columns, columns)
-    cells = [*values, _crosses(wrong, marks)]
+    cells = [*values, _crosses(picture.wrong, marks)]
     return _panels(cells, whole, (NUMBER_WIDTH, NUMBER_WIDTH, 2), width)
 
 
-def _shades(matrices: Sequence[Tensor], marks: _Marks, width: int) -> list[str] | None:
+def _shades(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
     """Two characters a cell, in a window that has a difference in it."""
-    wrong = matrices[2]
-    hits = [wrong.any(1).nonzero(), wrong.any(0).nonzero()]
-    label = len(str(wrong.shape[0] - 1)) + 1
-    room = (width - label - 2 * GAPS[-1]) // 6
+    height, breadth = len(picture.wrong), len(picture.wrong[0])
+    down = _Window(picture.top, picture.top + height, picture.rows)
+    room = (width - len(str(picture.rows - 1)) - 1 - 2 * GAPS[-1]) // 6
     if room < 2:
         return None
-    down, across = (
-        _window(size, min(MOST_CELLS, most), int(hit[0]))
-        for size, most, hit in zip(wrong.shape, (MOST_CELLS, room), hits, strict=True)
-    )
-    ours, theirs, wrong = (matrix[down.slice, across.slice] for matrix in matrices)
-    if not bool(wrong.any()):  # the first wrong row and column may not meet: begin at an element
-        row, column = (int(step) for step in matrices[2].nonzero()[0])
-        down = _window(down.size, MOST_CELLS, row)
-        across = _window(across.size, min(MOST_CELLS, room), column)
-        ours, theirs, wrong = (matrix[down.slice, across.slice] for matrix in matrices)
-    top = _scale(ours, theirs)
-    cells = [[[_shade(value, top, marks) for value in row] for row in m.tolist()]
-             for m in (ours, theirs)]  # fmt: skip
-    drawn = _panels([*cells, _crosses(wrong, marks)], (down, across), (2, 2, 2), width)
-    if drawn is None:
+    hit = next(index for row in picture.wrong for index, value in enumerate(row) if value)
+    skipped = 0 if hit < room or breadth <= room else min(hit, breadth - room)
+    part = slice(skipped, skipped + room)
+    left = picture.left + skipped
+    across = _Window(left, left + min(room, breadth - skipped), picture.columns)
+    ours, theirs = ([row[part] for row in m] for m in (picture.expected, picture.actual))
+    top = scale(ours, theirs)
+    cells = [[[_shade(value, top, marks) for value in row] for row in m] for m in (ours, theirs)]
+    crosses = _crosses([row[part] for row in picture.wrong], marks)
+    lines = _panels([*cells, crosses], (down, across), (2, 2, 2), width)
+    if lines is None:
         return None
     legend = _legend(ours, theirs, top, marks)
-    return [*drawn, *_wrapped(legend, width), *_cut(down, across, marks)]
-
-
-def _window(size: int, most: int, wanted: int) -> _Window:
-    """The first `most` indices, or some further on that hold the wanted one."""
-    start = 0 if wanted < most else min(wanted, size - most)
-    return _Window(start, min(size, start + most), size)
+    return [*lines, *_wrapped(legend, width), *_cut(down, across, marks)]
 
 
 def _panels(
@@ -234,9 +173,10 @@ def _number(value: float) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
 
 
-def _shade(value: float | bool, top: float, marks: _Marks) -> str:
-    if isinstance(value, bool):
-        return marks.true if value else marks.zero
+def _shade(cell: Cell, top: float, marks: _Marks) -> str:
+    if isinstance(cell, bool):
+        return marks.true if cell else marks.zero
+    value = float(cell)
     if math.isnan(value):
         return "N"
     sign = "-" if value < 0 else "+"
@@ -248,34 +188,42 @@ def _shade(value: float | bool, top: float, marks: _Marks) -> str:
     return (sign if value < 0 else marks.shades[level]) + marks.shades[level]
 
 
-def _crosses(wrong: Tensor, marks: _Marks) -> list[list[str]]:
-    return [[marks.wrong if value else marks.zero for value in row] for row in wrong.tolist()]
+def _crosses(wrong: Sequence[Sequence[bool]], marks: _Marks) -> list[list[str]]:
+    return [[marks.wrong if value else marks.zero for value in row] for row in wrong]
 
 
-def _scale(ours: Tensor, theirs: Tensor) -> float:
+def is_boolean(picture: Picture) -> bool:
+    """Whether its matrices hold truth values."""
+    return isinstance(picture.expected[0][0], bool)
+
+
+def scale(ours: Rows, theirs: Rows) -> float:
     """What the darkest shade stands for: the largest expected value, or else the largest."""
-    for tensor in (ours, theirs):
-        sizes = tensor.double().abs()
-        sizes = sizes[sizes.isfinite()]
-        if sizes.numel() and float(sizes.max()) > 0:
-            return float(sizes.max())
+    for matrix in (ours, theirs):
+        largest = max((abs(value) for value in _values(matrix) if math.isfinite(value)), default=0)
+        if largest > 0:
+            return largest
     return 1.0
 
 
-def _legend(ours: Tensor, theirs: Tensor, top: float, marks: _Marks) -> list[str]:
+def _values(matrix: Rows) -> list[float]:
+    return [float(cell) for row in matrix for cell in row]
+
+
+def _legend(ours: Rows, theirs: Rows, top: float, marks: _Marks) -> list[str]:
     """What the marks mean: those that are there."""
-    if ours.dtype == torch.bool:
+    if isinstance(ours[0][0], bool):
         return [f"{marks.true} True", f"{marks.zero} False"]
-    both = torch.cat((ours.flatten(), theirs.flatten()))
-    finite = both[both.isfinite()]
+    both = _values(ours) + _values(theirs)
+    finite = [value for value in both if math.isfinite(value)]
     shades = " ".join(marks.shades)
     entries = [
-        (bool((both == 0).any()), f"{marks.zero} zero"),
-        (bool((finite != 0).any()), f"{shades} in quarters up to {top:.2g}"),
-        (bool((finite.abs() > top).any()), f"{marks.shades[-1]} also beyond"),
-        (bool((finite < 0).any()), f"-{marks.shades[-1]} negative"),
-        (bool(both.isinf().any()), f"{marks.infinity} infinite"),
-        (bool(both.isnan().any()), "N NaN"),
+        (0.0 in both, f"{marks.zero} zero"),
+        (any(finite), f"{shades} in quarters up to {top:.2g}"),
+        (any(abs(value) > top for value in finite), f"{marks.shades[-1]} also beyond"),
+        (any(value < 0 for value in finite), f"-{marks.shades[-1]} negative"),
+        (any(map(math.isinf, both)), f"{marks.infinity} infinite"),
+        (any(map(math.isnan, both)), "N NaN"),
     ]
     return [text for shown, text in entries if shown]
 
