@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,9 +30,10 @@ from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
 from grader.jail.guest import Prints
+from grader.jail.jails import Warm
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Heard, Student, StudentRaised
-from grader.jail.session import Limits, Session, StudentLost, Warm
+from grader.jail.session import Backend, Limits, Session, StudentLost
 from grader.mistakes import Library, load_library
 from grader.oracle import Oracle, Reference, open_oracle
 from grader.tensors import Make
@@ -45,7 +46,7 @@ class Desk:
 
     course: Course
     oracle: Oracle
-    warm: Warm
+    backend: Backend
     seed: str
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
@@ -91,7 +92,7 @@ class Desk:
             if exercises is None or name in exercises
         )
         session = Session(
-            lambda: self.warm.fork(limits), wire.Open(submission.sources, wanted), limits,
+            lambda: self.backend.open(limits), wire.Open(submission.sources, wanted), limits,
             {name: self.watch(name) for name in self.course.exercises},
         )  # fmt: skip
         try:
@@ -141,15 +142,17 @@ class Seat:
 def open_desk(
     course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
     stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
+    backend: AbstractContextManager[Backend] | None = None,
 ) -> Iterator[Desk]:  # fmt: skip
     """Start the warm process, and meanwhile load references and tests.
 
     `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
     Without `stubs`, answers are not compared with the stubs in the course's folder: a student
     writes the answers into these very files. With strong `isolation`, raises `CallError` unless
-    submissions are sure to be kept from `secrets` (besides the solutions).
+    submissions are sure to be kept from `secrets` (besides the solutions). Student code runs in
+    jails, or in another `backend`.
     """
-    with Warm() as warm:  # loads torch in the background while this process does
+    with backend or Warm() as behind:  # loads torch in the background while this process does
         oracle = open_oracle(course)
         chosen = course.select(only)
         tests: list[Test] = []
@@ -165,16 +168,17 @@ def open_desk(
         for unit in course.units if stubs else ():
             pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
-        reach = shortfall(warm, [course.solutions, *secrets])
+        reach = shortfall(behind, [course.solutions, *secrets])
         if reach is not None and isolation == "strong":
             raise CallError(
                 f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
                 "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
             )
-        layers = (*warm.layers, "weak") if reach is not None else warm.layers
+        layers = (*behind.layers, "weak") if reach is not None else behind.layers
         yield Desk(
-            course, oracle, warm, seed, by_exercise, course.fingerprint(), pristine, library, layers
-        )
+            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, library,
+            layers,
+        )  # fmt: skip
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:

@@ -83,13 +83,14 @@ def _isolation(course: Course | CallError) -> list[Finding]:
     """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
         from grader.isolation import MEANING, shortfall
-        from grader.jail.session import Limits, Warm
+        from grader.jail.jails import Warm
+        from grader.jail.session import Limits
     except ImportError as error:
         return [Finding("isolation", "jail", "bad", str(error))]
     secrets = [] if isinstance(course, CallError) else [course.solutions]
     try:
         with Warm() as warm:
-            warm.fork(Limits()).close()
+            warm.open(Limits()).close()
             missing = warm.ready.missing
             reach = shortfall(warm, secrets)
     except (HostFault, OSError) as error:

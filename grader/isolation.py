@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from grader.jail.jails import Warm
 from grader.jail.lockdown import open_to_others
-from grader.jail.session import Warm
+from grader.jail.session import Backend
 
 Isolation = Literal["strong", "weak"]
 
@@ -26,14 +27,16 @@ MEANING = {
 }
 
 
-def shortfall(warm: Warm, secrets: Sequence[Path]) -> str | None:
+def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
     """Why submissions could reach `secrets` (files and folders), or None if they cannot."""
-    missing = warm.ready.missing
+    if not isinstance(backend, Warm):
+        return "they do not run in jails"
+    missing = backend.ready.missing
     if "seccomp" in missing:
         return f"there is no filter of system calls ({missing['seccomp']})"
     if "landlock" not in missing:
         for secret in secrets:
-            for folder in warm.ready.readable:
+            for folder in backend.ready.readable:
                 if secret.resolve().is_relative_to(folder):
                     return f"{secret} lies in {folder}, which Python needs: move it elsewhere"
         return None

@@ -16,7 +16,7 @@ from grader.cli import main
 from grader.course import Course, load_course
 from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
-from grader.jail.session import Warm
+from grader.jail.jails import Warm
 from grader.jail.wire import SourceText
 from tests import seats
 
@@ -135,7 +135,7 @@ def open_seat(warm: Warm) -> Iterator[Callable[..., seats.Seat]]:
     with ExitStack() as stack:
 
         def opened(source: str, *references: Any, **options: Any) -> seats.Seat:
-            seat = seats.open_seat(warm.fork, source, *references, **options)
+            seat = seats.open_seat(warm.open, source, *references, **options)
             stack.callback(seat.session.close)
             return seat
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.contract import compile_contract
+from grader.desk import Desk
 from grader.jail import wire
+from grader.jail.jails import Warm
 from grader.jail.remote import Calls, Student
 from grader.jail.session import Channel, Limits, Session
 from grader.oracle import Oracle, Reference
@@ -53,3 +55,9 @@ def open_seat(
         {name: tuple(watch) for name in definitions},
     )  # fmt: skip
     return Seat(session, calls, Oracle(definitions, contracts))
+
+
+def warm_of(desk: Desk) -> Warm:
+    """The warm process behind a desk whose submissions run in jails."""
+    assert isinstance(desk.backend, Warm)
+    return desk.backend

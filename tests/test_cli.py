@@ -23,8 +23,8 @@ from grader.faults import HostFault
 from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.jail import session
-from grader.jail.session import Warm
+from grader.jail import jails
+from grader.jail.jails import Warm
 
 TINY = Path(__file__).parent / "tiny_course"
 HEADER = "student,submission,status,total,max,center,staircase,weigh,Projection"
@@ -256,7 +256,7 @@ def test_a_jail_that_cannot_be_made_is_a_fault_of_ours(
     def fork(*_: object) -> None:
         raise HostFault("the warm process has ended")
 
-    monkeypatch.setattr(Warm, "fork", fork)
+    monkeypatch.setattr(Warm, "open", fork)
     ran = grader("grade", students, "--out", tmp_path / "out", "--course", TINY)
     assert ran.code == 3
     assert rows(tmp_path / "out")["ada"] == ["grader_error", "", "10", "", "", "", ""]
@@ -517,7 +517,7 @@ def test_a_broken_check_is_exit_code_3(grader: Grader, course: Path, students: P
 def test_doctor_lists_versions_the_course_and_every_layer(
     grader: Grader, warm: Warm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "Warm", lambda: nullcontext(warm))
+    monkeypatch.setattr(jails, "Warm", lambda: nullcontext(warm))
     ran = grader("doctor", "--course", TINY, "--json")
     found = {finding["name"]: finding for finding in json.loads(ran.out)}
     assert {"python", "torch", "tiny", "solutions", "process", "rlimits"} <= found.keys()

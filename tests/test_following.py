@@ -14,7 +14,7 @@ from grader.desk import Desk, open_desk
 from grader.grade import ExerciseResult
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.session import Warm
+from grader.jail.jails import Warm
 from grader.jail.wire import SourceText
 from tests.conftest import sharing
 

@@ -15,8 +15,10 @@ from grader.desk import Desk, open_desk
 from grader.grade import Grade, TestResult
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.session import Jail, Limits
+from grader.jail.jails import Jail
+from grader.jail.session import Limits
 from grader.jail.wire import SourceText
+from tests.seats import warm_of
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def points(grade: Grade, exercise: str) -> float:
 
 
 def test_a_warm_process_that_died_is_started_again(alone: Desk, right: str) -> None:
-    os.kill(alone.warm._process.pid, signal.SIGKILL)
+    os.kill(warm_of(alone)._process.pid, signal.SIGKILL)
     honest = graded(alone, right)
     assert (honest.status, honest.total) == ("graded", honest.max)
 
@@ -60,8 +62,8 @@ def test_what_a_submission_forks_ends_with_it(desk: Desk, monkeypatch: pytest.Mo
         jails.append(really(limits))
         return jails[-1]
 
-    really = desk.warm.fork
-    monkeypatch.setattr(desk.warm, "fork", noted)
+    really = warm_of(desk).open
+    monkeypatch.setattr(desk.backend, "open", noted)
     graded(desk, "import os, time\ndef center(x):\n    os.fork() or time.sleep(600)\n")
     groups = {jail._pid for jail in jails}
     assert groups

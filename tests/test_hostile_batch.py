@@ -23,6 +23,7 @@ from grader.grade import Grade
 from grader.grading import grade
 from grader.intake import find_submissions, read_submission
 from tests.attacks_table import Attack, all_attacks
+from tests.seats import warm_of
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tests" / "submissions"
@@ -217,7 +218,7 @@ def test_neither_the_grader_nor_the_warm_process_keeps_a_descriptor_of_an_attack
     alone: Desk,
 ) -> None:
     attacks = [attack for attack in quick(all_attacks()) if attack.klass in ("replies", "exits")]
-    warm = alone.warm._process.pid
+    warm = warm_of(alone)._process.pid
     before = descriptors(), descriptors(warm)
     for attack in attacks[:20]:
         (submission,) = find_submissions([attack.path], alone.course, single=True)

@@ -15,8 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -27,10 +26,12 @@ from grader.grading import grade
 from grader.intake import Submission
 from grader.isolation import MEANING, shortfall
 from grader.jail import syscalls, wire
+from grader.jail.jails import LAYERS, WITHOUT, Jail, Warm
 from grader.jail.lockdown import open_to_others
-from grader.jail.session import LAYERS, WITHOUT, Jail, Limits, Session, Warm
+from grader.jail.session import Limits, Session
 from grader.jail.warm import Ready
 from tests.conftest import TINY, Grader
+from tests.seats import warm_of
 
 ROOT = Path(__file__).parents[1]
 LIMITS = Limits(test_seconds=20, submission_seconds=60, memory_mb=256)
@@ -128,7 +129,7 @@ class Inside:
             (wire.SourceText("inside.py", (INSIDE,)),),
             tuple(wire.Wanted(name, "inside", "") for name in names),
         )
-        self.session = Session(lambda: warm.fork(LIMITS), opening, LIMITS)
+        self.session = Session(lambda: warm.open(LIMITS), opening, LIMITS)
         self.session.begin_test(1)
 
     def __call__(self, function: str, *arguments: Any) -> Any:
@@ -386,7 +387,9 @@ def test_the_environment_is_empty(locked: Inside) -> None:
 def machine(*missing: str, readable: tuple[str, ...] = ("/usr/lib",)) -> Warm:
     """What a warm process would say on a machine without these layers."""
     ready = Ready(dict.fromkeys(missing, "no such thing"), list(readable), "")
-    return cast(Warm, SimpleNamespace(ready=ready))
+    warm = Warm.__new__(Warm)  # nothing is started
+    warm._ready = ready
+    return warm
 
 
 @pytest.fixture
@@ -497,7 +500,7 @@ def test_weak_isolation_grades_all_the_same_and_each_grade_says_so(
 def test_a_strong_machine_stores_its_layers_and_no_weakness(desk: Desk, right: str) -> None:
     source = wire.SourceText("ada.py", (right,))
     stored = grade(desk, Submission("ada", (source,))).isolation
-    assert stored == desk.warm.layers
+    assert stored == desk.backend.layers
     assert set(stored) <= set(MEANING)
 
 
@@ -512,11 +515,11 @@ def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
 ) -> None:
     files = tiny.test_files()
     with open_desk(tiny, seed="bar", files=files) as desk:
-        pid = desk.warm._process.pid
+        pid = warm_of(desk)._process.pid
         few = 2**30
         resource.prlimit(pid, resource.RLIMIT_AS, (few, few))  # a jail may not raise it again
         with pytest.raises(HostFault, match="could not be locked"):
-            Inside(desk.warm)
+            Inside(warm_of(desk))
         source = wire.SourceText("ada.py", (right,))
         graded = grade(desk, Submission("ada", (source,)))
     assert graded.status == "grader_error"

@@ -13,8 +13,9 @@ from torch.nn import functional
 
 from grader.contract import ContractBroken, ContractError
 from grader.jail import wire
+from grader.jail.jails import Warm
 from grader.jail.remote import AuthorError, StudentRaised
-from grader.jail.session import Limits, StudentLost, Warm
+from grader.jail.session import Limits, StudentLost
 from grader.tensors import Make
 from tests import seats
 
@@ -86,7 +87,7 @@ X = MAKE.normal(queries=3, keys=4, name="x")
 
 @pytest.fixture(scope="module")
 def right_seat(warm: Warm) -> Iterator[seats.Seat]:
-    seat = seats.open_seat(warm.fork, RIGHT, *ALL)
+    seat = seats.open_seat(warm.open, RIGHT, *ALL)
     yield seat
     seat.session.close()
 
@@ -328,7 +329,7 @@ class Counting:
     """A jail that counts the messages it is sent."""
 
     def __init__(self, warm: Warm, limits: Limits) -> None:
-        self._jail = warm.fork(limits)
+        self._jail = warm.open(limits)
         self.requests: list[wire.Request] = []
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:

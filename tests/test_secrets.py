@@ -17,7 +17,8 @@ import torch
 from grader.course import find_course, load_course
 from grader.desk import Desk, open_desk
 from grader.jail import wire
-from grader.jail.session import WITHOUT, Limits, Session
+from grader.jail.jails import WITHOUT
+from grader.jail.session import Limits, Session
 
 ROOT = Path(__file__).parents[1]
 LIMITS = Limits(test_seconds=60, submission_seconds=120)
@@ -119,7 +120,7 @@ def ask(desk: Desk, text: str, function: str, *arguments: Any) -> Any:
         (wire.SourceText("curious.py", (text,)),),
         tuple(wire.Wanted(name, "curious", "") for name in names),
     )
-    session = Session(lambda: desk.warm.fork(LIMITS), opening, LIMITS)
+    session = Session(lambda: desk.backend.open(LIMITS), opening, LIMITS)
     try:
         session.begin_test(1)
         (outcome,) = session.run(wire.Invoke(function, [wire.pack(a) for a in arguments], [], 1))

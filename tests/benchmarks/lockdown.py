@@ -10,7 +10,8 @@ import statistics
 import time
 
 from grader.jail import wire
-from grader.jail.session import LAYERS, WITHOUT, Limits, Warm
+from grader.jail.jails import LAYERS, WITHOUT, Warm
+from grader.jail.session import Limits
 
 ROUNDS = 100
 
@@ -18,7 +19,7 @@ ROUNDS = 100
 def seconds_per_jail(warm: Warm) -> float:
     """From the fork until the process is gone."""
     started = time.perf_counter()
-    jail = warm.fork(Limits())
+    jail = warm.open(Limits())
     jail.exchange(wire.Open((), ()), 5)
     jail.close(grace=0)
     return time.perf_counter() - started

@@ -1,0 +1,258 @@
+"""The trusted end of jails: the warm process, what it forks, and how a jail is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import msgspec
+
+from grader.faults import CallError, HostFault
+from grader.jail import wire
+from grader.jail.session import WALL_FACTOR, Limits, Loss, StudentLost
+from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
+
+TICK = 0.02  # seconds between looks at a silent jail's clock
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+# Of the jail; each takes something away from a submission.
+LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")
+
+
+class Warm:
+    """Starts the warm process, and forks jails from it."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        without = os.environ.get(WITHOUT, "").replace(",", " ").split()
+        if not set(without) <= set(LAYERS[1:]):
+            raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        with theirs:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-I", "-m", "grader.jail.warm", str(theirs.fileno())),
+                    *without,
+                ],
+                env={
+                    "LANG": "C.UTF-8",
+                    "OMP_NUM_THREADS": "1",
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    "HOME": "/",  # torch asks, and a user of a container may have none
+                    "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
+                },
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._ready: Ready | None = None
+
+    @property
+    def ready(self) -> Ready:
+        """What the warm process says of itself; waits until torch is loaded."""
+        if self._ready is None:
+            ready = msgspec.msgpack.decode(self._read(), type=Ready)
+            if ready.fingerprint != fingerprint():
+                raise HostFault(
+                    "jails run another copy of the kit than this one: reinstall it, or start "
+                    "grader from the environment it is installed in"
+                )
+            self._ready = ready
+        return self._ready
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The isolation layers that every jail has."""
+        return tuple(layer for layer in LAYERS if layer not in self.ready.missing)
+
+    def open(self, limits: Limits) -> Jail:
+        """A fresh jail, in about 15 ms. A warm process that has died is started again."""
+        try:
+            return self._fork(limits)
+        except OSError:
+            self.close()
+            self._start()
+        try:
+            return self._fork(limits)
+        except OSError as error:
+            raise HostFault(f"no jail can be made: {error}") from None
+
+    def _fork(self, limits: Limits) -> Jail:
+        if "process" in self.ready.missing:
+            raise HostFault(f"no jail can be made: {self.ready.missing['process']}")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = Fork(int(limits.submission_seconds), limits.memory_mb)
+            socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
+            message, descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
+        if not descriptors:
+            ours.close()
+            if message:
+                raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(message)}")
+            raise BrokenPipeError("the warm process has ended")
+        return Jail(self, ours, msgspec.msgpack.decode(message, type=int), descriptors[0])
+
+    def reap(self, pid: int) -> Ended:
+        """How a dead jail ended."""
+        try:
+            self._control.send(msgspec.msgpack.encode(Reap(pid)))
+            return msgspec.msgpack.decode(self._read(), type=Ended)
+        except (OSError, HostFault):
+            # The warm process is gone, and its jails with it.
+            return Ended(signal.SIGKILL, 0, 0.0, 0.0)
+
+    def _read(self) -> bytes:
+        message = self._control.recv(65536)
+        if not message:
+            raise HostFault("the warm process has ended; `grader doctor` tells what is missing")
+        return message
+
+    def close(self) -> None:
+        """End the warm process; jails that are still there die with it."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Jail:
+    """One forked process that runs one submission."""
+
+    def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
+        self._warm = warm
+        self._connection = connection
+        self._pid = pid
+        self._pidfd = pidfd
+        # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
+        self._clock = ((~pid) << 3) | 2
+        self._used = 0.0
+        self._locked = False
+        self.ended: Ended | None = None
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads so far."""
+        with contextlib.suppress(OSError):
+            self._used = time.clock_gettime(self._clock)
+        return self._used
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Send a request and wait for the reply; raise `StudentLost` when there is none.
+
+        `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
+        clock is the backstop.
+        """
+        cpu_limit = self.cpu_seconds() + cpu_seconds
+        wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
+        try:
+            self._connection.settimeout(WALL_FACTOR * cpu_seconds)
+            send(self._connection, wire.encode(request))
+            if not self._locked:
+                self._see_locked(self._frame(cpu_limit, wall_limit))
+            reply = wire.decode_reply(self._frame(cpu_limit, wall_limit))
+        except wire.WireError as error:
+            raise self._lost("crashed", f"the answer could not be read ({error})") from None
+        except TimeoutError:
+            raise self._lost("timeout", "it took too long: does a loop never end?") from None
+        except OSError:
+            raise self._died() from None
+        if isinstance(reply, wire.Refused):
+            raise self._lost("crashed", f"no answer: {reply.why}")
+        return reply
+
+    def _see_locked(self, report: bytes) -> None:
+        """The first frame, sent before any student code ran, tells of layers that failed."""
+        lost = msgspec.msgpack.decode(report, type=dict[str, str])
+        if lost:
+            self.close()
+            told = "; ".join(f"{layer}: {why}" for layer, why in lost.items())
+            raise HostFault(f"a jail could not be locked like those before it ({told})")
+        self._locked = True
+
+    def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:
+        size = int.from_bytes(self._receive(8, cpu_limit, wall_limit), "little")
+        if size > wire.MAX_REPLY:
+            raise self._lost("crashed", "the answer was too large to be one")
+        return bytes(self._receive(size, cpu_limit, wall_limit))
+
+    def _receive(self, size: int, cpu_limit: float, wall_limit: float) -> bytearray:
+        data = bytearray(size)
+        view, filled = memoryview(data), 0
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        while filled < size:
+            ready = poll.poll(TICK * 1000)
+            # Also while bytes come in: one that drips would otherwise never be late.
+            if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
+                raise self._lost("timeout", "it took too long: does a loop never end?")
+            if not ready:
+                continue
+            try:
+                count = self._connection.recv_into(view[filled:], flags=socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue  # it only looked ready
+            if count == 0:
+                raise self._died()
+            filled += count
+        return data
+
+    def _lost(self, status: Loss, text: str) -> StudentLost:
+        self.close(grace=0)
+        return StudentLost(status, text)
+
+    def _died(self) -> StudentLost:
+        # It closed the socket: usually it is dead already, and tells by which signal.
+        self.close()
+        if not self._locked:
+            raise HostFault("a jail ended before it was locked, and before it saw the submission")
+        assert self.ended is not None
+        match self.ended.signal:
+            case signal.SIGXCPU:
+                return StudentLost("timeout", "it took too long: does a loop never end?")
+            case signal.SIGSEGV | signal.SIGBUS:
+                return StudentLost("crashed", "deep recursion, or a crash inside a library")
+            case 0:
+                return StudentLost("crashed", "the code ended its own process")
+            case number:
+                known = {s.value: s.name for s in signal.Signals}
+                name = known.get(number, f"signal {number}")
+                return StudentLost("crashed", f"the process was ended by {name}")
+
+    def close(self, grace: float = 0.25) -> None:
+        """End the jail, whatever it does, and collect what it leaves.
+
+        One that is ending of its own accord gets `grace` seconds, so that it can say why.
+        """
+        if self.ended is not None:
+            return
+        self.cpu_seconds()
+        self._connection.close()
+        try:
+            if not select.select([self._pidfd], [], [], grace)[0]:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            # What it forked, too: a jail leads a process group, and keeps its number until reaped.
+            os.killpg(self._pid, signal.SIGKILL)
+        except OSError:
+            pass
+        finally:
+            os.close(self._pidfd)
+            self.ended = self._warm.reap(self._pid)
