@@ -121,9 +121,19 @@ class Course:
         """The folder that a student never sees: beside the course folder, if it is there at all."""
         return self.folder.parent / "solutions"
 
+    @property
+    def recorded(self) -> Path:
+        """What a student's bundle has instead of solutions: recorded results, untouched stubs."""
+        return self.folder / "recorded"
+
     def stub_file(self, unit: str) -> Path:
-        """The stubs of a unit."""
+        """The stubs of a unit, into which a student writes."""
         return self.folder / f"{unit}.py"
+
+    def pristine(self, unit: str) -> Path:
+        """The stubs of a unit as they were: a copy in a bundle, the file itself in a clone."""
+        kept = self.recorded / "stubs" / f"{unit}.py"
+        return kept if kept.is_file() else self.stub_file(unit)
 
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
