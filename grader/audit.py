@@ -98,8 +98,7 @@ def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Finding]:
 
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
-    assert desk.library is not None
-    library, unit = desk.library, desk.course.unit_of[name]
+    library, unit = desk.live.library, desk.course.unit_of[name]
     for fault in _faults(desk, name):
         yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
     result = _graded(desk, name, library.submission(name))
@@ -117,7 +116,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
         tellers[variant.id] = _tellers(desk, variant, result)
     # Some calls load a part of torch when they are first made: that is no mutant's time.
     for test in desk.tests[name]:
-        if not all(replay(desk, desk.oracle.definitions, test, case)[0] for case in test.cases):
+        if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
             text = "the reference fails it outside a jail"
             yield Finding(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for mutant in mutants_of(library.sources[unit], name):
@@ -274,8 +273,7 @@ def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
     """The hidden tests that would tell of a variant in a grading."""
     tests = [test for test in desk.tests[variant.exercise] if test.hidden]
     try:
-        assert desk.diagnosis is not None
-        definitions = desk.diagnosis.definitions(variant)
+        definitions = desk.live.definitions(variant)
     except Exception:  # it cannot even be defined
         return frozenset(test.name for test in tests)
     killers: set[str] = set()
@@ -291,14 +289,14 @@ def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
 def _passes(desk: Desk, definitions: Mapping[str, Any], test: Test) -> bool:
     try:
         with _no_longer_than(TOO_LONG):
-            return all(replay(desk, definitions, test, case)[0] for case in test.cases)
+            return all(replay(desk, definitions, test, case).passed for case in test.cases)
     except _Late:
         return False
 
 
 def _memory_suffices(desk: Desk, name: str) -> bool:
     """Whether an answer that only remembers what the public checks ask earns every point."""
-    reference = desk.oracle.definitions[name]
+    reference = desk.definitions[name]
     if isinstance(reference, type):
         return False  # its answers hang on weights that are drawn anew
     remembered: dict[str, Any] = {}
@@ -313,9 +311,9 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 
     for test in desk.tests[name]:
         if not test.hidden:
-            _passes(desk, {**desk.oracle.definitions, name: learn}, test)
+            _passes(desk, {**desk.definitions, name: learn}, test)
     paid = (test for test in desk.tests[name] if test.hidden and test.weight > 0)
-    return all(_passes(desk, {**desk.oracle.definitions, name: recall}, test) for test in paid)
+    return all(_passes(desk, {**desk.definitions, name: recall}, test) for test in paid)
 
 
 # --- counting ------------------------------------------------------------------------------------

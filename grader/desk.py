@@ -34,8 +34,9 @@ from grader.jail.jails import Warm
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Heard, Student, StudentRaised
 from grader.jail.session import Backend, Limits, Session, StudentLost
+from grader.known import Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
-from grader.oracle import Oracle, Reference, open_oracle
+from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 
@@ -51,7 +52,7 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    library: Library | None = None  # of known mistakes
+    known: Known | None = None  # of wrong answers
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
 
     def make(self, exercise: str, test: str, case: str) -> Make:
@@ -60,22 +61,24 @@ class Desk:
 
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
-        return Reference(self.oracle, make)
+        return self.oracle.reference(make)
+
+    @property
+    def definitions(self) -> Mapping[str, Any]:
+        """The references themselves, where they are at hand."""
+        assert isinstance(self.oracle, LiveOracle)
+        return self.oracle.definitions
+
+    @property
+    def live(self) -> LiveKnown:
+        """The library of mistakes itself, where it is at hand."""
+        assert isinstance(self.known, LiveKnown)
+        return self.known
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
-        """Names mistakes; what they give is computed when it is first asked for, and kept."""
-        if self.library is None:
-            return None
-        cases = {
-            (test.key, case.label): (test, case)
-            for tests in self.tests.values() for test in tests for case in test.cases
-        }  # fmt: skip
-
-        return Diagnosis(
-            self.library, self.oracle.definitions,
-            lambda definitions, *which: replay(self, definitions, *cases[which]),
-        )  # fmt: skip
+        """Names mistakes, in a course that knows some."""
+        return Diagnosis(self.known) if self.known is not None else None
 
     @contextmanager
     def seat(
@@ -153,7 +156,7 @@ def open_desk(
     jails, or in another `backend`.
     """
     with backend or Warm() as behind:  # loads torch in the background while this process does
-        oracle = open_oracle(course)
+        oracle: Oracle = open_oracle(course)
         chosen = course.select(only)
         tests: list[Test] = []
         for hidden in (False, True):
@@ -164,7 +167,6 @@ def open_desk(
             _refuse_unpaid(chosen, tests)
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
         pristine: dict[str, str] = {}
-        library = load_library(course) if course.solutions.is_dir() else None
         for unit in course.units if stubs else ():
             pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
@@ -175,10 +177,23 @@ def open_desk(
                 "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
             )
         layers = (*behind.layers, "weak") if reach is not None else behind.layers
-        yield Desk(
-            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, library,
-            layers,
-        )  # fmt: skip
+        desk = Desk(
+            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, None, layers
+        )
+        desk.known = live_known(desk, load_library(course))
+        yield desk
+
+
+def live_known(desk: Desk, library: Library) -> LiveKnown:
+    """What is known of wrong answers at this desk: mistakes that are run in its tests."""
+    cases = {
+        (test.key, case.label): (test, case)
+        for tests in desk.tests.values() for test in tests for case in test.cases
+    }  # fmt: skip
+    return LiveKnown(
+        library, desk.definitions,
+        lambda definitions, *which: replay(desk, definitions, *cases[which]),
+    )  # fmt: skip
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
@@ -218,19 +233,14 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     return Ran("passed", None, answers)
 
 
-def replay(
-    desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case
-) -> tuple[bool, tuple[Heard, ...]]:  # fmt: skip
-    """Run one case of a test on definitions of our own, in this process.
-
-    Tells whether it passed, and what its calls gave.
-    """
+def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Outcome:
+    """Run one case of a test on definitions of our own, in this process."""
     session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
     seat = Seat(desk, session)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         status = _run_case(desk, seat, test, case)[0]
-    return status == "passed", seat.heard()
+    return Outcome(status == "passed", seat.heard())
 
 
 def _run_case(

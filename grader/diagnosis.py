@@ -1,7 +1,7 @@
 """Which known mistake gives the results that a student's answer gave.
 
-The calls that a failed test made are made again on the mistakes of the library, on this side, in
-the same test and with the same inputs. A mistake is named if its results are the student's in
+What the calls of a failed test gave is compared with what they give on each known mistake, in the
+same test and with the same inputs. A mistake is named if its results are the student's in
 every test that failed, and those of no other mistake are. Where two would fit, or none, nobody is
 told anything: a wrong name is worse than none.
 """
@@ -9,19 +9,16 @@ told anything: a wrong name is worse than none.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, starmap
-from typing import Any
 
 import torch
 
 from grader.jail import wire
 from grader.jail.remote import Heard
-from grader.mistakes import Library, Variant
+from grader.known import Known, Outcome
+from grader.mistakes import Variant
 
-COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
 NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
 MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and all are kept
@@ -55,29 +52,19 @@ class Answer:
     heard: tuple[Heard, ...]
 
 
-# Runs one case of a test on these definitions: whether it passed, and what its calls gave.
-Replay = Callable[[Mapping[str, Any], str, str], tuple[bool, tuple[Heard, ...]]]
-
-
 class Diagnosis:
-    """The library's mistakes, and what they give in the tests that were replayed so far."""
+    """Compares a student's answers with what is known."""
 
-    def __init__(self, library: Library, references: Mapping[str, Any], replay: Replay) -> None:
-        self._library = library
-        self._references = references
-        self._replay = replay
-        self._made: dict[str, Mapping[str, Any]] = {}
-        self._pairs_of: dict[str, list[Variant]] = {}
-        self._built: dict[str, Mapping[str, Any]] = {}
-        self._heard: dict[tuple[str, str, str], tuple[bool, tuple[Heard, ...]]] = {}
+    def __init__(self, known: Known) -> None:
+        self._known = known
 
     def name(self, exercise: str, answers: Sequence[Answer]) -> Variant | None:
         """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
         failed = [answer for answer in answers if not answer.passed and answer.heard]
         if not failed:
             return None
-        mistakes = self._library.of(exercise, "mistake")
-        found = self._fitting(mistakes, failed) or self._fitting(self._pairs(mistakes), failed)
+        found = self._fitting(self._known.mistakes(exercise), failed)
+        found = found or self._fitting(self._known.pairs(exercise), failed)
         found = [v for v in found if all(self._explains(v, answer) for answer in failed)]
         if len(found) > 1:  # what passed tells them apart
             found = self._fitting(found, [answer for answer in answers if answer.passed])
@@ -87,65 +74,37 @@ class Diagnosis:
                 return None
         return found[0] if found else None
 
-    def built_on(
-        self, exercise: str, known: Variant, answers: Sequence[Answer]
-    ) -> Mapping[str, Any] | None:
-        """The references, all built on a mistake in one, if `exercise` then gives the same."""
-        if known.id not in self._built:
-            namespace: dict[str, Any] = {"__name__": f"built on {known.id}"}
-            for text in (*self._library.together(), known.definition):
-                exec(compile(text, f"<{known.id}>", "exec"), namespace)
-            self._built[known.id] = {name: namespace[name] for name in self._references}
-        built = self._built[known.id]
+    def follows(self, exercise: str, base: Variant, answers: Sequence[Answer]) -> bool:
+        """Whether the references, all built on a mistake in one, give the same in `exercise`."""
+        if exercise == base.exercise:
+            return False
         failed = [answer for answer in answers if not answer.passed]
-        heard = (self._replay(built, answer.test, answer.case)[1] for answer in failed)
-        fits = all(same(h, answer.heard) for h, answer in zip(heard, failed, strict=True))
-        return built if fits and exercise != known.exercise else None
+        built = (self._known.built_on(base, answer.test, answer.case) for answer in failed)
+        return all(same(b.heard, answer.heard) for b, answer in zip(built, failed, strict=True))
+
+    def breaks(self, base: Variant, test: str, case: str) -> bool:
+        """Whether a case fails on the references that are all built on a mistake."""
+        return not self._known.built_on(base, test, case).passed
 
     def _explains(self, variant: Variant, answer: Answer) -> bool:
         """Whether a variant that fits explains how far from right the results are."""
-        to_reference = gap_between(answer.heard, self._replayed(None, answer)[1])
-        to_variant = gap_between(answer.heard, self._replayed(variant, answer)[1])
+        to_reference = gap_between(answer.heard, self._outcome(None, answer).heard)
+        to_variant = gap_between(answer.heard, self._outcome(variant, answer).heard)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
-
-    def _pairs(self, mistakes: Sequence[Variant]) -> Iterator[Variant]:
-        exercise = mistakes[0].exercise if mistakes else ""
-        if exercise not in self._pairs_of:
-            changes = [variant for variant in mistakes if variant.change][:COMMON]
-            pairs = starmap(self._library.combined, combinations(changes, 2))
-            self._pairs_of[exercise] = [both for both in pairs if both is not None]
-        yield from self._pairs_of[exercise]
 
     def _fitting(self, variants: Iterable[Variant], answers: Sequence[Answer]) -> list[Variant]:
         """Variants that end as the student's answer did in each of these, and give the same."""
         return [v for v in variants if all(self._fits(v, answer) for answer in answers)]
 
     def _fits(self, variant: Variant, answer: Answer) -> bool:
-        passed, heard = self._replayed(variant, answer)
+        outcome = self._outcome(variant, answer)
         # Of two right results nobody can say how they came about.
-        return passed is answer.passed and (passed or same(heard, answer.heard))
+        return outcome.passed is answer.passed and (
+            outcome.passed or same(outcome.heard, answer.heard)
+        )
 
-    def _replayed(self, variant: Variant | None, answer: Answer) -> tuple[bool, tuple[Heard, ...]]:
-        """How a case ends with a variant, or with the reference, and what its calls give."""
-        key = (variant.id if variant else "", answer.test, answer.case)
-        if key not in self._heard:
-            try:
-                definitions = self.definitions(variant) if variant else self._references
-                self._heard[key] = self._replay(definitions, answer.test, answer.case)
-            except Exception:  # a pair of changes need not make sense
-                self._heard[key] = False, ()
-        return self._heard[key]
-
-    def definitions(self, variant: Variant) -> Mapping[str, Any]:
-        """The references, and instead of one of them this variant."""
-        if variant.id not in self._made:
-            original = self._references[variant.exercise]
-            namespace = dict(vars(sys.modules[original.__module__]))
-            exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
-            self._made[variant.id] = {
-                **self._references, variant.exercise: namespace[variant.exercise],
-            }  # fmt: skip
-        return self._made[variant.id]
+    def _outcome(self, variant: Variant | None, answer: Answer) -> Outcome:
+        return self._known.outcome(variant, answer.test, answer.case)
 
 
 # --- comparing -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from grader import messages
 from grader.collection import Test
 from grader.contract import Contract
 from grader.course import Course
-from grader.desk import Desk, Seat, replay, run_test
+from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.faults import HostFault
 from grader.grade import (
@@ -164,8 +164,7 @@ def _following(
         return untold
     for base in _below(desk.course, name):
         known = tried[base].known if base in tried else None
-        built = desk.diagnosis.built_on(name, known, own.answers) if known else None
-        if known is None or built is None:
+        if known is None or not desk.diagnosis.follows(name, known, own.answers):
             continue
         title = f"Follows from {base}: {known.title}"
         results = _named(own.results, title, known.hint)
@@ -174,7 +173,7 @@ def _following(
         excused = frozenset(
             test.name
             for test in desk.tests[name]
-            if not all(replay(desk, built, test, case)[0] for case in test.cases)
+            if any(desk.diagnosis.breaks(known, test.key, c.label) for c in test.cases)
         )
         # What stood on a rung that broke for another's mistake can be asked after all.
         tests = {test.name: test for test in desk.tests[name]}

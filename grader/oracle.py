@@ -1,6 +1,7 @@
-"""The reference side: a course's solutions, live, with weights from the same seeds as inputs.
+"""The reference side: a course's solutions, with weights from the same seeds as inputs.
 
-Loaded by path at run time into the trusted process only; the engine never imports solutions.
+Loaded by path at run time into the trusted process only; the engine never imports solutions. Where
+there are none, `grader.recording` answers in their place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -43,15 +44,41 @@ def load_solutions(folder: Path, units: tuple[str, ...]) -> Mapping[str, ModuleT
     return modules
 
 
+class Oracle(Protocol):
+    """What knows the right results of a course's exercises."""
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """What each exercise promises."""
+
+    def reference(self, make: Make) -> Reference:
+        """What one case of a test calls ``reference``; `make` draws the case's inputs."""
+
+
+class Reference(Protocol):
+    """``reference.softmax_rows(x)``, ``reference.X(3, 4)``: an attribute for each exercise.
+
+    Modules come with every parameter drawn from `make`, biases too, so that they are the same on
+    every platform and no bias is zero.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """An exercise's reference."""
+
+
 @dataclass(frozen=True)
-class Oracle:
+class LiveOracle:
     """The references of a course and the contracts compiled from them."""
 
     definitions: Mapping[str, Any]
     contracts: Mapping[str, Contract]
 
+    def reference(self, make: Make) -> Reference:
+        """See `Oracle`."""
+        return LiveReference(self, make)
 
-def open_oracle(course: Course) -> Oracle:
+
+def open_oracle(course: Course) -> LiveOracle:
     """Load all references; raise `CallError` where one is missing."""
     modules = load_solutions(course.solutions, tuple(unit.name for unit in course.units))
     definitions = {}
@@ -63,17 +90,13 @@ def open_oracle(course: Course) -> Oracle:
         contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
     except ContractError as error:
         raise CallError(f"{course.solutions}: {error}") from None
-    return Oracle(definitions, contracts)
+    return LiveOracle(definitions, contracts)
 
 
-class Reference:
-    """What a test calls ``reference``: ``reference.softmax_rows(x)``, ``reference.X(3, 4)``.
+class LiveReference:
+    """See `Reference`."""
 
-    Modules come with every parameter drawn from `make`, biases too, so that they are the same on
-    every platform and no bias is zero.
-    """
-
-    def __init__(self, oracle: Oracle, make: Make) -> None:
+    def __init__(self, oracle: LiveOracle, make: Make) -> None:
         self._oracle = oracle
         self._make = make
         self._made = 0
@@ -89,8 +112,13 @@ class Reference:
     def _construct(self, name: str, definition: type[nn.Module], arguments: Any) -> nn.Module:
         module = definition(*arguments)
         number, self._made = self._made, self._made + 1
-        with torch.no_grad():
-            for path, parameter in module.named_parameters():
-                name_of_draw = f"{name} {number} {path}"
-                parameter.copy_(self._make.normal_like(parameter, WEIGHT_SCALE, name=name_of_draw))
+        draw_weights(module, self._make, f"{name} {number}")
         return module
+
+
+def draw_weights(module: nn.Module, make: Make, name: str) -> None:
+    """Fill every parameter of a reference from `make`; `name` tells this module from others."""
+    with torch.no_grad():
+        for path, parameter in module.named_parameters():
+            drawn = make.normal_like(parameter, WEIGHT_SCALE, name=f"{name} {path}")
+            parameter.copy_(drawn)

@@ -12,7 +12,7 @@ from grader.jail import wire
 from grader.jail.jails import Warm
 from grader.jail.remote import Calls, Student
 from grader.jail.session import Channel, Limits, Session
-from grader.oracle import Oracle, Reference
+from grader.oracle import LiveOracle, Reference
 from grader.tensors import Make
 
 
@@ -22,7 +22,7 @@ class Seat:
 
     session: Session
     calls: Calls
-    oracle: Oracle
+    oracle: LiveOracle
 
     def student(self, seed: int = 0) -> Any:
         """Begin a test; what its proxies give is known to the contracts, and not to mypy."""
@@ -31,7 +31,7 @@ class Seat:
 
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
-        return Reference(self.oracle, make)
+        return self.oracle.reference(make)
 
 
 def open_seat(
@@ -54,7 +54,7 @@ def open_seat(
         session, contracts, arguments or {}, parameters or {},
         {name: tuple(watch) for name in definitions},
     )  # fmt: skip
-    return Seat(session, calls, Oracle(definitions, contracts))
+    return Seat(session, calls, LiveOracle(definitions, contracts))
 
 
 def warm_of(desk: Desk) -> Warm:

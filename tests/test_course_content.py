@@ -19,7 +19,7 @@ from grader.collection import Test, collect
 from grader.course import Course, load_course
 from grader.mistakes import load_library
 from grader.mutants import mutants_of
-from grader.oracle import Oracle, load_solutions, open_oracle
+from grader.oracle import LiveOracle, load_solutions, open_oracle
 
 ROOT = Path(__file__).parents[1]
 COURSE: Course = load_course(ROOT / "exercises")
@@ -28,7 +28,7 @@ UNITS = [unit.name for unit in COURSE.units]
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Oracle:
+def oracle() -> LiveOracle:
     return open_oracle(COURSE)
 
 
@@ -108,7 +108,7 @@ def test_a_stub_file_runs_without_jaxtyping(unit: str) -> None:
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_statement_has_an_example_that_is_true_of_the_reference(
-    name: str, oracle: Oracle
+    name: str, oracle: LiveOracle
 ) -> None:
     unit = COURSE.unit_of[name]
     stub = definitions(COURSE.stub_file(unit))[name]
@@ -130,7 +130,7 @@ def test_every_exercise_has_three_hints(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_exercise_is_tested_along_the_ladder(
-    name: str, public_tests: list[Test], hidden_tests: list[Test], oracle: Oracle
+    name: str, public_tests: list[Test], hidden_tests: list[Test], oracle: LiveOracle
 ) -> None:
     assert {"shape", "value"} <= {test.rung for test in public_tests if test.exercise == name}
     hidden = [test for test in hidden_tests if test.exercise == name]

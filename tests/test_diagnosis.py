@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grader.course import Course
-from grader.desk import Desk
+from grader.desk import Desk, live_known
 from grader.diagnosis import kept
 from grader.faults import CallError
 from grader.grade import ExerciseResult
@@ -101,7 +101,8 @@ def test_a_mistake_must_explain_small_differences_too(
     library = load_library(tiny)
     known = Library([*library.variants, slight], library.sources, library.unit_of)
     text = f"def center(x):\n    middle = sum(x) / len(x)\n    return x - middle {rest}"
-    assert named(told(dataclasses.replace(desk, library=known), right, text, "center")) == names
+    other = dataclasses.replace(desk, known=live_known(desk, known))
+    assert named(told(other, right, text, "center")) == names
 
 
 def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
@@ -115,9 +116,8 @@ def test_where_two_mistakes_would_fit_neither_is_named(
 ) -> None:
     library = load_library(tiny)
     undeclared = [dataclasses.replace(variant, same_as={}) for variant in library.variants]
-    other = dataclasses.replace(
-        desk, library=Library(undeclared, library.sources, library.unit_of)
-    )  # fmt: skip
+    blind = Library(undeclared, library.sources, library.unit_of)
+    other = dataclasses.replace(desk, known=live_known(desk, blind))
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
     assert named(told(other, right, text, "staircase")) == {None}
     assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}

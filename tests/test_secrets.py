@@ -173,7 +173,7 @@ def secrets(desk: Desk) -> dict[str, str]:
     """Things that only the trusted side knows, one of each kind, as latin-1 text."""
     hidden = next(test for test in desk.tests["softmax_rows"] if test.hidden)
     x = desk.make("softmax_rows", "secret", "").normal(queries=4, keys=6)
-    expected = desk.oracle.definitions["softmax_rows"](x)
+    expected = desk.definitions["softmax_rows"](x)
     reference = (ROOT / "solutions" / "softmax.py").read_text()
     body = max((line.strip() for line in reference.splitlines() if "=" in line), key=len)
     return {

@@ -1,0 +1,109 @@
+"""What is known of wrong answers: how each case of a test ends on each mistake of the library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, starmap
+from typing import Any, Protocol
+
+from grader.jail.remote import Heard
+from grader.mistakes import Library, Variant
+
+COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one case of a test ends, and what its calls gave."""
+
+    passed: bool
+    heard: tuple[Heard, ...]
+
+
+NOTHING = Outcome(passed=False, heard=())  # which is like no answer that a student can give
+
+
+class Known(Protocol):
+    """A library of mistakes, and what they give. Tests are named by key, cases by label."""
+
+    def mistakes(self, exercise: str) -> Sequence[Variant]:
+        """The mistakes of an exercise."""
+
+    def pairs(self, exercise: str) -> Sequence[Variant]:
+        """The commonest of them, two at a time."""
+
+    def outcome(self, variant: Variant | None, test: str, case: str) -> Outcome:
+        """What a variant gives, or the reference."""
+
+    def built_on(self, base: Variant, test: str, case: str) -> Outcome:
+        """What the references give, all built on a mistake in one of them."""
+
+
+# Runs one case of a test on these definitions.
+Replay = Callable[[Mapping[str, Any], str, str], Outcome]
+
+
+class LiveKnown:
+    """Runs the mistakes themselves when they are first asked for, and keeps what they give."""
+
+    def __init__(self, library: Library, references: Mapping[str, Any], replay: Replay) -> None:
+        self.library = library
+        self._references = references
+        self._replay = replay
+        self._made: dict[str, Mapping[str, Any]] = {}
+        self._pairs: dict[str, list[Variant]] = {}
+        self._built: dict[str, Mapping[str, Any]] = {}
+        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+
+    def mistakes(self, exercise: str) -> Sequence[Variant]:
+        """See `Known`."""
+        return self.library.of(exercise, "mistake")
+
+    def pairs(self, exercise: str) -> Sequence[Variant]:
+        """See `Known`."""
+        if exercise not in self._pairs:
+            changes = [variant for variant in self.mistakes(exercise) if variant.change][:COMMON]
+            pairs = starmap(self.library.combined, combinations(changes, 2))
+            self._pairs[exercise] = [both for both in pairs if both is not None]
+        return self._pairs[exercise]
+
+    def outcome(self, variant: Variant | None, test: str, case: str) -> Outcome:
+        """See `Known`."""
+        return self._once(
+            (variant.id if variant else "", test, case),
+            lambda: self.definitions(variant) if variant else self._references,
+        )
+
+    def built_on(self, base: Variant, test: str, case: str) -> Outcome:
+        """See `Known`."""
+        return self._once(("all", base.id, test, case), lambda: self._on(base))
+
+    def _once(self, key: tuple[str, ...], definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
+        if key not in self._outcomes:
+            try:
+                self._outcomes[key] = self._replay(definitions(), *key[-2:])
+            except Exception:  # a pair of changes need not make sense
+                self._outcomes[key] = NOTHING
+        return self._outcomes[key]
+
+    def definitions(self, variant: Variant) -> Mapping[str, Any]:
+        """The references, and instead of one of them this variant."""
+        if variant.id not in self._made:
+            original = self._references[variant.exercise]
+            namespace = dict(vars(sys.modules[original.__module__]))
+            exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
+            self._made[variant.id] = {
+                **self._references, variant.exercise: namespace[variant.exercise],
+            }  # fmt: skip
+        return self._made[variant.id]
+
+    def _on(self, base: Variant) -> Mapping[str, Any]:
+        """The references, all built on a mistake in one of them."""
+        if base.id not in self._built:
+            namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
+            for text in (*self.library.together(), base.definition):
+                exec(compile(text, f"<{base.id}>", "exec"), namespace)
+            self._built[base.id] = {name: namespace[name] for name in self._references}
+        return self._built[base.id]
