@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader.contract import Contract
 from grader.jail.remote import RemoteModule
 from grader.jail.wire import DTYPES, ParameterInfo
 from grader.tensors import Make
@@ -133,7 +134,7 @@ def _choose(
     """The candidate under which the student's module gives the reference's result, or the first."""
     if len(candidates) == 1:
         return candidates[0]
-    arguments = _probe(theirs)
+    arguments = probe(theirs.contract, theirs.made_with)
     training = theirs.training
     theirs.eval()
     results = theirs.try_all([plan.values(candidate) for candidate in candidates], arguments)
@@ -148,13 +149,33 @@ def _choose(
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
-    """What the reference gives in evaluation mode, with these roles at zero."""
-    silent = copy.deepcopy(ours).eval()
+    """What the reference gives in evaluation mode, with these roles at zero; None if unknown."""
+    try:
+        return without(ours, missing).eval()(*arguments)
+    except AssertionError:  # of a recording, which knows what people leave out, and no more
+        return None
+
+
+def without(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
+    """A copy of a reference's module with these roles at zero."""
+    silent = copy.deepcopy(ours)
     with torch.no_grad():
-        for role in missing:
+        for role in roles:
             for parameter, _ in _reference_parts(silent)[role]:
                 parameter.zero_()
-        return silent(*arguments)
+    return silent
+
+
+def biases(ours: nn.Module) -> list[str]:
+    """The roles of a reference's module that a student's may do without."""
+    parts = _reference_parts(ours)
+    return [role for role, pieces in parts.items() if _is_vector(pieces[0][0].shape)]
+
+
+def roles_at_zero(ours: nn.Module) -> list[str]:
+    """The roles of a reference's module whose weights are all zero."""
+    parts = _reference_parts(ours)
+    return [role for role, pieces in parts.items() if not any(bool(p.any()) for p, _ in pieces)]
 
 
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
@@ -527,9 +548,8 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _probe(theirs: RemoteModule) -> list[Any]:
+def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
     """Small inputs for a module, from its contract alone."""
-    contract, made_with = theirs.contract, theirs.made_with
     sizes = {
         parameter.name: value
         for parameter, value in zip(contract.call.parameters, made_with, strict=False)

@@ -56,7 +56,7 @@ def open_checker(
     answers = folder or course.folder
     if not answers.exists():
         raise CallError(f"there is no such file or folder: {answers}")
-    course.require_solutions("check")
+    course.require_answers()
 
     from grader.desk import open_desk
 
@@ -66,8 +66,7 @@ def open_checker(
         for unit, path in zip(course.units, course.check_files(), strict=True)
         if unit.name in wanted
     }
-    in_place = answers.resolve() == course.folder
-    with open_desk(
-        course, seed=course.seed, files=files, only=chosen, stubs=not in_place
-    ) as desk:  # fmt: skip
+    # Where answers are written into the only copy of the stubs, there is nothing to compare with.
+    stubs = course.recorded.is_dir() or answers.resolve() != course.folder
+    with open_desk(course, seed=course.seed, files=files, only=chosen, stubs=stubs) as desk:
         yield Checker(desk, answers)

@@ -159,6 +159,14 @@ class Course:
                 "only instructors have it"
             )
 
+    def require_answers(self) -> None:
+        """Raise `CallError` unless there are references to compare with, or recordings of them."""
+        if not self.solutions.is_dir() and not self.recorded.is_dir():
+            raise CallError(
+                f"neither {self.recorded} nor {self.solutions} is there: answers can be checked in "
+                "a student's bundle, or in a clone of the kit"
+            )
+
     def hidden_seed(self) -> str:
         """The seed of the hidden graders."""
         path = self.solutions / "seed"

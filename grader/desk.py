@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader import messages
+from grader import backends, messages
 from grader.collection import Case, Test, collect
 from grader.contract import TensorSpec
 from grader.course import Course
@@ -30,13 +30,13 @@ from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
 from grader.jail.guest import Prints
-from grader.jail.jails import Warm
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Heard, Student, StudentRaised
 from grader.jail.session import Backend, Limits, Session, StudentLost
 from grader.known import Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
+from grader.recorded import Recorded
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 
@@ -153,10 +153,12 @@ def open_desk(
     Without `stubs`, answers are not compared with the stubs in the course's folder: a student
     writes the answers into these very files. With strong `isolation`, raises `CallError` unless
     submissions are sure to be kept from `secrets` (besides the solutions). Student code runs in
-    jails, or in another `backend`.
+    jails, or in another `backend`. Where there are no solutions, recordings answer instead.
     """
-    with backend or Warm() as behind:  # loads torch in the background while this process does
-        oracle: Oracle = open_oracle(course)
+    # It loads torch in the background while this process does.
+    with backend or backends.jails() as behind:
+        recorded = None if course.solutions.is_dir() else Recorded(course)
+        oracle: Oracle = recorded or open_oracle(course)
         chosen = course.select(only)
         tests: list[Test] = []
         for hidden in (False, True):
@@ -168,9 +170,10 @@ def open_desk(
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
         pristine: dict[str, str] = {}
         for unit in course.units if stubs else ():
-            pristine |= skeletons(course.stub_file(unit.name).read_text("utf-8"))
+            pristine |= skeletons(course.pristine(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
-        reach = shortfall(behind, [course.solutions, *secrets])
+        solutions = [] if recorded else [course.solutions]
+        reach = shortfall(behind, [*solutions, *secrets])
         if reach is not None and isolation == "strong":
             raise CallError(
                 f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
@@ -178,9 +181,11 @@ def open_desk(
             )
         layers = (*behind.layers, "weak") if reach is not None else behind.layers
         desk = Desk(
-            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, None, layers
-        )
-        desk.known = live_known(desk, load_library(course))
+            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, recorded,
+            layers,
+        )  # fmt: skip
+        if recorded is None:
+            desk.known = live_known(desk, load_library(course))
         yield desk
 
 
@@ -267,7 +272,7 @@ def _run_case(
         return "error", messages.raised(raised.kind, raised.text, raised.place), None
     except StudentLost as lost:
         return lost.status, lost.text, None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used
         raise
     except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
         return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}", None

@@ -162,7 +162,7 @@ def _following(
     untold = own.firsts, own.results, frozenset[str]()
     if desk.diagnosis is None or all(answer.passed for answer in own.answers):
         return untold
-    for base in _below(desk.course, name):
+    for base in below(desk.course, name):
         known = tried[base].known if base in tried else None
         if known is None or not desk.diagnosis.follows(name, known, own.answers):
             continue
@@ -192,7 +192,7 @@ def _asked(desk: Desk, seat: Seat, test: Test) -> TestResult:
     return _result(test, ran.status, ran.message, ran.picture)
 
 
-def _below(course: Course, name: str) -> list[str]:
+def below(course: Course, name: str) -> list[str]:
     """What an exercise requires, and what that requires, nearest first."""
     found = list(course.exercises[name].requires)
     for base in found:  # grows meanwhile

@@ -31,6 +31,11 @@ class Make:
         """The exercise whose test draws here."""
         return self._key[1]
 
+    @property
+    def test(self) -> str:
+        """The case that draws here: ``test_x[5]``."""
+        return self._key[2]
+
     def seed(self, name: str) -> int:
         """A 63-bit integer for this test and this name."""
         return int.from_bytes(self._hash(name)[:8], "little") >> 1

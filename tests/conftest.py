@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from grader import desk as desks
+from grader import backends
 from grader.cli import main
 from grader.course import Course, load_course
 from grader.desk import Desk, Seat, open_desk
@@ -44,7 +44,7 @@ def sharing(warm: Warm) -> Iterator[None]:
         yield warm
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desks, "Warm", shared)
+        patch.setattr(backends, "jails", shared)
         yield
 
 

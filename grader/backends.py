@@ -1,0 +1,39 @@
+"""Where student code runs: in jails, or in a worker process where those cannot be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Literal
+
+from grader.faults import CallError
+
+if TYPE_CHECKING:  # it loads torch, which takes seconds
+    from grader.jail.session import Backend
+
+Name = Literal["auto", "jail", "worker"]
+
+
+def backend(name: Name = "auto") -> AbstractContextManager[Backend]:
+    """Start a back end; it loads torch in the background.
+
+    ``auto`` is a jail wherever one can be, and a worker elsewhere. A worker isolates nothing: it is
+    for a student's own checks. Raises `CallError` where a jail is asked for and cannot be.
+    """
+    possible = sys.platform == "linux" and hasattr(os, "fork")
+    if name == "jail" and not possible:
+        raise CallError("jails need Linux; a worker runs everywhere (--backend worker)")
+    if name == "worker" or not possible:
+        from grader.jail.worker import Workers
+
+        return Workers()
+    return jails()
+
+
+def jails() -> AbstractContextManager[Backend]:
+    """Start the process that jails are forked from."""
+    # Imported here: it needs modules that only Unix has.
+    from grader.jail.jails import Warm
+
+    return Warm()

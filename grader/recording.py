@@ -1,0 +1,322 @@
+"""Records what the public checks ask of references and mistakes, for a student's bundle.
+
+Each check is run on the reference and on every known mistake; `grader.recorded` says what is kept
+of it. Nothing of a reference's or a mistake's text goes into a recording, and no hidden test.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from grader.adoption import biases, probe, without
+from grader.contract import Contract
+from grader.course import Course
+from grader.desk import Desk, open_desk, replay
+from grader.faults import CallError
+from grader.grading import below
+from grader.jail import wire
+from grader.jail.remote import Heard
+from grader.jail.session import Channel, Limits
+from grader.mistakes import Variant
+from grader.oracle import LiveOracle, LiveReference, Reference
+from grader.recorded import (
+    PASSED,
+    SCHEMA,
+    Call,
+    Head,
+    Made,
+    Named,
+    Sheet,
+    Weight,
+    case_name,
+    digest,
+    key_of,
+    swapped,
+)
+from grader.tensors import Make
+
+MOST_BIASES = 4  # of a module, that a student's may lack in any combination
+
+
+def record(course: Course, to: Path, report: Callable[[str], None] = lambda _: None) -> None:
+    """Write a course's recordings and untouched stubs into a folder, which is made.
+
+    `report` is told of each exercise that is done. Raises `CallError` where a check is not fit for
+    a bundle: it passes something of a student's on to the reference, or fails on the reference.
+    """
+    course.require_solutions("release")
+    to.mkdir(parents=True, exist_ok=True)
+    files = dict.fromkeys(course.check_files(), False)
+    with open_desk(
+        course, seed=course.seed, files=files, stubs=False, backend=nullcontext(_Nowhere())
+    ) as desk:
+        assert isinstance(desk.oracle, LiveOracle)
+        desk.oracle = tape = _Tape(desk.oracle)
+        for unit in course.units:
+            names = [exercise.name for exercise in unit.exercise]
+            sheet, tensors = _Recorder(desk, tape, names).record(report)
+            (to / f"{unit.name}.json").write_bytes(_pretty(sheet))
+            (to / f"{unit.name}.safetensors").write_bytes(safetensors.torch.save(tensors))
+        tests = {test.key: course.unit_of[name] for name in desk.tests for test in desk.tests[name]}
+        head = Head(SCHEMA, course.name, dict(desk.oracle.contracts), tests)
+    (to / "course.json").write_bytes(_pretty(head))
+    (to / "stubs").mkdir(exist_ok=True)
+    for unit in course.units:
+        shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
+
+
+def _pretty(thing: Any) -> bytes:
+    return msgspec.json.encode(thing)
+
+
+class _Nowhere:
+    """No student answers while recordings are made."""
+
+    layers: tuple[str, ...] = ()
+
+    def open(self, limits: Limits) -> Channel:
+        """See `grader.jail.session.Backend`."""
+        raise NotImplementedError
+
+
+# --- the references, listened to -----------------------------------------------------------------
+
+
+@dataclass
+class _Tape:
+    """The references, and what they were asked while somebody listened."""
+
+    live: LiveOracle
+    calls: dict[tuple[str, str], list[Call]] = field(default_factory=dict)  # by case, exercise
+    made: dict[str, list[Made]] = field(default_factory=dict)  # by exercise
+    # On a mistake, checks may ask for nothing that they do not ask for on the reference.
+    listening: bool = True
+    asked: set[bytes] = field(default_factory=set)
+    strange: list[str] = field(default_factory=list)  # cases that did
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """See `grader.oracle.Oracle`."""
+        return self.live.contracts
+
+    def reference(self, make: Make) -> Reference:
+        """See `grader.oracle.Oracle`."""
+        return _Listening(self, make)
+
+    def hears(self, name: str, case: str, arguments: Sequence[Any]) -> bool:
+        """Whether what a call gives is to be noted."""
+        packed = msgspec.msgpack.encode((case, name, list(map(wire.pack, arguments))))
+        if self.listening:
+            self.asked.add(packed)
+        elif packed not in self.asked:
+            self.strange.append(case)
+        return self.listening
+
+    def note(self, name: str, case: str, call: Call) -> None:
+        """Keep a call, once."""
+        calls = self.calls.setdefault((case, name), [])
+        if call not in calls:
+            calls.append(call)
+
+
+class _Listening:
+    """See `grader.oracle.Reference`."""
+
+    def __init__(self, tape: _Tape, make: Make) -> None:
+        self._tape = tape
+        self._live = LiveReference(tape.live, make)
+        self._case = f"public {make.test}"
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._live, name)
+
+        def function(*arguments: Any) -> Any:
+            result = found(*arguments)
+            if self._tape.hears(name, self._case, arguments):
+                self._tape.note(name, self._case, _call(arguments, result))
+            return result
+
+        def module(*arguments: Any) -> nn.Module:
+            made: nn.Module = found(*arguments)
+            self._note_made(name, made, arguments)
+            return made
+
+        return module if self._tape.contracts[name].kind == "module" else function
+
+    def _note_made(self, name: str, made: nn.Module, arguments: Sequence[Any]) -> None:
+        def hook(module: nn.Module, inputs: Any, _: Any) -> None:
+            # A copy of it is the search for weights, which is provided for.
+            if module is made and self._tape.hears(name, self._case, inputs):
+                for silent in _silenced(module):
+                    self._note_call(name, silent, inputs)
+
+        made.register_forward_hook(hook)
+        if not self._tape.listening:
+            return
+        entry = Made(list(map(wire.pack, arguments)), list(_weights(made)))
+        if entry not in self._tape.made.setdefault(name, []):
+            self._tape.made[name].append(entry)
+        inputs = probe(self._tape.contracts[name], arguments)
+        for silent in _silenced(made):  # what a search for weights will compare with
+            self._note_call(name, silent.eval(), inputs)
+
+    def _note_call(self, name: str, module: nn.Module, inputs: Sequence[Any]) -> None:
+        with torch.no_grad():
+            result = module(*inputs)
+        state = {path: wire.pack_tensor(p) for path, p in module.named_parameters()}
+        call = _call(inputs, result)
+        self._tape.note(name, self._case, Call(call.arguments, call.result, state))
+
+
+def _silenced(module: nn.Module) -> Iterator[nn.Module]:
+    """A module without some of its biases, in all combinations; the module itself comes first."""
+    plain = copy.deepcopy(module)
+    plain._forward_hooks.clear()
+    roles = biases(plain)[:MOST_BIASES]
+    for gone in chain.from_iterable(combinations(roles, n) for n in range(len(roles) + 1)):
+        yield without(plain, gone)
+
+
+def _weights(module: nn.Module) -> Iterator[Weight]:
+    for path, parameter in module.named_parameters():
+        owner = module.get_submodule(path.rpartition(".")[0])
+        dtype = wire.NAMES[parameter.dtype]
+        yield Weight(path, type(owner).__name__, tuple(parameter.shape), dtype)
+
+
+def _call(arguments: Sequence[Any], result: Any) -> Call:
+    return Call([wire.pack(value) for value in arguments], wire.pack(result))
+
+
+# --- a unit --------------------------------------------------------------------------------------
+
+
+class _Recorder:
+    """Records the exercises of one unit."""
+
+    def __init__(self, desk: Desk, tape: _Tape, names: Sequence[str]) -> None:
+        self._desk = desk
+        self._tape = tape
+        self._names = names
+        self._tensors: dict[str, Tensor] = {}
+        self._heard: list[list[Heard]] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def record(self, report: Callable[[str], None]) -> tuple[Sheet, dict[str, Tensor]]:
+        """The unit's sheet, and the tensors that it names."""
+        references: dict[str, int] = {}
+        named: dict[str, list[Named]] = {}
+        outcomes: dict[str, dict[str, int]] = {}
+        built: dict[str, dict[str, int]] = {}
+        known = self._desk.live
+        for name in self._names:
+            self._tape_reference(name)
+            for test, case in self._cases(name):
+                heard = known.outcome(None, test, case).heard
+                references[case_name(test, case)] = self._number(heard)
+            singles, pairs = known.mistakes(name), known.pairs(name)
+            kept = [v for v in (*singles, *pairs) if self._outcomes(v, outcomes)]
+            named[name] = [
+                Named(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
+            ]
+            for base in below(self._desk.course, name):
+                for mistake in known.mistakes(base):
+                    self._built(mistake, name, built)
+            report(name)
+        sheet = Sheet(
+            {name: made for name, made in self._tape.made.items() if name in self._names},
+            self._calls(), self._heard, references, named, outcomes, built,
+        )  # fmt: skip
+        return sheet, self._tensors
+
+    def _cases(self, name: str) -> Iterator[tuple[str, str]]:
+        for test in self._desk.tests[name]:
+            for case in test.cases:
+                yield test.key, case.label
+
+    def _tape_reference(self, name: str) -> None:
+        """Run the checks on the reference: what they ask now is all that they may ask."""
+        self._tape.listening = True
+        for test in self._desk.tests[name]:
+            for case in test.cases:
+                if not replay(self._desk, self._tape.live.definitions, test, case).passed:
+                    raise CallError(f"{test.place}: {test.name} fails on the reference")
+        self._tape.listening = False
+
+    def _outcomes(self, variant: Variant, outcomes: dict[str, dict[str, int]]) -> bool:
+        """Note how each case ends on a mistake; whether any fails."""
+        found: dict[str, int] = {}
+        for test, case in self._cases(variant.exercise):
+            outcome = self._desk.live.outcome(variant, test, case)
+            found[case_name(test, case)] = PASSED if outcome.passed else self._number(outcome.heard)
+            if self._tape.strange:
+                raise CallError(
+                    f"{self._tape.strange[0]} passes on to the reference what a student's code "
+                    f"gave (seen with {variant.id}): a bundle has no reference to ask"
+                )
+        failing = any(number != PASSED for number in found.values())
+        if failing:
+            outcomes[variant.id] = found
+        return failing
+
+    def _built(self, base: Variant, name: str, built: dict[str, dict[str, int]]) -> None:
+        """Note which cases of an exercise break if the exercise below it is wrong."""
+        for test, case in self._cases(name):
+            outcome = self._desk.live.built_on(base, test, case)
+            if not outcome.passed:
+                number = self._number(outcome.heard)
+                built.setdefault(base.id, {})[case_name(test, case)] = number
+
+    def _number(self, heard: Sequence[Heard]) -> int:
+        """Where results stand in the sheet; they are kept once."""
+        stored = [self._stored(_presentable(value)) for value in heard]
+        key = msgspec.json.encode(stored)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._heard)
+            self._heard.append(stored)
+        return self._numbers[key]
+
+    def _calls(self) -> dict[str, dict[str, list[Call]]]:
+        found: dict[str, dict[str, list[Call]]] = {}
+        tests = {test.key for name in self._names for test in self._desk.tests[name]}
+        for (case, name), calls in self._tape.calls.items():
+            if case.partition("[")[0] in tests:
+                found.setdefault(case, {})[name] = [
+                    Call(
+                        [self._stored(value) for value in call.arguments],
+                        self._stored(call.result),
+                        {path: self._stored(value) for path, value in call.state.items()},
+                    )
+                    for call in calls
+                ]
+        return found
+
+    def _stored(self, value: Any) -> Any:
+        return swapped(value, self._store)
+
+    def _store(self, data: wire.TensorData) -> wire.TensorData:
+        name = digest(data)
+        if data.device == "cpu":
+            self._tensors.setdefault(key_of(name), wire.unpack_tensor(data))
+        return msgspec.structs.replace(data, data=name)
+
+
+def _presentable(value: Any) -> Any:
+    """What a call gave, as JSON can say it, and without places in our own files."""
+    if isinstance(value, wire.Raised):
+        return msgspec.structs.replace(value, place=None, uses=[])
+    if isinstance(value, float) and value - value != 0:
+        return wire.Odd(f"the number {value}")
+    return value
