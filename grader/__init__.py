@@ -2,6 +2,26 @@
 
 The engine knows no exercise by name. A course folder (``course.toml``, stubs, checks,
 references, hidden graders) is handed to it at run time; see ``grader/README.md`` for the rooms.
+
+In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells, and
+``grader.heatmap(weights)`` shows a matrix.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grader.notebook import check, heatmap
+
 __version__ = "0.1.0"
+__all__ = ["check", "heatmap"]
+
+
+def __getattr__(name: str) -> Any:
+    """What loads torch is loaded when it is first asked for."""
+    if name in __all__:
+        from grader import notebook
+
+        return getattr(notebook, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader import backends
 from grader.course import Course
 from grader.faults import CallError
 from grader.grade import ExerciseResult
@@ -46,11 +47,13 @@ class Checker:
 
 @contextmanager
 def open_checker(
-    course: Course, names: Sequence[str] = (), folder: Path | None = None
-) -> Iterator[Checker]:
+    course: Course, names: Sequence[str] = (), folder: Path | None = None,
+    backend: backends.Name = "auto",
+) -> Iterator[Checker]:  # fmt: skip
     """Load torch and the public checks of these exercises (all if none are named).
 
-    `folder` holds the answers; without it they stand in the course's own files.
+    `folder` holds the answers; without it they stand in the course's own files. Student code runs
+    where `backend` says.
     """
     chosen = course.select(names)
     answers = folder or course.folder
@@ -68,5 +71,8 @@ def open_checker(
     }
     # Where answers are written into the only copy of the stubs, there is nothing to compare with.
     stubs = course.recorded.is_dir() or answers.resolve() != course.folder
-    with open_desk(course, seed=course.seed, files=files, only=chosen, stubs=stubs) as desk:
+    with open_desk(
+        course, seed=course.seed, files=files, only=chosen, stubs=stubs,
+        backend=backends.backend(backend),
+    ) as desk:  # fmt: skip
         yield Checker(desk, answers)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, starmap
 from typing import Any, Protocol
 
@@ -99,11 +101,15 @@ class LiveKnown:
             }  # fmt: skip
         return self._made[variant.id]
 
+    @cached_property
+    def _together(self) -> list[types.CodeType]:
+        return [compile(text, "<references>", "exec") for text in self.library.together()]
+
     def _on(self, base: Variant) -> Mapping[str, Any]:
         """The references, all built on a mistake in one of them."""
         if base.id not in self._built:
             namespace: dict[str, Any] = {"__name__": f"built on {base.id}"}
-            for text in (*self.library.together(), base.definition):
-                exec(compile(text, f"<{base.id}>", "exec"), namespace)
+            for code in (*self._together, compile(base.definition, f"<{base.id}>", "exec")):
+                exec(code, namespace)
             self._built[base.id] = {name: namespace[name] for name in self._references}
         return self._built[base.id]

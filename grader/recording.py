@@ -23,14 +23,14 @@ from torch import Tensor, nn
 from grader.adoption import biases, probe, without
 from grader.contract import Contract
 from grader.course import Course
-from grader.desk import Desk, open_desk, replay
+from grader.desk import Desk, replay
 from grader.faults import CallError
 from grader.grading import below
 from grader.jail import wire
 from grader.jail.remote import Heard
 from grader.jail.session import Channel, Limits
 from grader.mistakes import Variant
-from grader.oracle import LiveOracle, LiveReference, Reference
+from grader.oracle import LiveOracle, LiveReference, Reference, open_oracle
 from grader.recorded import (
     PASSED,
     SCHEMA,
@@ -46,39 +46,57 @@ from grader.recorded import (
     swapped,
 )
 from grader.tensors import Make
+from grader.workers import Order, share
 
 MOST_BIASES = 4  # of a module, that a student's may lack in any combination
 
 
-def record(course: Course, to: Path, report: Callable[[str], None] = lambda _: None) -> None:
+def record(
+    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+) -> None:
     """Write a course's recordings and untouched stubs into a folder, which is made.
 
-    `report` is told of each exercise that is done. Raises `CallError` where a check is not fit for
+    `report` is told of each unit that is done. Raises `CallError` where a check is not fit for
     a bundle: it passes something of a student's on to the reference, or fails on the reference.
     """
     course.require_solutions("release")
     to.mkdir(parents=True, exist_ok=True)
     files = dict.fromkeys(course.check_files(), False)
-    with open_desk(
-        course, seed=course.seed, files=files, stubs=False, backend=nullcontext(_Nowhere())
-    ) as desk:
-        assert isinstance(desk.oracle, LiveOracle)
-        desk.oracle = tape = _Tape(desk.oracle)
-        for unit in course.units:
-            names = [exercise.name for exercise in unit.exercise]
-            sheet, tensors = _Recorder(desk, tape, names).record(report)
-            (to / f"{unit.name}.json").write_bytes(_pretty(sheet))
-            (to / f"{unit.name}.safetensors").write_bytes(safetensors.torch.save(tensors))
-        tests = {test.key: course.unit_of[name] for name in desk.tests for test in desk.tests[name]}
-        head = Head(SCHEMA, course.name, dict(desk.oracle.contracts), tests)
-    (to / "course.json").write_bytes(_pretty(head))
+    order = Order(course, course.seed, files, isolation="weak", backend=nullcontext(_Nowhere()))
+    tests: dict[str, str] = {}
+    for done in share(order, _record_unit, [unit.name for unit in course.units], jobs):
+        (to / f"{done.unit}.json").write_bytes(done.sheet)
+        (to / f"{done.unit}.safetensors").write_bytes(done.tensors)
+        tests |= dict.fromkeys(done.tests, done.unit)
+        report(done.unit)
+    head = Head(SCHEMA, course.name, dict(open_oracle(course).contracts), tests)
+    (to / "course.json").write_bytes(msgspec.json.encode(head, order="sorted"))
     (to / "stubs").mkdir(exist_ok=True)
     for unit in course.units:
         shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
 
 
-def _pretty(thing: Any) -> bytes:
-    return msgspec.json.encode(thing)
+@dataclass(frozen=True)
+class _Done:
+    """The files of one unit."""
+
+    unit: str
+    sheet: bytes
+    tensors: bytes
+    tests: list[str]
+
+
+def _record_unit(desk: Desk, unit: str) -> _Done:
+    names = [name for name, home in desk.course.unit_of.items() if home == unit]
+    live = desk.oracle
+    assert isinstance(live, LiveOracle)
+    desk.oracle = tape = _Tape(live)
+    try:
+        sheet, tensors = _Recorder(desk, tape, names).record()
+    finally:
+        desk.oracle = live
+    tests = [test.key for name in names for test in desk.tests[name]]
+    return _Done(unit, msgspec.json.encode(sheet), safetensors.torch.save(tensors), tests)
 
 
 class _Nowhere:
@@ -214,7 +232,7 @@ class _Recorder:
         self._heard: list[list[Heard]] = []
         self._numbers: dict[bytes, int] = {}
 
-    def record(self, report: Callable[[str], None]) -> tuple[Sheet, dict[str, Tensor]]:
+    def record(self) -> tuple[Sheet, dict[str, Tensor]]:
         """The unit's sheet, and the tensors that it names."""
         references: dict[str, int] = {}
         named: dict[str, list[Named]] = {}
@@ -232,9 +250,9 @@ class _Recorder:
                 Named(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
             ]
             for base in below(self._desk.course, name):
-                for mistake in known.mistakes(base):
-                    self._built(mistake, name, built)
-            report(name)
+                if self._stands_on(name, base):
+                    for mistake in known.mistakes(base):
+                        self._built(mistake, name, built)
         sheet = Sheet(
             {name: made for name, made in self._tape.made.items() if name in self._names},
             self._calls(), self._heard, references, named, outcomes, built,
@@ -270,6 +288,12 @@ class _Recorder:
         if failing:
             outcomes[variant.id] = found
         return failing
+
+    def _stands_on(self, name: str, base: str) -> bool:
+        """Whether the checks of an exercise notice that one below it is gone."""
+        gone = Variant(base, "gone", "mistake", "", "", f"def {base}(*_): raise RuntimeError")
+        built_on = self._desk.live.built_on
+        return not all(built_on(gone, test, case).passed for test, case in self._cases(name))
 
     def _built(self, base: Variant, name: str, built: dict[str, dict[str, int]]) -> None:
         """Note which cases of an exercise break if the exercise below it is wrong."""

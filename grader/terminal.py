@@ -44,6 +44,17 @@ def safe(text: str) -> str:
 
 
 @contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """A sign of life while something takes seconds; nothing where nobody looks."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(doing):
+        yield
+
+
+@contextmanager
 def progress(console: Console, doing: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar that is gone when the work is done; what it yields is called after each part of it."""
     with Bar(

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +19,7 @@ from grader.faults import CallError, HostFault
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
     from grader.desk import Desk
     from grader.isolation import Isolation
+    from grader.jail.session import Backend
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,6 +37,7 @@ class Order:
     only: tuple[str, ...] = ()
     isolation: Isolation = "strong"
     secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
+    backend: AbstractContextManager[Backend] | None = None  # where student code runs; jails
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -44,7 +46,7 @@ class Order:
 
         with open_desk(
             self.course, seed=self.seed, files=self.files, only=self.only,
-            isolation=self.isolation, secrets=self.secrets,
+            isolation=self.isolation, secrets=self.secrets, backend=self.backend,
         ) as desk:  # fmt: skip
             yield desk
 

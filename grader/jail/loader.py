@@ -25,7 +25,14 @@ from typing import Any
 import msgspec
 
 from grader.jail.definitions import evasions, find
-from grader.jail.source import FUTURE_ANNOTATIONS, STAR, SourceFile, Statement, read_file
+from grader.jail.source import (
+    CODE_PREFIX,
+    FUTURE_ANNOTATIONS,
+    STAR,
+    SourceFile,
+    Statement,
+    read_file,
+)
 from grader.jail.wire import Found, Listing, SourceText, Wanted
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
@@ -253,3 +260,12 @@ def install(submission: Submission) -> None:
         # Dataclasses and `inspect` look for the module that a class says it is from.
         with suppress(ImportError):
             importlib.import_module(file.namespace["__name__"]).__file__ = file.code_name
+
+
+def uninstall() -> None:
+    """Undo `install`, and forget whatever was imported or remembered of a submission."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not OwnFiles]
+    for name in [name for name, module in sys.modules.items() if type(module) is _OwnModule]:
+        del sys.modules[name]
+    for name in [name for name in linecache.cache if name.startswith(CODE_PREFIX)]:
+        del linecache.cache[name]

@@ -34,7 +34,7 @@ GAPS = (4, 2)  # between the matrices: the first that fits
 
 
 @dataclass(frozen=True)
-class _Marks:
+class Marks:
     """The characters of cells."""
 
     shades: str
@@ -46,8 +46,8 @@ class _Marks:
     span: str
 
 
-UNICODE = _Marks("░▒▓█", "·", "■", "✗", "∞", "…", "–")
-ASCII = _Marks(":+*#", ".", "#", "X", "I", "...", "-")
+UNICODE = Marks("░▒▓█", "·", "■", "✗", "∞", "…", "–")
+ASCII = Marks(":+*#", ".", "#", "X", "I", "...", "-")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str
 # --- layout --------------------------------------------------------------------------------------
 
 
-def _numbers(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
+def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
     """Two digits a cell, if all values are legible so and there is room."""
     whole = _Window(0, picture.rows, picture.rows), _Window(0, picture.columns, picture.columns)
     if is_boolean(picture) or max(picture.rows, picture.columns) > MOST_NUMBERS:
@@ -96,7 +96,7 @@ def _numbers(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
     return _panels(cells, whole, (NUMBER_WIDTH, NUMBER_WIDTH, 2), width)
 
 
-def _shades(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
+def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
     """Two characters a cell, in a window that has a difference in it."""
     height, breadth = len(picture.wrong), len(picture.wrong[0])
     down = _Window(picture.top, picture.top + height, picture.rows)
@@ -110,7 +110,7 @@ def _shades(picture: Picture, marks: _Marks, width: int) -> list[str] | None:
     across = _Window(left, left + min(room, breadth - skipped), picture.columns)
     ours, theirs = ([row[part] for row in m] for m in (picture.expected, picture.actual))
     top = scale(ours, theirs)
-    cells = [[[_shade(value, top, marks) for value in row] for row in m] for m in (ours, theirs)]
+    cells = [[[shade(value, top, marks) for value in row] for row in m] for m in (ours, theirs)]
     crosses = _crosses([row[part] for row in picture.wrong], marks)
     lines = _panels([*cells, crosses], (down, across), (2, 2, 2), width)
     if lines is None:
@@ -173,7 +173,8 @@ def _number(value: float) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
 
 
-def _shade(cell: Cell, top: float, marks: _Marks) -> str:
+def shade(cell: Cell, top: float, marks: Marks) -> str:
+    """Two characters for a value, in quarters of `top`."""
     if isinstance(cell, bool):
         return marks.true if cell else marks.zero
     value = float(cell)
@@ -188,7 +189,7 @@ def _shade(cell: Cell, top: float, marks: _Marks) -> str:
     return (sign if value < 0 else marks.shades[level]) + marks.shades[level]
 
 
-def _crosses(wrong: Sequence[Sequence[bool]], marks: _Marks) -> list[list[str]]:
+def _crosses(wrong: Sequence[Sequence[bool]], marks: Marks) -> list[list[str]]:
     return [[marks.wrong if value else marks.zero for value in row] for row in wrong]
 
 
@@ -210,7 +211,7 @@ def _values(matrix: Rows) -> list[float]:
     return [float(cell) for row in matrix for cell in row]
 
 
-def _legend(ours: Rows, theirs: Rows, top: float, marks: _Marks) -> list[str]:
+def _legend(ours: Rows, theirs: Rows, top: float, marks: Marks) -> list[str]:
     """What the marks mean: those that are there."""
     if isinstance(ours[0][0], bool):
         return [f"{marks.true} True", f"{marks.zero} False"]
@@ -239,7 +240,7 @@ def _wrapped(entries: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _cut(down: _Window, across: _Window, marks: _Marks) -> list[str]:
+def _cut(down: _Window, across: _Window, marks: Marks) -> list[str]:
     """What is shown of how much."""
     parts = [
         f"{what} {window.start}{marks.span}{window.stop - 1} of {window.size}"

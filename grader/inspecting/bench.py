@@ -1,0 +1,203 @@
+"""A student's own code in this process, on the student's own computer, to be looked at as it runs.
+
+Nothing is isolated here, nothing is forbidden, and nothing ends what does not end by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader import messages
+from grader.collection import Case, Test
+from grader.contract import Contract
+from grader.course import Course
+from grader.desk import Desk, Ran, Seat, open_desk, run_test
+from grader.faults import CallError
+from grader.grade import TestStatus
+from grader.grading import FOUNDATIONS
+from grader.intake import Submission, find_submissions
+from grader.jail import loader, wire
+from grader.jail.guest import Guest
+from grader.jail.session import Channel, Limits, Session
+
+UNLIMITED = Limits(math.inf, math.inf)
+
+
+class Witness(Guest):
+    """A guest that keeps the last exception, with its traceback."""
+
+    error: BaseException | None = None
+
+    def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
+        self.error = error
+        return super()._raised(error, uses)
+
+
+class InProcess:
+    """A channel to a student's definitions in this process."""
+
+    def __init__(self) -> None:
+        self.guest = Witness()
+        self.submission = loader.Submission((), ())
+        self.listing = wire.Listing([])
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Do it here and now; `cpu_seconds` is not enforced."""
+        del cpu_seconds
+        match request:
+            case wire.Open(sources, wanted):
+                self.submission = loader.Submission(sources, wanted)
+                self.guest = Witness(self.submission.definition)
+                self.guest.submission = self.submission
+                self.listing = self.submission.listing()
+                loader.install(self.submission)
+                return self.listing
+            case wire.Run(calls):
+                outcomes: list[wire.Outcome] = []
+                for call in calls:
+                    outcomes.append(self.do(call))
+                    if isinstance(outcomes[-1], wire.Raised):
+                        break
+                return wire.Outcomes(outcomes)
+
+    def do(self, call: wire.Call) -> wire.Outcome:
+        """One call."""
+        reply = self.guest.answer(wire.Run([call]))
+        assert isinstance(reply, wire.Outcomes)
+        return reply.outcomes[0]
+
+    def cpu_seconds(self) -> float:
+        """Nothing that counts."""
+        return 0.0
+
+    def close(self) -> None:
+        """Let imports find what they found before."""
+        loader.uninstall()
+
+
+def is_shown(call: wire.Call) -> bool:
+    """Whether a call runs student code on a test's behalf; adoption only tries weights."""
+    return isinstance(call, wire.Backward) or (isinstance(call, wire.Invoke) and call.result != 0)
+
+
+class _Nowhere:
+    """A backend for a desk at which no session is opened: no process is started for it."""
+
+    layers: tuple[str, ...] = ()
+
+    def open(self, limits: Limits) -> Channel:
+        """Never asked for."""
+        raise NotImplementedError(limits)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The public tests of one exercise, and a student's answers to it."""
+
+    desk: Desk
+    name: str
+    submission: Submission
+
+    @property
+    def contract(self) -> Contract:
+        """What the exercise promises."""
+        return self.desk.oracle.contracts[self.name]
+
+    @contextmanager
+    def seat(self, channel: Channel) -> Iterator[Seat]:
+        """Load the student's text behind this channel."""
+        wanted = tuple(
+            wire.Wanted(name, unit, self.desk.stubs.get(name, ""))
+            for name, unit in self.desk.course.unit_of.items()
+        )
+        opening = wire.Open(self.submission.sources, wanted)
+        with closing(Session(lambda: channel, opening, UNLIMITED)) as session:
+            yield Seat(self.desk, session)
+
+
+@contextmanager
+def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterator[Bench]:
+    """Load the public checks of one exercise, and the answers in `folder` or in the course's.
+
+    Raises `CallError` for a name or a folder that is not right.
+    """
+    if name not in course.exercises:
+        course.select([name])  # says what is near, unless it is a unit
+        raise CallError(f"{name} is a unit: name one exercise of it")
+    answers = folder or course.folder
+    (submission,) = find_submissions([answers], course, single=True)
+    if not submission.sources:
+        why = "; ".join(submission.problems)
+        raise CallError(why or f"there is no .py file and no notebook in {answers}")
+    # Where answers are written into the only copy of the stubs, there is nothing to compare with.
+    stubs = course.recorded.is_dir() or answers.resolve() != course.folder
+    checks = {
+        path: False
+        for unit, path in zip(course.units, course.check_files(), strict=True)
+        if unit.name == course.unit_of[name]
+    }
+    with open_desk(
+        course, seed=course.seed, files=checks, only=[name], stubs=stubs,
+        backend=nullcontext(_Nowhere()),
+    ) as desk:  # fmt: skip
+        yield Bench(desk, name, submission)
+
+
+# --- along the ladder, as grading goes -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the exercise, or one case of a test, ended."""
+
+    title: str
+    status: TestStatus
+    message: str
+
+
+def obstacle(bench: Bench, seat: Seat) -> Ending | None:
+    """Why no test can be run, if so."""
+    found = seat.calls.found[bench.name]
+    match found.status:
+        case "stub":
+            return Ending(messages.EXISTS, "missing", messages.UNTOUCHED)
+        case "missing":
+            return Ending(messages.EXISTS, "missing", messages.MISSING)
+        case "broken":
+            return Ending(messages.EXISTS, "error", messages.broken(found))
+    told = messages.signature(found, bench.contract)
+    return Ending(messages.SIGNATURE, "failed", told) if told else None
+
+
+def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
+    """Run each case of the public tests; of a test, up to the first that does not pass.
+
+    When one on a rung fails that others stand on, tests of other rungs are left out.
+    """
+    found = seat.calls.found[bench.name]
+    failed_at: str | None = None
+    for test in bench.desk.tests[bench.name]:
+        if failed_at is not None and test.rung != failed_at:
+            continue
+        for case in test.cases:
+            ran = run_test(bench.desk, seat, replace(test, cases=(case,)))
+            if test.rung == "efficiency" and ran.status == "passed" and found.evasions:
+                ran = replace(ran, status="failed", message=messages.uncounted(found.evasions[0]))
+            yield test, case, ran
+            if ran.status != "passed":
+                failed_at = test.rung if test.rung in FOUNDATIONS else failed_at
+                break
+
+
+def forbidden(bench: Bench, seat: Seat) -> Ending | None:
+    """The forbidden operations that were used, if any were."""
+    uses = seat.calls.uses.get(bench.name, [])
+    groups = bench.desk.course.exercises[bench.name].forbidden
+    if not uses or not groups:
+        return None
+    titles = [bench.desk.course.file.operations[group].title for group in groups]
+    return Ending(messages.forbidden_title(titles), "failed", messages.forbidden(uses))

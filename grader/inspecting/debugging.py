@@ -1,0 +1,173 @@
+"""Python's debugger in a student's code, at the public input with which it goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from pdb import Pdb
+from types import FrameType, TracebackType
+from typing import IO
+
+from grader.collection import Case, Test
+from grader.course import Course
+from grader.desk import Ran, run_test
+from grader.inspecting.bench import InProcess, forbidden, is_shown, obstacle, open_bench, run_cases
+from grader.inspecting.stepping import is_function
+from grader.jail import wire
+from grader.jail.guest import Prints
+from grader.jail.source import CODE_PREFIX
+from grader.terminal import safe
+
+NOTHING = "nothing to stop at: all public checks of {} pass"
+NO_LINE = "none of your lines was running when it failed: there is nothing to stop at"
+STEPPING = (
+    "n runs a line, s steps into a function of yours, a shows the inputs, p x.shape prints a "
+    "value,\nl shows the lines around, c runs on to the end, q quits"
+)
+AFTERWARDS = (
+    "p x.shape prints a value, a shows the inputs, l shows the lines around, u and d go to who "
+    "called\nand back, q quits"
+)
+
+
+def debug(
+    course: Course, name: str, folder: Path | None = None, *,
+    stdin: IO[str] | None = None, stdout: IO[str] | None = None,
+) -> bool:  # fmt: skip
+    """Stop at the first public case of an exercise that does not pass; False if all do.
+
+    Where student code raised, at the line that did; after a wrong result, at the first line of the
+    call that gave it. Student code runs in this process: on their own computer only. Raises
+    `CallError` for a name or a folder that is not right.
+    """
+    out = stdout or sys.stdout
+    with open_bench(course, name, folder) as bench:
+        search = _Search()
+        with bench.seat(search) as seat:
+            hindrance = obstacle(bench, seat)
+            found = None if hindrance else _first(search, run_cases(bench, seat))
+            hindrance = hindrance or forbidden(bench, seat)
+        if found is None:
+            told = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
+            print(safe(told), file=out)
+            return hindrance is not None
+        test, case, ran = found
+        label = f" [{case.label}]" if case.label else ""
+        message = (ran.message or ran.status).removeprefix(f"[{case.label}] ")
+        print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
+        number, raised = search.place(ran)
+        if number is None:
+            print(NO_LINE, file=out)
+            return True
+        print(AFTERWARDS if raised else STEPPING, file=out)
+        stop = _Stop(number, raised, _Debugger(stdin, stdout))
+        with bench.seat(stop) as seat, redirect_stdout(out):
+            run_test(bench.desk, seat, replace(test, cases=(case,)))
+    return True
+
+
+def _first(
+    search: _Search, cases: Iterable[tuple[Test, Case, Ran]]
+) -> tuple[Test, Case, Ran] | None:
+    """The first case that does not pass."""
+    for test, case, ran in cases:
+        if ran.status != "passed":
+            return test, case, ran
+        search.calls.clear()
+    return None
+
+
+class _Search(InProcess):
+    """A channel that remembers a case's calls, and keeps quiet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[wire.Call, wire.Outcome]] = []
+
+    def do(self, call: wire.Call) -> wire.Outcome:
+        """One call."""
+        with redirect_stdout(Prints()), redirect_stderr(Prints()):
+            outcome = super().do(call)
+        if is_shown(call):
+            self.calls.append((call, outcome))
+        return outcome
+
+    def place(self, ran: Ran) -> tuple[int | None, bool]:
+        """Which call to stop at, and whether that is where it raises."""
+        last = self.calls[-1][1] if self.calls else None
+        if ran.status == "error" and isinstance(last, wire.Raised):
+            # What was stopped by Ctrl-C would not end this time either.
+            return len(self.calls) - 1, last.kind != "KeyboardInterrupt"
+        invoked = [n for n, (call, _) in enumerate(self.calls) if isinstance(call, wire.Invoke)]
+        return (invoked[-1] if invoked else None), False
+
+
+class _Stop(InProcess):
+    """A channel that stops at one of a case's calls."""
+
+    def __init__(self, number: int, raised: bool, debugger: _Debugger) -> None:
+        super().__init__()
+        self._left = number
+        self._raised = raised
+        self._debugger = debugger
+
+    def do(self, call: wire.Call) -> wire.Outcome:
+        """One call."""
+        if not is_shown(call):
+            return super().do(call)
+        self._left -= 1
+        if self._left != -1:
+            return super().do(call)
+        if not self._raised:
+            outcome = self._debugger.runcall(super().do, call)
+            assert outcome is not None
+            return outcome
+        outcome = super().do(call)
+        if self.guest.error is not None:
+            self._debugger.look_back(self.guest.error)
+        return outcome
+
+
+class _Debugger(Pdb):
+    """Pdb that stops in a student's own functions, and shows no others."""
+
+    def __init__(self, stdin: IO[str] | None, stdout: IO[str] | None) -> None:
+        super().__init__(stdin=stdin, stdout=stdout, nosigint=True, readrc=stdin is None)
+
+    def look_back(self, error: BaseException) -> None:
+        """Stop where an exception was raised, or passed on to what is not the student's."""
+        self.reset()
+        trace = error.__traceback__
+        while trace is not None and not _is_students(trace.tb_frame):
+            trace = trace.tb_next
+        if trace is None:
+            print(NO_LINE, file=self.stdout)
+        else:
+            self.interaction(None, trace)
+
+    def canonic(self, filename: str) -> str:
+        """See bdb.Bdb: the name under which a text is known, which is no path."""
+        return filename if filename.startswith(CODE_PREFIX) else super().canonic(filename)
+
+    def stop_here(self, frame: FrameType) -> bool:
+        """See bdb.Bdb."""
+        own = _is_students(frame) and is_function(frame.f_code)
+        return own and super().stop_here(frame)
+
+    def user_call(self, frame: FrameType, argument_list: None) -> None:
+        """See bdb.Bdb: the first line comes next, and is the place to stop."""
+
+    def get_stack(
+        self, f: FrameType | None, t: TracebackType | None
+    ) -> tuple[list[tuple[FrameType, int]], int]:  # fmt: skip
+        """See bdb.Bdb: without the frames of torch and of the kit."""
+        stack, place = super().get_stack(f, t)
+        own = [entry for entry in stack[: place + 1] if _is_students(entry[0])]
+        return (own, len(own) - 1) if own else (stack, place)
+
+
+def _is_students(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(CODE_PREFIX)

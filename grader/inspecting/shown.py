@@ -1,0 +1,149 @@
+"""What a student's code did in the public checks, step by step: as data, and in a terminal.
+
+Names, source lines, values and prints come from student code: they are printed as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from grader.grade import Picture, TestStatus
+from grader.pictures.text import drawn
+from grader.terminal import SIGNS, safe
+
+SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
+MAX_SOURCE = 100  # characters of a source line
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value under its name: shape and dtype, or what else describes it; numbers if few."""
+
+    name: str
+    what: str
+    values: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement that ran, and what it bound when it first did."""
+
+    file: str
+    line: int
+    text: str
+    depth: int  # 0 in what the test called, 1 in a function that this calls, …
+    bound: Sequence[Named]
+    times: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the student's function or module."""
+
+    name: str
+    inputs: Sequence[Named]
+    steps: Sequence[Step]
+    steps_left_out: int
+    result: Sequence[Named]  # several, of a new module or of a backward pass
+    raised: str
+    prints: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One case of a test: its calls, and how it ended."""
+
+    title: str
+    rung: str
+    case: str  # "" for a test with one case
+    calls: Sequence[Call]
+    calls_left_out: int  # between the first and the last ones
+    status: TestStatus
+    message: str
+    picture: Picture | None = None
+
+
+def show_lines(shown: Iterable[Shown], console: Console) -> bool:
+    """Print each case as it comes; tell whether all passed."""
+    well = True
+    for one in shown:
+        well = well and one.status == "passed"
+        label = f"  [{one.case}]" if one.case else ""
+        _print(console, 0, Text.assemble("\n", (safe(one.title), "bold"), (safe(label), "dim")))
+        half = (len(one.calls) + 1) // 2
+        for number, call in enumerate(one.calls):
+            if one.calls_left_out and number == half:
+                _print(console, 2, Text(f"… {one.calls_left_out} more calls", style="dim"))
+            for indent, line in _call(call):
+                _print(console, indent, line)
+        sign, style = SIGNS.get(one.status, ("✗", "red"))
+        told = one.message or one.status
+        body = Text.assemble((f"{sign} ", style), safe(told.strip().expandtabs()))
+        console.print(Padding(body, (0, 0, 0, 2), expand=False))
+        if one.picture is not None:
+            _block(console, 4, drawn(one.picture, width=min(console.width - 4, 76)) or "")
+    return well
+
+
+def _call(call: Call) -> Iterator[tuple[int, Text]]:
+    names = ", ".join(value.name for value in call.inputs)
+    yield 2, Text(safe(f"{call.name}({names})"), style="bold")
+    for value in call.inputs:
+        yield from _value(value)
+    file, width = "", min(SOURCE_WIDTH, max((len(_source(s)) for s in call.steps), default=0))
+    for step in call.steps:
+        if step.file != file:
+            file = step.file
+            yield 4, Text(safe(file), style="dim")
+        yield 4, _step(step, width)
+    if call.steps_left_out:
+        yield 4, Text(f"      … {call.steps_left_out} more lines", style="dim")
+    for value in call.result:
+        yield from _value(value)
+    if call.raised:
+        yield 4, Text(safe(call.raised), style="red")
+    if call.prints.strip():
+        yield 4, Text("your code printed:", style="dim")
+        yield 6, Text(safe(call.prints.rstrip().expandtabs()))
+
+
+def _value(value: Named) -> Iterator[tuple[int, Text]]:
+    first = Text.assemble((safe(value.name), "cyan"), "  ", (safe(value.what), "green"))
+    if value.values and "\n" not in value.values:
+        first.append(f"  {safe(value.values)}")
+        yield 4, first
+        return
+    yield 4, first
+    if value.values:
+        yield 6, Text(safe(value.values))
+
+
+def _source(step: Step) -> str:
+    source = "  " * step.depth + safe(step.text.expandtabs())
+    return source if len(source) <= MAX_SOURCE else source[: MAX_SOURCE - 1] + "…"
+
+
+def _step(step: Step, width: int) -> Text:
+    line = Text.assemble((f"{step.line:>5} ", "dim"), f"{_source(step):<{width}}")
+    for value in step.bound:
+        line.append(f"  {safe(value.name)} ", style="cyan")
+        line.append(safe(value.what), style="green")
+    if step.times > 1:
+        line.append(f"  ×{step.times}", style="dim")
+    line.rstrip()
+    return line
+
+
+def _print(console: Console, indent: int, text: Text) -> None:
+    for line in text.split("\n", allow_blank=True):
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+
+
+def _block(console: Console, indent: int, text: str) -> None:
+    if text.strip():
+        console.print(Padding(Text(safe(text)), (0, 0, 0, indent), expand=False))

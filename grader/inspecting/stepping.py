@@ -1,0 +1,280 @@
+"""Follows a student's own lines as they run: which statements, and what each of them binds.
+
+No operation is added to what runs, and nothing of a value is asked for but a tensor's shape and
+dtype: an object's own methods are never called.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.inspecting.shown import Named, Step
+from grader.jail.source import SourceFile
+
+MAX_STEPS = 60  # statements that are shown of one call
+MAX_TEXT = 60  # characters of a value
+FEW = 4  # items of a list, or tensors of a module, that are shown
+HUGE = 10**18
+BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+LOOPS = (ast.For, ast.While)  # their head runs once more than they go round: no one counts that
+
+
+# --- what can be said of a value -----------------------------------------------------------------
+
+
+def described(value: Any) -> str:
+    """A tensor's shape and dtype; a small number or tuple itself; of all else, the type's name."""
+    with torch._C.DisableTorchFunction():  # no trace and no subclass hears of this
+        try:
+            return _described(value)
+        except Exception:  # an odd tensor that has no shape
+            return _type_name(value)
+
+
+def _described(value: Any, nested: bool = False) -> str:
+    kind = type(value)
+    if issubclass(kind, Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        device = "" if value.device.type == "cpu" else f" on {value.device.type}"
+        return f"{tuple(value.shape)} {dtype}{device}"
+    if value is None or kind in (bool, float, complex, torch.dtype, torch.Size):
+        return str(tuple(value) if kind is torch.Size else value)
+    if kind is int:
+        return str(value) if abs(value) < HUGE else "int"
+    if kind is str:
+        text = repr(value[:MAX_TEXT])
+        return text if len(value) <= MAX_TEXT else f"{text}…"
+    if kind in (tuple, list) and not nested:
+        inside = ", ".join(_described(item, nested=True) for item in value[:FEW])
+        more = ", …" if len(value) > FEW else ""
+        if kind is list:
+            return f"[{inside}{more}]"
+        return f"({inside}{more or (',' if len(value) == 1 else '')})"
+    if issubclass(kind, nn.Module) and not nested:
+        slots = object.__getattribute__(value, "__dict__").get("_parameters") or {}
+        sizes = [f"{n} {tuple(p.shape)}" for n, p in slots.items() if isinstance(p, Tensor)]
+        return f"{_type_name(value)} {', '.join(sizes[:FEW])}".rstrip()
+    return _type_name(value)
+
+
+def _type_name(value: Any) -> str:
+    # Past a metaclass, which may answer with code of its own.
+    return str(type.__dict__["__name__"].__get__(type(value)))[:MAX_TEXT]
+
+
+def _state(value: Any) -> tuple[Any, int | None]:
+    """A value, and how often it was changed in place."""
+    if not issubclass(type(value), Tensor):
+        return value, None
+    with torch._C.DisableTorchFunction():
+        try:
+            return value, value._version
+        except Exception:  # an inference tensor does not count
+            return value, None
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement as it is shown, and what it may bind besides local names."""
+
+    line: int
+    text: str
+    attributes: Sequence[tuple[str, str]] = ()  # ("self", "linear"): self.linear = …
+    returns: bool = False
+    loops: bool = False
+
+
+def _statements(file: SourceFile) -> Mapping[int, _Statement]:
+    """By line: the statement that stands there, of which one may take several lines."""
+    found: dict[int, _Statement] = {}
+    for top in file.statements:
+        for node in ast.walk(top.node):  # inner ones come later, and take their lines
+            if not isinstance(node, ast.stmt):
+                continue
+            end = node.end_lineno or node.lineno
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            if body:
+                inner = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
+                end = max(node.lineno, inner.lineno - 1)
+            text = " ".join(line.strip() for line in file.lines[node.lineno - 1 : end])
+            statement = _Statement(
+                node.lineno, text.strip(), tuple(_attributes(node)),
+                isinstance(node, ast.Return), isinstance(node, LOOPS),
+            )  # fmt: skip
+            found |= dict.fromkeys(range(node.lineno, end + 1), statement)
+    return found
+
+
+def _attributes(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    if not isinstance(node, BINDINGS):
+        return
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        for part in ast.walk(target):
+            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                yield part.value.id, part.attr
+
+
+def _attribute(holder: Any, name: str) -> Any:
+    """An attribute as it is kept, without asking the object; raises KeyError."""
+    kept = object.__getattribute__(holder, "__dict__")
+    for slot in ("_parameters", "_buffers", "_modules"):
+        if issubclass(type(holder), nn.Module) and name in (kept.get(slot) or {}):
+            return kept[slot][name]
+    return kept[name]
+
+
+# --- following -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Trodden:
+    """A statement that has run."""
+
+    statement: _Statement
+    file: SourceFile
+    depth: int
+    bound: list[Named] | None = None  # None until it has ended for the first time
+    times: int = 0
+
+
+@dataclass
+class Trail:
+    """The statements of the student's that ran, in the order of their first time."""
+
+    files: Sequence[SourceFile]
+    trodden: dict[tuple[str, int], _Trodden] = field(default_factory=dict)
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        self._files = {file.code_name: (file, _statements(file)) for file in self.files}
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow what runs in this thread."""
+        before = sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def steps(self) -> tuple[Step, ...]:
+        """What is known so far."""
+        steps = []
+        for one in self.trodden.values():
+            place = one.file.place(one.statement.line)
+            times = 1 if one.statement.loops else one.times
+            steps.append(
+                Step(
+                    place.file, place.line, one.statement.text, one.depth,
+                    tuple(one.bound or ()), times,
+                )
+            )  # fmt: skip
+        return tuple(steps)
+
+    def _enter(self, frame: FrameType, event: str, arg: Any) -> _Walk | None:
+        """See sys.settrace: called for each frame of anyone, so it decides quickly."""
+        del event, arg
+        code = frame.f_code
+        if code.co_filename not in self._files or not is_function(code):
+            return None
+        return _Walk(self, frame)
+
+    def step_on(self, frame: FrameType, line: int) -> _Trodden | None:
+        """A statement of a frame begins; None if it is not shown."""
+        name = frame.f_code.co_filename
+        file, statements = self._files[name]
+        statement = statements.get(line) or _Statement(line, file.place(line).text)
+        key = name, statement.line
+        if key not in self.trodden:
+            if len(self.trodden) >= MAX_STEPS:
+                self.left_out.add(key)
+                return None
+            self.trodden[key] = _Trodden(statement, file, max(self.depth - 1, 0))
+        self.trodden[key].times += 1
+        return self.trodden[key]
+
+    def line_of(self, frame: FrameType) -> int:
+        """The first line of the statement at which a frame stands."""
+        statements = self._files[frame.f_code.co_filename][1]
+        statement = statements.get(frame.f_lineno)
+        return statement.line if statement else frame.f_lineno
+
+
+class _Walk:
+    """One frame of the student's, from its first line to its end."""
+
+    def __init__(self, trail: Trail, frame: FrameType) -> None:
+        self._trail = trail
+        self._line = 0
+        self._on: _Trodden | None = None
+        self._raising = False
+        self._known = {name: _state(value) for name, value in frame.f_locals.items()}
+        trail.depth += 1
+        if trail.depth > 1:  # what the test itself passes is told already
+            head = trail.step_on(frame, frame.f_code.co_firstlineno)
+            if head is not None and head.bound is None:
+                head.bound = [
+                    Named(name, described(value))
+                    for name, (value, _) in self._known.items()
+                    if name not in ("self", "__class__")
+                ]
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> _Walk:
+        """See sys.settrace."""
+        if event == "line":
+            line = self._trail.line_of(frame)
+            self._raising = False
+            if line != self._line:  # else it is another line of the same statement
+                self._ended(frame)
+                self._line, self._on = line, self._trail.step_on(frame, line)
+        elif event == "exception":
+            self._raising = True
+        elif event == "return":
+            on = self._on
+            first = on is not None and on.bound is None
+            self._ended(frame)
+            if on is not None and on.bound is not None and first and on.statement.returns:
+                on.bound += [Named("→", described(arg))] if not self._raising else []
+            self._trail.depth -= 1
+        return self
+
+    def _ended(self, frame: FrameType) -> None:
+        """The statement before is done: see what it bound."""
+        now = {name: _state(value) for name, value in frame.f_locals.items()}
+        before, self._known = self._known, now
+        if self._on is None or self._on.bound is not None:
+            return
+        self._on.bound = [
+            Named(name, described(value))
+            for name, (value, version) in now.items()
+            if name not in before or before[name][0] is not value or before[name][1] != version
+        ]
+        for holder, name in self._on.statement.attributes:
+            if holder in now and not self._raising:
+                try:
+                    value = _attribute(now[holder][0], name)
+                except (KeyError, AttributeError):
+                    continue  # a property, or one in a slot
+                self._on.bound.append(Named(f"{holder}.{name}", described(value)))
+
+
+def is_function(code: CodeType) -> bool:
+    """Not a file, the body of a class, or a comprehension, which is part of its line."""
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        return False
+    return code.co_name[0] != "<" or code.co_name == "<lambda>"

@@ -1,0 +1,434 @@
+"""Draws small matrices as SVG for notebooks and pages: expected, yours, and their difference.
+
+Knows matplotlib, which is loaded when it is first drawn with, and uses nothing that is shared with
+a student's own plots: no pyplot, and settings of its own. `ImportError` where it is not installed.
+
+A picture says what it says without colour: darker is larger, a bar marks what is negative, frames
+and crosses mark what is wrong, and small matrices carry their numbers. It brings its own light
+ground, so that it can stand on a dark page; it has no ids, styles or links, so that many can stand
+on one.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from grader.faults import CallError
+from grader.grade import Cell, Matrix, Picture
+from grader.pictures.text import MOST_NUMBERS, is_boolean, scale
+
+MOST_SHOWN = 64  # rows, and columns, of a single matrix
+
+# Lengths are points, 72 to an inch.
+EDGE, GAP, LINE = 8.0, 16.0, 12.0
+NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
+MOST_WIDTH = 360.0  # of a single matrix
+NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
+WIDE = 0.62  # of its size, a character of the font: what text is given room for
+
+GROUND, INK, FAINT, GRID, WRONG = "#fcfcfc", "#1a1a1a", "#555555", "#b8b8b8", "#c1121f"
+SHADES = 12  # steps from white to the darkest
+DARKEST = {False: (8, 48, 107), True: (122, 40, 0)}  # blue; brown for what is negative
+INVERTED = 0.55  # from this part of the largest on, white is read better than black
+
+Point = tuple[float, float]
+Rectangle = tuple[float, float, float, float]  # left, top, width, height
+
+
+def picture_svg(picture: Picture) -> str:
+    """Expected beside yours beside the difference, as one ``<svg>`` element."""
+    across = _Axis(picture.left, len(picture.wrong[0]), picture.columns, picture.column_name)
+    down = _Axis(picture.top, len(picture.wrong), picture.rows, picture.row_name)
+    numbers = max(picture.rows, picture.columns) <= MOST_NUMBERS and not is_boolean(picture)
+    difference = _difference(picture)
+    top = scale(picture.expected, picture.actual)
+    panels = [
+        _Panel("expected", picture.expected, top, numbers),
+        _Panel("yours", picture.actual, top, numbers, framed=picture.wrong),
+        _Panel(
+            "differs" if is_boolean(picture) else "yours − expected", difference,
+            scale(difference, difference), numbers, crossed=picture.wrong,
+        ),
+    ]  # fmt: skip
+    title = f"{picture.caption}: expected, yours, and the difference".removeprefix(": ")
+    return _drawn(panels, down, across, picture.caption, title, _described(picture))
+
+
+def heatmap_svg(weights: Any, *, title: str = "", rows: str = "", columns: str = "") -> str:
+    """One matrix as an ``<svg>`` element: attention weights, or a mask.
+
+    `weights` is a tensor, an array or a list of lists; `rows` and `columns` say what stands along
+    them. Raises `CallError` for what is no matrix.
+    """
+    whole = matrix_of(weights)
+    matrix = tuple(row[:MOST_SHOWN] for row in whole[:MOST_SHOWN])
+    down = _Axis(0, len(matrix), len(whole), rows)
+    across = _Axis(0, len(matrix[0]), len(whole[0]), columns)
+    numbers = max(down.count, across.count) <= MOST_NUMBERS and not isinstance(matrix[0][0], bool)
+    described = f"A matrix of {down.size} by {across.size} values."
+    panel = _Panel("", matrix, scale(matrix, matrix), numbers)
+    return _drawn([panel], down, across, title, title or "a matrix", described)
+
+
+def matrix_of(weights: Any) -> Matrix:
+    """Numbers or truth values as rows of cells; a vector is one row.
+
+    Axes of length one before the last two are passed over, as those of a batch of one sequence.
+    """
+    values = weights.tolist() if hasattr(weights, "tolist") else weights
+    shape = _shape(values)
+    while len(shape) > 2 and shape[0] == 1:
+        values, shape = values[0], shape[1:]
+    if len(shape) == 1:
+        values, shape = [values], (1, *shape)
+    if len(shape) != 2 or 0 in shape:
+        listed = f"({', '.join(map(str, shape))})"
+        raise CallError(
+            f"a heat-map shows one matrix, and this has the shape {listed}"
+            + ("; pick one of them, such as weights[0]" if len(shape) > 2 else "")
+        )
+    try:
+        matrix = tuple(tuple(map(_cell, row)) for row in values)
+    except (TypeError, ValueError):
+        raise CallError("a heat-map shows real numbers or True and False") from None
+    if len(set(map(len, matrix))) > 1:
+        raise CallError("a heat-map shows one matrix, and the rows of this differ in length")
+    return matrix
+
+
+def _shape(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, (list, tuple)):
+        return ()
+    return len(values), *(_shape(values[0]) if values else ())
+
+
+def _cell(value: Any) -> Cell:
+    """A cell as `Picture` has them: JSON has no word for what is not finite."""
+    if isinstance(value, bool):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)  # type: ignore[return-value]
+
+
+# --- what to say ---------------------------------------------------------------------------------
+
+
+def _difference(picture: Picture) -> Matrix:
+    """Yours less expected; of truth values, and of what is not finite, nothing but the crosses."""
+
+    def less(ours: Cell, theirs: Cell) -> float:
+        gap = float(theirs) - float(ours)
+        return gap if math.isfinite(gap) and not isinstance(ours, bool) else 0.0
+
+    rows = zip(picture.expected, picture.actual, strict=True)
+    return tuple(tuple(map(less, ours, theirs)) for ours, theirs in rows)
+
+
+def _described(picture: Picture) -> str:
+    """The picture for one who does not see it."""
+    wrong = [
+        (row, column)
+        for row, crosses in enumerate(picture.wrong)
+        for column, is_wrong in enumerate(crosses)
+        if is_wrong
+    ]
+    count = "one cell differs" if len(wrong) == 1 else f"{len(wrong)} cells differ"
+    parts = [f"A matrix of {picture.rows} by {picture.columns}; {count}"]
+    for row, column in wrong[:3]:
+        ours, theirs = (_words(m[row][column]) for m in (picture.expected, picture.actual))
+        where = f"row {row + picture.top}, column {column + picture.left}"
+        parts.append(f"{where}: expected {ours}, yours {theirs}")
+    return "; ".join(parts) + "."
+
+
+def _printable(text: str) -> str:
+    """Control characters have no place in XML."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _words(cell: Cell) -> str:
+    """Three digits, or the word for what is not finite."""
+    return str(cell) if isinstance(cell, (bool, str)) else f"{cell:.3g}"
+
+
+def _number(value: float) -> str:
+    """Two digits, and whole numbers up to 999 as they are."""
+    return f"{value:.{3 if abs(value) >= 10 else 2}g}".replace("-", "−")
+
+
+# --- layout --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The indices that are shown along an axis, of how many, and what they stand for."""
+
+    start: int
+    count: int
+    size: int
+    name: str
+
+    @property
+    def cut(self) -> str:
+        """What is shown of how much."""
+        end = self.start + self.count
+        return f"{self.start}–{end - 1} of {self.size}" if self.count < self.size else ""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One of the matrices beside each other."""
+
+    title: str
+    matrix: Matrix
+    top: float  # what the darkest shade stands for
+    numbers: bool
+    framed: Sequence[Sequence[bool]] = ()
+    crossed: Sequence[Sequence[bool]] = ()
+
+    def text(self, row: int, column: int) -> str:
+        """What is written into a cell."""
+        cell = self.matrix[row][column]
+        if self.crossed:
+            if not self.crossed[row][column]:
+                return ""
+            return _number(float(cell)) if self.numbers and cell else "×"
+        if isinstance(cell, bool):
+            return "T" if cell else "F"
+        if isinstance(cell, str):
+            return {"nan": "NaN", "inf": "∞", "-inf": "−∞"}[cell]
+        return _number(cell) if self.numbers else ""
+
+
+@dataclass
+class _Sheet:
+    """Shapes by how they look: of many cells that look alike, one path is made."""
+
+    filled: dict[str, list[Rectangle]] = field(default_factory=lambda: defaultdict(list))
+    framed: list[Rectangle] = field(default_factory=list)
+    lines: dict[str, list[tuple[Point, Point]]] = field(default_factory=lambda: defaultdict(list))
+    texts: list[tuple[float, float, str, dict[str, Any]]] = field(default_factory=list)
+
+    def write(
+        self, x: float, y: float, text: str, *, size: float, color: str = INK, ha: str = "center",
+        weight: str = "normal", rotation: float = 0,
+    ) -> None:  # fmt: skip
+        """Text in the middle of a line at `y`."""
+        look = {"size": size, "color": color, "ha": ha, "weight": weight, "rotation": rotation}
+        self.texts.append((x, y, _printable(text), look))
+
+
+def _drawn(
+    panels: Sequence[_Panel], down: _Axis, across: _Axis, caption: str, title: str, described: str
+) -> str:  # fmt: skip
+    """Panels from left to right, with the caption above them."""
+    sheet = _Sheet()
+    height, width = _cell_size(panels, down, across)
+    cuts = [f"{what} {cut}" for what, cut in (("rows", down.cut), ("columns", across.cut)) if cut]
+    head = ", ".join(filter(None, (caption, *cuts)))
+    y = EDGE
+    if head:
+        sheet.write(EDGE, y + LINE / 2, head, size=TITLE_FONT, ha="left")
+        y += LINE * 1.5
+    x = right = EDGE
+    for panel in panels:
+        x += GAP if panel is not panels[0] else 0
+        labels = _room(str(down.start + down.count - 1), LABEL_FONT) + (LINE if down.name else 0)
+        inner = max(across.count * width, _room(panel.title, TITLE_FONT))
+        bottom = _panel(sheet, panel, (x + labels, y, width, height), down, across)
+        x += labels + inner
+        right = max(x, EDGE + _room(head, TITLE_FONT))
+    return _rendered(sheet, right + EDGE, bottom + EDGE, title, described)
+
+
+def _cell_size(panels: Sequence[_Panel], down: _Axis, across: _Axis) -> tuple[float, float]:
+    """Height and width: room for the longest text where there are numbers."""
+    if any(panel.numbers for panel in panels):
+        longest = max(
+            (panel.text(row, column) for panel in panels for row in range(down.count)
+             for column in range(across.count)), key=len,
+        )  # fmt: skip
+        return NUMBER_CELL, max(NUMBER_CELL, 2 + _room(longest, NUMBER_FONT))
+    side = min(MARK_CELL, max(LEAST_CELL, MOST_WIDTH / max(down.count, across.count)))
+    return side, side
+
+
+def _room(text: str, size: float) -> float:
+    return len(text) * size * WIDE + 4
+
+
+def _panel(
+    sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Axis
+) -> float:  # fmt: skip
+    """One matrix with its title and labels; returns where it ends."""
+    x, y, width, height = at
+    if panel.title:
+        sheet.write(x, y + LINE / 2, panel.title, size=TITLE_FONT, ha="left", weight="bold")
+        y += LINE
+    if across.name:
+        middle = x + across.count * width / 2
+        sheet.write(middle, y + LINE / 2, across.name, size=LABEL_FONT, color=FAINT)
+        y += LINE
+    every = _every(across, width)
+    for column in range(0, across.count, every):
+        index = str(across.start + column)
+        sheet.write(x + (column + 0.5) * width, y + LINE / 2, index, size=LABEL_FONT, color=FAINT)
+    y += LINE
+    for row in range(0, down.count, math.ceil(LABEL_FONT / height)):
+        index = str(down.start + row)
+        middle = y + (row + 0.5) * height
+        sheet.write(x - 3, middle, index, size=LABEL_FONT, color=FAINT, ha="right")
+    if down.name:
+        left = x - _room(str(down.start + down.count - 1), LABEL_FONT) - LINE / 2
+        middle = y + down.count * height / 2
+        sheet.write(left, middle, down.name, size=LABEL_FONT, color=FAINT, rotation=90)
+    for row in range(down.count):
+        for column in range(across.count):
+            place = x + column * width, y + row * height, width, height
+            _draw_cell(sheet, panel, row, column, place)
+    end = y + down.count * height
+    if min(width, height) > LEAST_CELL:
+        for row in range(down.count + 1):
+            level = y + row * height
+            sheet.lines[GRID].append(((x, level), (x + across.count * width, level)))
+        for column in range(across.count + 1):
+            edge = x + column * width
+            sheet.lines[GRID].append(((edge, y), (edge, end)))
+    return max(end, y + (down.count * height + _room(down.name, LABEL_FONT)) / 2)
+
+
+def _every(axis: _Axis, cell: float) -> int:
+    """At which distance indices can be told apart."""
+    return math.ceil(_room(str(axis.start + axis.count - 1), LABEL_FONT) / cell)
+
+
+def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangle) -> None:
+    x, y, width, height = at
+    cell = panel.matrix[row][column]
+    share = 0.0
+    if isinstance(cell, bool):
+        share = float(cell)
+        sheet.filled[INK if cell else GROUND].append(at)
+    elif not isinstance(cell, str):
+        share = min(1.0, abs(cell) / panel.top)
+        sheet.filled[_shade(share, cell < 0)].append(at)
+    color = GROUND if share >= INVERTED else INK
+    text = panel.text(row, column)
+    if text and height > LEAST_CELL * 1.5:
+        size = min(MARK_FONT, height * 0.6, (width - 4) / (len(text) * WIDE))
+        sheet.write(x + width / 2, y + height / 2, text, size=size, color=color)
+    elif not isinstance(cell, (bool, str)) and cell < 0 and not panel.numbers:
+        bar = y + height / 2
+        sheet.lines[color].append(((x + width * 0.3, bar), (x + width * 0.7, bar)))
+    if (panel.framed and panel.framed[row][column]) or (
+        panel.crossed and panel.numbers and panel.crossed[row][column]
+    ):
+        sheet.framed.append((x + 1.5, y + 1.5, width - 3, height - 3))
+
+
+def _shade(share: float, negative: bool) -> str:
+    """White for nothing, then darker by steps, so that cells of one step are one path."""
+    step = math.ceil(share * SHADES) / SHADES
+    channels = (round(255 + (dark - 255) * step) for dark in DARKEST[negative])
+    return "#" + "".join(f"{channel:02x}" for channel in channels)
+
+
+# --- matplotlib ----------------------------------------------------------------------------------
+
+
+def _rendered(sheet: _Sheet, width: float, height: float, title: str, described: str) -> str:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Whatever style a student has set for plots, this is drawn in ours, and theirs comes back.
+    with matplotlib.rc_context(), warnings.catch_warnings(action="ignore"):
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {"svg.fonttype": "none", "svg.hashsalt": "grader", "font.sans-serif": ["DejaVu Sans"]}
+        )
+        figure = Figure(figsize=(width / 72, height / 72), facecolor=GROUND)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(height, 0))
+        axes.axis("off")
+        _fill(axes, sheet)
+        for x, y, text, look in sheet.texts:
+            va = "center" if look["rotation"] else "center_baseline"
+            axes.text(x, y, text, va=va, parse_math=False, **look)
+        written = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(written, format="svg", metadata=nothing)
+    return _bare(written.getvalue(), title, described)
+
+
+def _fill(axes: Any, sheet: _Sheet) -> None:
+    """Cells, then the grid and bars, then frames, each with a light rim for dark cells."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    close = Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY
+
+    def add(points: Iterable[Iterable[Point]], codes: Sequence[Any], **look: Any) -> None:
+        vertices = [point for part in points for point in part]
+        if vertices:
+            path = Path(vertices, list(codes) * (len(vertices) // len(codes)))
+            axes.add_artist(PathPatch(path, clip_on=False, **look))
+
+    for color, places in sheet.filled.items():
+        add(map(_corners, places), close, facecolor=color, edgecolor="none")
+    for color, lines in sheet.lines.items():
+        width = 0.5 if color == GRID else 1.0
+        add(lines, (Path.MOVETO, Path.LINETO), fill=False, edgecolor=color, linewidth=width)
+    for color, width in ((GROUND, 3.0), (WRONG, 1.6)):
+        add(map(_corners, sheet.framed), close, fill=False, edgecolor=color, linewidth=width)
+
+
+def _corners(place: Rectangle) -> Iterable[Point]:
+    x, y, width, height = place
+    return (x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)
+
+
+# What a page must not get twice, or needs not at all: headers, a style for everything, ids.
+_DROPPED = re.compile(
+    r"^.*?(?=<svg)|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", re.DOTALL
+)
+_IN_TAGS: Sequence[tuple[str, str | Callable[[re.Match[str]], str]]] = (
+    (r' id="[^"]*"| xmlns:xlink="[^"]*"', ""),
+    (r"font-family: [^;\"]*;? ?", ""),
+    (rf"(?<=[ \"])font-size: {LABEL_FONT}px; text-anchor: middle;? ?", ""),
+    (rf'(?<=[ "])fill: {INK}(?=" x=)', ""),
+    (r' style=""| transform="rotate\(-0 [^)]*\)"', ""),
+    (r"-?\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}"),
+    (r"\s+", " "),
+    (r"\bM (\S+) (\S+) L (\S+) \2 L \3 (\S+) L \1 \4 z", r"M\1 \2H\3V\4H\1z"),
+)
+
+
+def _shorter(tag: re.Match[str]) -> str:
+    text = tag[0]
+    for pattern, replacement in _IN_TAGS:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def _bare(svg: str, title: str, described: str) -> str:
+    """The element alone, with a name and a description for who does not see it."""
+    title, described = escape(_printable(title)), escape(_printable(described))
+    svg = re.sub(r"<[^>]*>", _shorter, _DROPPED.sub("", svg))
+    svg = re.sub(r"\n\s*", "\n", svg)
+    svg = re.sub(r"<g>\n(<text.*?</text>)\n</g>", r"\1", svg)
+    tag, _, rest = svg.partition(">")
+    # What most texts have in common stands here once.
+    tag += (
+        f' role="img" aria-label="{title}" style="max-width: 100%;'
+        f" font: {LABEL_FONT}px 'DejaVu Sans', Verdana, sans-serif; text-anchor: middle;"
+        f' fill: {INK}"'
+    )
+    return f"{tag}>\n<title>{title}</title>\n<desc>{described}</desc>{rest}"

@@ -1,0 +1,270 @@
+"""Stubs as they were, put back into a student's file, and taken out again. A file's text only.
+
+What stood there before is kept in ``.backups`` beside the course file first. Nothing of the
+student's is imported or run.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.files import write_whole
+
+FOLDER = ".backups"  # beside course.toml
+KEPT = 20  # backups of each unit
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+# Where a definition ends in a text that does not parse: at the next line that is not indented (a
+# bracket closes a signature, and a comment may hide a line of the body), or else at the next
+# definition, for lines that lost their indentation.
+NOT_INDENTED = re.compile(r"[^\s#)\]}]")
+DEFINITION = re.compile(r"(?:async\s+def|def|class)\s|@")
+
+Span = tuple[int, int]  # lines from the first up to, and without, the second; counted from 0
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file's lines with their endings, and how to write more of them."""
+
+    lines: Sequence[str]
+    encoding: str
+    newline: str
+
+
+def reset(course: Course, name: str) -> Path:
+    """Put an exercise's stub back, or a whole unit's file, and return the backup made before.
+
+    The rest of the file stays as it is. If the stub stands there already, no backup is added, and
+    the last one is returned. Raises `CallError` where that cannot be done, and says what can.
+    """
+    unit = _unit(course, name)
+    path = course.stub_file(unit)
+    pristine = course.recorded / "stubs" / f"{unit}.py"
+    with _told():
+        if not pristine.is_file():
+            raise CallError(
+                f"the stubs of {unit} as they were come only with a student's bundle; "
+                f"in a clone of the kit, let git restore the file: git checkout -- {path}"
+            )
+        before = path.read_bytes() if path.is_file() else b""
+        if name in course.exercises and before.strip():
+            after = _with_stub(before, pristine.read_bytes(), name, unit, path)
+        else:
+            after = _whole(before, pristine.read_bytes())
+        made = _backups(course, unit)
+        if after == before and made:
+            return made[-1]  # one more of the same would stand between a student and an undo
+        kept = _keep(course, unit, before)
+        write_whole(path, after)
+        for old in _backups(course, unit)[:-KEPT]:
+            old.unlink()
+    return kept
+
+
+def undo(course: Course, name: str) -> Path | None:
+    """Put the newest backup of an exercise's unit back, and return the file; None if none is there.
+
+    What stood in the file becomes the newest backup: to undo twice is to do it again.
+    """
+    unit = _unit(course, name)
+    path = course.stub_file(unit)
+    with _told():
+        made = _backups(course, unit)
+        if not made:
+            return None
+        back = made[-1].read_bytes()
+        _keep(course, unit, path.read_bytes() if path.is_file() else b"")
+        write_whole(path, back)
+        made[-1].unlink()
+    return path
+
+
+def _unit(course: Course, name: str) -> str:
+    course.select([name])  # says what is near, if nothing has this name
+    return course.unit_of.get(name, name)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CallError(f"{error.filename}: {error.strerror}") from None
+
+
+# --- backups -------------------------------------------------------------------------------------
+
+
+def _backups(course: Course, unit: str) -> list[Path]:
+    """What is kept of a unit, oldest first."""
+    found = {
+        int(match[1]): path
+        for path in (course.folder / FOLDER).glob(f"{unit}.*.py")
+        if (match := re.fullmatch(rf"{unit}\.([0-9]+)\.py", path.name))
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def _keep(course: Course, unit: str, data: bytes) -> Path:
+    """Keep a file's bytes under the next number; a file that was not there is kept as empty."""
+    made = _backups(course, unit)
+    number = int(made[-1].name.split(".")[-2]) + 1 if made else 1
+    path = course.folder / FOLDER / f"{unit}.{number}.py"
+    path.parent.mkdir(exist_ok=True)
+    write_whole(path, data)
+    return path
+
+
+# --- the new text --------------------------------------------------------------------------------
+
+
+def _whole(before: bytes, pristine: bytes) -> bytes:
+    """The stubs of a unit, with the line endings that the file had."""
+    text = pristine.decode("utf-8").replace("\r\n", "\n")
+    return text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode("utf-8")
+
+
+def _with_stub(before: bytes, pristine: bytes, name: str, unit: str, path: Path) -> bytes:
+    """A file in which one stub stands instead of each definition of its name."""
+    instead = f"the whole file can be put back with: grader reset {unit}"
+    try:
+        text = _read(before)
+    except (SyntaxError, UnicodeDecodeError):
+        raise CallError(f"{path} is not text that Python can read; {instead}") from None
+    stub = _stub(pristine, name, path, text.newline)
+    try:
+        lines = _replaced(text, _definitions(text, name), stub)
+    except UNPARSABLE as error:
+        where = f"{path} line {getattr(error, 'lineno', None) or 1} is not valid Python"
+        if not _guessed(text, name, NOT_INDENTED):
+            raise CallError(f"{where}, and no {name} was found in it; {instead}") from None
+        guesses = [
+            _replaced(text, _guessed(text, name, end), stub) for end in (NOT_INDENTED, DEFINITION)
+        ]
+        # What does not parse may stand in another exercise: then the rest is left as it is.
+        lines = next((guess for guess in guesses if _is_python("".join(guess))), guesses[0])
+    try:
+        return "".join(lines).encode(text.encoding)
+    except UnicodeEncodeError:
+        raise CallError(
+            f"{path} is in {text.encoding}, which the stub does not fit into; {instead}"
+        ) from None
+
+
+def _stub(pristine: bytes, name: str, path: Path, newline: str) -> list[str]:
+    text = _read(pristine)
+    spans = _definitions(text, name)
+    if not spans:
+        raise CallError(f"the stubs of {path.name} as they were hold no {name}")
+    first, end = spans[-1]
+    return [line.rstrip("\r\n") + newline for line in text.lines[first:end]]
+
+
+def _read(data: bytes) -> _Text:
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    text = data.decode(encoding)
+    # As Python counts them: str.splitlines would also split at a form feed.
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+    newline = "\r\n" if 2 * text.count("\r\n") > len(lines) else "\n"
+    return _Text(lines, encoding, newline)
+
+
+def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[str]:
+    """The lines with the stub where the last definition stood; at their end, if there was none."""
+    lines = list(text.lines)
+    if not spans:
+        if lines:
+            lines[-1] = lines[-1].rstrip("\r\n") + text.newline
+        return [*lines, text.newline, text.newline, *stub]
+    *earlier, (first, end) = spans
+    lines[first:end] = stub
+    for first, end in reversed(earlier):
+        while not lines[end].strip():
+            end += 1
+        del lines[first:end]
+    return lines
+
+
+# --- where a definition stands -------------------------------------------------------------------
+
+
+def _parsed(text: str) -> ast.Module:
+    with warnings.catch_warnings(action="ignore"):  # of invalid escapes in someone's string
+        return ast.parse(text)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(text, "<text>", "exec", dont_inherit=True)  # sees a return outside a function
+    except UNPARSABLE:
+        return False
+    return True
+
+
+def _definitions(text: _Text, name: str) -> list[Span]:
+    """Each definition of this name, decorators included; raises as `ast.parse` does."""
+    body = _parsed("".join(text.lines)).body
+    spans = [_span(node) for node in body]
+    return [
+        (first, _with_comments(text.lines, end))
+        for node, (first, end) in zip(body, spans, strict=True)
+        if _names(node) == name
+        # A line with a semicolon holds other statements too.
+        and sum(first < other_end and other_first < end for other_first, other_end in spans) == 1
+    ]
+
+
+def _names(node: ast.stmt) -> str | None:
+    """The one name that a statement defines."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node.name
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _span(node: ast.stmt) -> Span:
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return first - 1, node.end_lineno or node.lineno
+
+
+def _with_comments(lines: Sequence[str], end: int) -> int:
+    """Where a body ends, with indented comments after its last statement."""
+    for number in range(end, len(lines)):
+        if re.match(r"[ \t]+\S", lines[number]):
+            end = number + 1
+        elif lines[number].strip():
+            break
+    return end
+
+
+def _guessed(text: _Text, name: str, stop: re.Pattern[str]) -> list[Span]:
+    """Where definitions of this name seem to stand in a text that does not parse."""
+    lines = text.lines
+    opening = re.compile(rf"(?:async\s+def|def|class)\s+{name}\b")
+    spans = []
+    for number in (n for n, line in enumerate(lines) if opening.match(line)):
+        first, end = number, number + 1
+        while first and lines[first - 1].startswith("@"):
+            first -= 1
+        while end < len(lines) and not stop.match(lines[end]):
+            end += 1
+        # What stands right above the next definition belongs to that one.
+        while end > number + 1 and re.match(r"\s*$|#", lines[end - 1]):
+            end -= 1
+        spans.append((first, end))
+    return spans
