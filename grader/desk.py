@@ -89,13 +89,16 @@ class Desk:
         It is asked for these exercises only, where they are named.
         """
         limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
-        wanted = tuple(
+        every = [
             wire.Wanted(name, unit, self.stubs.get(name, ""))
             for name, unit in self.course.unit_of.items()
-            if exercises is None or name in exercises
+        ]
+        wanted = [w for w in every if exercises is None or w.name in exercises]
+        opening = wire.Open(
+            submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
         session = Session(
-            lambda: self.backend.open(limits), wire.Open(submission.sources, wanted), limits,
+            lambda: self.backend.open(limits), opening, limits,
             {name: self.watch(name) for name in self.course.exercises},
         )  # fmt: skip
         try:

@@ -217,5 +217,5 @@ def verdict(
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:
     if text.strip():
-        body = Text(safe(text.strip()), style=style)
+        body = Text(safe(text.strip("\n").rstrip()), style=style)
         console.print(Padding(body, (0, 0, 0, indent), expand=False))

@@ -643,3 +643,16 @@ def test_a_student_who_raises_what_the_grader_raises_is_no_fault_of_ours(
     graded = grade_text(desk, text)
     assert (graded.status, graded.total) == ("graded", 8)
     assert result_of(graded, "center", "test_center_keeps_the_shape").status == "error"
+
+
+def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
+    desk: Desk,
+) -> None:
+    borrowing = "def weigh(scores):\n    import torch\n    e = torch.exp(scores - scores.amax(-1, True))\n    center(scores)\n    return e / e.sum(-1, keepdim=True)\n"  # noqa: E501
+    sources = (
+        SourceText("one.py", (borrowing,)),
+        SourceText("two.py", ("def center(x):\n    return x - x.mean()\n",)),
+    )
+    assert desk.watch("weigh") != desk.watch("center")
+    graded = grade(desk, Submission("ada", sources))
+    assert exercise(graded, "weigh").solved

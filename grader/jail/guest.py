@@ -83,9 +83,9 @@ class Guest:
     def answer(self, request: wire.Request) -> wire.Reply:
         """Do what a request asks; exceptions of student code become `Raised`."""
         match request:
-            case wire.Open(sources, wanted, forbidden):
+            case wire.Open(sources, wanted, forbidden, others):
                 forbid(forbidden)
-                self.submission = Submission(sources, wanted)
+                self.submission = Submission(sources, wanted, others)
                 self._definition = self.submission.definition
                 listing = self.submission.listing()
                 install(self.submission)

@@ -47,15 +47,20 @@ class NotBound(Exception):
 class Submission:
     """The definitions of one submission, made on demand."""
 
-    def __init__(self, sources: Sequence[SourceText], wanted: Sequence[Wanted]) -> None:
+    def __init__(
+        self, sources: Sequence[SourceText], wanted: Sequence[Wanted],
+        others: Sequence[Wanted] = (),
+    ) -> None:  # fmt: skip
+        """`others` are looked for only when something borrows them."""
+        self._others = {other.name: other for other in others}
         self.files = [read_file(source) for source in sources]
-        self.winners: dict[str, Statement] = {}
+        self._winners: dict[str, Statement] = {}
         self._found: list[Found] = []
         for exercise in wanted:
             found, winner = find(exercise, self.files)
             self._found.append(found)
             if winner is not None:
-                self.winners[exercise.name] = winner
+                self._winners[exercise.name] = winner
         for file in self.files:
             # Tracebacks and inspect.getsource find the text here.
             lines = [f"{line}\n" for line in file.lines]
@@ -70,13 +75,22 @@ class Submission:
         return Listing([self._with_evasions(found) for found in self._found])
 
     def _with_evasions(self, found: Found) -> Found:
-        winner = self.winners.get(found.name)
+        winner = self.winner(found.name)
         hidden = evasions(self._reach(winner)) if winner else []
         return msgspec.structs.replace(found, evasions=hidden)
 
+    def winner(self, name: str) -> Statement | None:
+        """The statement that counts as the answer to an exercise."""
+        other = self._others.pop(name, None)
+        if other is not None:
+            winner = find(other, self.files)[1]
+            if winner is not None:
+                self._winners[name] = winner
+        return self._winners.get(name)
+
     def definition(self, name: str) -> Any:
         """The object under an exercise's name, made by running only what it needs."""
-        winner = self.winners.get(name)
+        winner = self.winner(name)
         if winner is None:
             raise NotBound(f"there is no definition of {name}")
         self._run(self._needed(winner))
@@ -137,7 +151,7 @@ class Submission:
 
     def _final_maker(self, name: str, file: SourceFile) -> Statement | None:
         """What a name means once all has run: an exercise's answer, or else its last binding."""
-        winner = self.winners.get(name)
+        winner = self.winner(name)
         if winner is not None and winner.file is file:
             return winner
         return self._last_maker(name, file.statements)
@@ -157,8 +171,9 @@ class Submission:
     def _imported(self, statement: Statement) -> Iterator[Statement]:
         """Statements of other files that one imports from, or borrows by name."""
         for name in statement.reads | statement.calls_on:
-            if name in self.winners:
-                yield self.winners[name]
+            winner = self.winner(name)
+            if winner is not None:
+                yield winner
         if statement.is_import:
             words = set(re.findall(r"\w+", ast.unparse(statement.node)))
             for file in self.files:
@@ -187,7 +202,7 @@ class Submission:
         own = {name for other in statement.file.statements for name in other.makes}
         names = statement.reads | statement.calls_on
         for name in names - own - here.keys() - vars(builtins).keys():
-            if name in self.winners:
+            if self.winner(name) is not None:
                 here[name] = self.definition(name)
 
 

@@ -88,8 +88,12 @@ class Session:
         opening = self._opening
         if self._forbidden:
             # A process of this kind serves these exercises only: looking for others takes time.
-            alike = (w for w in opening.wanted if self._forbids(w.name) == self._forbidden)
-            opening = wire.Open(opening.sources, tuple(alike), self._forbidden)
+            alike = {w for w in opening.wanted if self._forbids(w.name) == self._forbidden}
+            wanted = tuple(w for w in opening.wanted if w in alike)
+            others = tuple(w for w in opening.wanted if w not in alike)
+            opening = wire.Open(
+                opening.sources, wanted, self._forbidden, (*opening.others, *others)
+            )
         left = min(self._limits.test_seconds, self._left())
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))

@@ -238,6 +238,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     sources: tuple[SourceText, ...]
     wanted: tuple[Wanted, ...]
     forbidden: tuple[str, ...] = ()  # torch functions that are not to be had in this process
+    others: tuple[Wanted, ...] = ()  # that those may borrow from another file without an import
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
