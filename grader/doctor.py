@@ -13,9 +13,9 @@ from grader.course import Course, find_course, load_course
 from grader.faults import CallError, HostFault
 
 PACKAGES = (
-    "torch", "numpy", "pytest", "jaxtyping", "msgspec", "typer", "rich", "sandlock",
-    "pyseccomp",
+    "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
 )  # fmt: skip
+GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # which a student does without
 # Absent is what this machine lacks and can do without.
 State = Literal["well", "bad", "absent"]
 
@@ -36,65 +36,76 @@ def examine(given: Path | None) -> list[Finding]:
         course: Course | CallError = load_course(find_course(given))
     except CallError as error:
         course = error
-    return [*_versions(), *_course(course), *_isolation(course)]
+    student = isinstance(course, Course) and course.recorded.is_dir()
+    return [*_versions(student), *_course(course), *_isolation(course, student)]
 
 
-def _state(well: bool) -> State:
-    return "well" if well else "bad"
+def _state(well: bool, needed: bool = True) -> State:
+    return "well" if well else "bad" if needed else "absent"
 
 
-def _versions() -> list[Finding]:
-    python = sys.version_info[:2]
+def _versions(student: bool) -> list[Finding]:
+    python, linux = sys.version_info[:2], sys.platform == "linux"
     findings = [
         Finding(
             "versions", "python", _state(python >= (3, 11)),
             platform.python_version() + ("" if python >= (3, 11) else ": 3.11 or newer is needed"),
         ),
         Finding(
-            "versions", "system", _state(sys.platform == "linux"),
-            platform.platform()
-            + ("" if sys.platform == "linux" else ": jails need Linux, and grading needs jails"),
+            "versions", "system", _state(linux, not student),
+            platform.platform() + ("" if linux else ": jails need Linux, and grading needs jails"),
         ),
     ]  # fmt: skip
-    for name in PACKAGES:
+    for name in (*PACKAGES, *GRADING):
+        needed = name in PACKAGES or not student
         try:
             findings.append(Finding("versions", name, "well", metadata.version(name)))
         except metadata.PackageNotFoundError:
-            findings.append(Finding("versions", name, "bad", f"missing: pip install {name}"))
+            told = f"missing: pip install {name}" if needed else "not here: only grading needs it"
+            findings.append(Finding("versions", name, _state(False, needed), told))
     return findings
 
 
 def _course(course: Course | CallError) -> list[Finding]:
     if isinstance(course, CallError):
         return [Finding("course", "course.toml", "bad", str(course))]
-    has = course.solutions.is_dir()
-    return [
-        Finding(
-            "course", course.name, "well", f"{len(course.exercises)} exercises in {course.folder}"
-        ),
-        Finding(
-            "course", "solutions", _state(has),
-            str(course.solutions) if has else "not here: grading and checking need it",
-        ),
-    ]  # fmt: skip
+    about = f"{len(course.exercises)} exercises in {course.folder}"
+    return [Finding("course", course.name, "well", about), _answers(course)]
 
 
-def _isolation(course: Course | CallError) -> list[Finding]:
+def _answers(course: Course) -> Finding:
+    """What answers are compared with."""
+    if course.solutions.is_dir():
+        return Finding("course", "solutions", "well", str(course.solutions))
+    if not course.recorded.is_dir():
+        told = "not here, and no recordings of them: grading and checking need one of both"
+        return Finding("course", "solutions", "bad", told)
+    try:
+        from grader.recorded import Recorded
+
+        Recorded(course).read_all()
+    except (CallError, ImportError) as error:
+        return Finding("course", "recordings", "bad", str(error))
+    return Finding("course", "recordings", "well", f"{course.recorded}: enough to check answers")
+
+
+def _isolation(course: Course | CallError, student: bool) -> list[Finding]:
     """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
         from grader.isolation import MEANING, shortfall
         from grader.jail.jails import Warm
         from grader.jail.session import Limits
     except ImportError as error:
-        return [Finding("isolation", "jail", "bad", str(error))]
-    secrets = [] if isinstance(course, CallError) else [course.solutions]
+        return [Finding("isolation", "jail", _state(False, not student), str(error))]
+    secrets = [course.solutions] if isinstance(course, Course) and not student else []
     try:
         with Warm() as warm:
             warm.open(Limits()).close()
             missing = warm.ready.missing
             reach = shortfall(warm, secrets)
     except (HostFault, OSError) as error:
-        return [Finding("isolation", "jail", "bad", f"no jail could be made: {error}")]
+        told = f"no jail could be made: {error}"
+        return [Finding("isolation", "jail", _state(False, not student), told)]
     return [
         *(
             Finding("isolation", layer, "absent", f"none: {missing[layer]}")
@@ -102,5 +113,10 @@ def _isolation(course: Course | CallError) -> list[Finding]:
             else Finding("isolation", layer, "well", text)
             for layer, text in MEANING.items()
         ),
-        Finding("isolation", "all in all", _state(reach is None), reach or "enough to grade with"),
+        Finding(
+            "isolation",
+            "all in all",
+            _state(reach is None, not student),
+            reach or "enough to grade with",
+        ),
     ]

@@ -150,6 +150,10 @@ class _Unit:
         except (OSError, safetensors.SafetensorError):
             raise _damaged(self._tensors) from None
 
+    def read_all(self) -> None:
+        for number in range(len(self.sheet.heard)):
+            self.heard(number)
+
     def restored(self, value: Anything) -> Anything:
         """A nest with its tensors in it again."""
         return swapped(value, self._restore)
@@ -218,6 +222,11 @@ class Recorded:
             raise CallError(f"{folder} was made for another course than {course.folder}")
         self._units = {unit.name: _Unit(folder, unit.name) for unit in course.units}
         self._variants: dict[str, list[tuple[Variant, bool]]] = {}
+
+    def read_all(self) -> None:
+        """Raise `CallError` if a file is damaged or missing, asked for or not."""
+        for unit in self._units.values():
+            unit.read_all()
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
