@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,8 +61,6 @@ def open_checker(
         raise CallError(f"there is no such file or folder: {answers}")
     course.require_answers()
 
-    from grader.desk import open_desk
-
     wanted = {course.unit_of[name] for name in chosen}
     files = {
         path: False
@@ -71,8 +69,12 @@ def open_checker(
     }
     # Where answers are written into the only copy of the stubs, there is nothing to compare with.
     stubs = course.recorded.is_dir() or answers.resolve() != course.folder
-    with open_desk(
-        course, seed=course.seed, files=files, only=chosen, stubs=stubs,
-        backend=backends.backend(backend),
-    ) as desk:  # fmt: skip
-        yield Checker(desk, answers)
+    # The other process loads torch while this one does, so it is started before the import.
+    with backends.backend(backend) as behind:
+        from grader.desk import open_desk
+
+        with open_desk(
+            course, seed=course.seed, files=files, only=chosen, stubs=stubs,
+            backend=nullcontext(behind),
+        ) as desk:  # fmt: skip
+            yield Checker(desk, answers)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from grader.jail.session import Backend
+
+if TYPE_CHECKING:
+    from grader.jail.jails import Warm
 
 Isolation = Literal["strong", "weak"]
 
@@ -29,17 +32,16 @@ def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
     """Why submissions could reach `secrets` (files and folders), or None if they cannot."""
     if not backend.layers:
         return "they do not run in jails"
-    # Imported here: not every computer can have jails.
-    from grader.jail.jails import Warm
+    # Imported here: it needs modules that only Unix has.
     from grader.jail.lockdown import open_to_others
 
-    assert isinstance(backend, Warm)
-    missing = backend.ready.missing
+    ready = cast("Warm", backend).ready  # only jails have layers
+    missing = ready.missing
     if "seccomp" in missing:
         return f"there is no filter of system calls ({missing['seccomp']})"
     if "landlock" not in missing:
         for secret in secrets:
-            for folder in backend.ready.readable:
+            for folder in ready.readable:
                 if secret.resolve().is_relative_to(folder):
                     return f"{secret} lies in {folder}, which Python needs: move it elsewhere"
         return None

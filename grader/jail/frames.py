@@ -1,0 +1,46 @@
+"""Frames over a pipe to a worker, and the few messages about the worker itself.
+
+Shared by `worker` and `work`. Light on import, and only with what every platform has. A frame is an
+eight-byte little-endian length and as many bytes. To a worker go, for each submission: a `Begin`,
+the requests of `wire`, an empty frame. From it come: a `Ready`, once; then a reply for each
+request, and after the empty frame a text that says why no other submission should come here, or an
+empty one.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import msgspec
+
+TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Torch is loaded; or it could not be, and why."""
+
+    package: str  # the folder of this package: both ends must be of one copy
+    failure: str = ""
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """A submission comes next."""
+
+    cpu_seconds: float  # that one request may take
+    memory_mb: int  # that it may use, where the platform counts it
+
+
+def read(stream: BinaryIO, limit: int) -> bytes | None:
+    """One frame; None at the end, and for what cannot be one."""
+    header = stream.read(8)
+    size = int.from_bytes(header, "little")
+    if len(header) < 8 or size > limit:
+        return None
+    data = stream.read(size)
+    return data if len(data) == size else None
+
+
+def write(stream: BinaryIO, data: bytes) -> None:
+    """One frame."""
+    stream.write(len(data).to_bytes(8, "little") + data)
+    stream.flush()

@@ -1,0 +1,196 @@
+"""The worker process: torch loaded once, one submission after another.
+
+Started as ``python -I -m grader.jail.work`` with two pipes for standard input and output. Nothing
+is isolated here: it serves a student's own checks, where there is no fork.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import site
+import sys
+import sysconfig
+import threading
+import warnings
+from math import inf
+from pathlib import Path
+from time import process_time, sleep  # bound here: a submission may replace them
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
+
+import msgspec
+
+from grader.jail import frames
+from grader.jail.frames import Begin, Ready
+
+if TYPE_CHECKING:  # it loads torch, which main does
+    from grader.jail.restoring import Untouched
+
+MAX_REQUEST = 2**30
+TICK = 0.05  # seconds between looks at the time that a request has taken
+
+
+class Line:
+    """The pipes to the other side."""
+
+    def __init__(self) -> None:
+        self._requests, self._replies = _take_pipes()
+        self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._process = os.getpid()
+        # A thread of its own: whatever student code is at, it ends when the other side has.
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def receive(self) -> bytes:
+        """Wait for a frame."""
+        return self._inbox.get()
+
+    def send(self, data: bytes) -> None:
+        """Send a frame."""
+        if os.getpid() != self._process:
+            os._exit(0)  # a fork that student code made: it has no answer to give
+        frames.write(self._replies, data)
+
+    def _listen(self) -> None:
+        try:
+            while (data := frames.read(self._requests, MAX_REQUEST)) is not None:
+                self._inbox.put(data)
+        finally:
+            os._exit(0)
+
+
+class Clock:
+    """Ends this process when one request takes more CPU time than it may."""
+
+    def __init__(self) -> None:
+        self._running = threading.Event()
+        self._until = inf
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def start(self, seconds: float) -> None:
+        """Count from now on."""
+        self._until = process_time() + seconds
+        self._running.set()
+
+    def stop(self) -> None:
+        """Count no more."""
+        self._running.clear()
+        self._until = inf
+
+    def _watch(self) -> None:
+        while self._running.wait():
+            if process_time() > self._until:
+                os._exit(frames.TIMED_OUT)
+            sleep(TICK)
+
+
+def main() -> NoReturn:
+    """Load torch, say so, then serve until the other side goes away."""
+    line, clock = Line(), Clock()
+    package = str(Path(__file__).parent)
+    try:
+        try:
+            untouched = _preload()
+        except Exception as error:
+            line.send(msgspec.msgpack.encode(Ready(package, f"{type(error).__name__}: {error}")))
+            os._exit(1)
+        line.send(msgspec.msgpack.encode(Ready(package)))
+        while True:
+            begin = msgspec.msgpack.decode(line.receive(), type=Begin)
+            _limit_memory(begin.memory_mb)
+            _serve(line, clock, begin.cpu_seconds)
+            why_not = untouched.restore()
+            clock.stop()
+            line.send(why_not.encode())
+    finally:
+        os._exit(1)
+
+
+def _serve(line: Line, clock: Clock, seconds: float) -> None:
+    """Answer the requests of one submission, each within so many seconds of CPU time."""
+    from grader.jail.guest import serve
+
+    def receive() -> bytes | None:
+        data = line.receive()
+        clock.start(seconds)
+        return data or None
+
+    def send(data: bytes) -> None:
+        clock.stop()
+        line.send(data)
+
+    with warnings.catch_warnings():
+        serve(receive, send)
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Keep the pipes, and leave to student code descriptors that lead nowhere."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        for descriptor in (0, 1):
+            msvcrt.setmode(descriptor, os.O_BINARY)
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    return requests, replies
+
+
+def _preload() -> Untouched:
+    """Import what students use, and remember how that leaves the process."""
+    import torch
+
+    torch.set_num_threads(1)  # as in a jail: results agree to the last bit
+    import numpy.random  # noqa: F401
+
+    # Optimisers, vmap and dispatch modes import this when first used, which takes seconds.
+    import torch._dynamo
+
+    import grader.jail.guest  # noqa: F401
+    from grader.jail.restoring import Untouched
+
+    x = torch.ones(2, 2, requires_grad=True)
+    torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+    _forget_projects()
+    return Untouched()
+
+
+def _forget_projects() -> None:
+    """Leave only Python and installed packages importable.
+
+    A kit installed in place has its own folder on the path, and with it a course beside it, whose
+    files would be imported instead of those that the student has saved since.
+    """
+    installed = [
+        *sysconfig.get_paths().values(), *site.getsitepackages(), str(Path(sys.base_prefix, "DLLs"))
+    ]  # fmt: skip
+    sys.path[:] = [
+        path for path in sys.path if any(Path(path).is_relative_to(root) for root in installed)
+    ]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path
+        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
+    ]  # fmt: skip
+    sys.path_importer_cache.clear()
+
+
+def _limit_memory(megabytes: int) -> None:
+    """Let what a submission allocates beyond this raise an error, where the kernel counts it."""
+    try:
+        import resource
+
+        status = Path("/proc/self/status").read_text("ascii")
+    except (ImportError, OSError):
+        return
+    lines = status.splitlines()
+    (now,) = (int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = now + megabytes * 2**20
+    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+if __name__ == "__main__":
+    main()

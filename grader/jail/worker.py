@@ -1,0 +1,315 @@
+"""The trusted end of workers: for a student's own checks, on computers without fork.
+
+A worker runs one submission after another in a process that has torch loaded, and a spare has torch
+loaded too: when a submission never ends, or takes its process down, the spare takes over at once.
+Nothing is isolated. Only what Windows and macOS have is used, and importing this loads no torch:
+the first worker can start before the process that asks does.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from grader.faults import HostFault
+from grader.jail import frames
+from grader.jail.frames import Begin, Ready
+
+if TYPE_CHECKING:  # these load torch
+    from grader.jail import wire
+    from grader.jail.session import Limits, Loss, StudentLost
+
+COMMAND = (sys.executable, "-I", "-m", "grader.jail.work")
+# A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
+# library, is timed here by the clock on the wall: so many times the CPU limit, since the machine
+# does other things as well.
+PATIENCE = 2
+SLACK = 1.0  # seconds more for any one answer
+TIDYING = 5.0  # seconds for a worker to put in order what a submission left
+GRACE = 0.25  # seconds for a process that is ending to be gone
+TICK = 0.2  # seconds between looks for Ctrl-C, which interrupts no wait on Windows
+MAX_FRAME = 4 * 2**20 + 2**16  # bytes: no less than `wire.MAX_REPLY`
+
+
+class Process:
+    """A worker process, and the two threads that move frames to and from it."""
+
+    def __init__(self) -> None:
+        self._popen = subprocess.Popen(
+            COMMAND,
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
+            },
+            cwd=tempfile.gettempdir(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Ctrl-C is for the process that asks.
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self.pid = self._popen.pid
+        self._inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        threads = (
+            (_read, self._popen.stdout, self._inbox),
+            (_write, self._popen.stdin, self._outbox),
+        )
+        for move, *arguments in threads:
+            threading.Thread(target=move, args=arguments, daemon=True).start()
+        self._ready = False
+        self._tidying = False
+
+    def send(self, data: bytes) -> None:
+        """Let a frame go, and wait for nothing."""
+        self._outbox.put(data)
+
+    def receive(self, seconds: float) -> bytes | None:
+        """The next frame, or None if the process has ended; raises `TimeoutError`."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                return self._inbox.get(timeout=min(TICK, left))
+        raise TimeoutError
+
+    def dismiss(self) -> None:
+        """The submission is over: let the process tidy up, and say how that went."""
+        self._tidying = True
+        self.send(b"")
+
+    def usable(self) -> bool:
+        """Whether a submission can begin here; waits until it can.
+
+        Raises `HostFault` for a process that never came to life.
+        """
+        if not self._ready:
+            self._see_ready()
+        if self._tidying:
+            try:
+                if self.receive(TIDYING) != b"":
+                    return False
+            except TimeoutError:
+                return False
+            self._tidying = False
+        return self._popen.poll() is None
+
+    def _see_ready(self) -> None:
+        data = self.receive(float("inf"))
+        if data is None:
+            raise HostFault(
+                "a worker process ended before it was ready: is the kit installed for "
+                f"{sys.executable}?"
+            )
+        ready = msgspec.msgpack.decode(data, type=Ready)
+        if ready.failure:
+            raise HostFault(f"a worker process could not load torch ({ready.failure})")
+        if Path(ready.package) != Path(__file__).parent:
+            raise HostFault(
+                "workers run another copy of the kit than this one: reinstall it, or start "
+                "grader from the environment it is installed in"
+            )
+        self._ready = True
+
+    def end(self, grace: float = 0.0) -> int:
+        """End it with all that it has started, unless it ends within `grace`; its exit code."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(grace)
+        if self._popen.returncode is None:
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            else:
+                self._popen.kill()
+        self._outbox.put(None)
+        return self._popen.wait()
+
+
+def _read(stream: IO[bytes], inbox: queue.SimpleQueue[bytes | None]) -> None:
+    with suppress(OSError), stream:
+        while (data := frames.read(stream, MAX_FRAME)) is not None:  # type: ignore[arg-type]
+            inbox.put(data)
+    inbox.put(None)
+
+
+def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
+    with suppress(OSError), stream:  # the process may have ended: that is seen where it is read
+        while (data := outbox.get()) is not None:
+            frames.write(stream, data)  # type: ignore[arg-type]
+
+
+class Workers:
+    """A worker and its spare."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # a window may be closed while a thread of it checks
+        self._closed = False
+        # The first loads torch in the background while this process does; the spare comes after.
+        self._idle = [Process()]  # the last goes first, the spare is the first
+        self._all = set(self._idle)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Nothing isolates a submission."""
+        return ()
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The numbers of the processes that are there."""
+        with self._lock:
+            return frozenset(process.pid for process in self._all)
+
+    def open(self, limits: Limits) -> Worker:
+        """A place in a process that waits for a submission, in no time."""
+        while True:
+            process = self._next()
+            try:
+                if process.usable():
+                    break
+            except BaseException:
+                self.drop(process)
+                raise
+            self.drop(process)
+        with self._lock:
+            if not self._idle and not self._closed:
+                self._idle.append(self._start())
+        process.send(msgspec.msgpack.encode(Begin(limits.test_seconds, limits.memory_mb)))
+        return Worker(self, process)
+
+    def _next(self) -> Process:
+        with self._lock:
+            if self._closed:
+                raise HostFault("no worker is left: they were closed")
+            return self._idle.pop() if self._idle else self._start()
+
+    def _start(self) -> Process:
+        process = Process()
+        self._all.add(process)
+        return process
+
+    def take_back(self, process: Process) -> None:
+        """A submission has ended well: the process serves the next one."""
+        with self._lock:
+            wanted = len(self._idle) < 2 and not self._closed
+            if wanted:
+                self._idle.append(process)
+        if wanted:
+            process.dismiss()
+        else:
+            self.drop(process)
+
+    def drop(self, process: Process, grace: float = 0.0) -> int:
+        """End a process that serves nobody any more; returns its exit code."""
+        code = process.end(grace)
+        with self._lock:
+            self._all.discard(process)
+        return code
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            self._closed = True
+            self._idle.clear()
+            left = list(self._all)
+        for process in left:
+            self.drop(process)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Worker:
+    """One submission's place in a worker process."""
+
+    def __init__(self, workers: Workers, process: Process) -> None:
+        self._workers = workers
+        self._process = process
+        self._waited = 0.0  # seconds by the clock on the wall
+        self._owed = False  # whether the process has still to answer
+        self._open = True
+
+    def cpu_seconds(self) -> float:
+        """What counts as CPU time: the time spent waiting, less what other programs may take."""
+        return self._waited / PATIENCE
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
+        from grader.jail import wire
+
+        if isinstance(request, wire.Open):
+            # What is taken out of torch would be gone for the next submission too; a trace tells of
+            # it, and that is enough where nothing is graded.
+            request = msgspec.structs.replace(request, forbidden=())
+        self._owed = True
+        started = time.monotonic()
+        try:
+            self._process.send(wire.encode(request))
+            data = self._process.receive(PATIENCE * cpu_seconds + SLACK)
+        except TimeoutError:
+            raise self._lost("timeout", _ending(frames.TIMED_OUT)) from None
+        finally:
+            self._waited += time.monotonic() - started
+        if data is None:
+            raise self._died()
+        try:
+            reply = wire.decode_reply(data)
+        except wire.WireError as error:
+            raise self._lost("crashed", f"the answer could not be read ({error})") from None
+        if isinstance(reply, wire.Refused):
+            raise self._lost("crashed", f"no answer: {reply.why}")
+        self._owed = False
+        return reply
+
+    def _lost(self, status: Loss, text: str) -> StudentLost:
+        from grader.jail.session import StudentLost
+
+        self.close()
+        return StudentLost(status, text)
+
+    def _died(self) -> StudentLost:
+        self._open = False
+        code = self._workers.drop(self._process, GRACE)
+        return self._lost("timeout" if code == frames.TIMED_OUT else "crashed", _ending(code))
+
+    def close(self) -> None:
+        """Give the process back; end it if it is still at something."""
+        if not self._open:
+            return
+        self._open = False
+        if self._owed:
+            self._workers.drop(self._process)
+        else:
+            self._workers.take_back(self._process)
+
+
+# Windows tells of a crash in the exit code: an access violation, and a stack that overflowed.
+CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005, 0xC00000FD})
+
+
+def _ending(code: int) -> str:
+    """What an exit code says, for the student."""
+    if code == frames.TIMED_OUT:
+        return "it took too long: does a loop never end?"
+    if code in CRASHES:
+        return "deep recursion, or a crash inside a library"
+    if code >= 0:
+        return "the code ended its own process"
+    known = {-s.value: s.name for s in signal.Signals}
+    return f"the process was ended by {known.get(code, f'signal {-code}')}"
