@@ -22,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from grader.contract import Contract
+from grader.jail.payload import DTYPES
 from grader.jail.remote import RemoteModule
-from grader.jail.wire import DTYPES, ParameterInfo
+from grader.jail.wire import ParameterInfo
 from grader.tensors import Make
 
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands

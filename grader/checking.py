@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from grader import backends
 from grader.course import Course
 from grader.faults import CallError
 from grader.grade import ExerciseResult
+from grader.workers import Order
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.desk import Desk
@@ -69,12 +70,9 @@ def open_checker(
     }
     # Where answers are written into the only copy of the stubs, there is nothing to compare with.
     stubs = course.recorded.is_dir() or answers.resolve() != course.folder
-    # The other process loads torch while this one does, so it is started before the import.
-    with backends.backend(backend) as behind:
-        from grader.desk import open_desk
-
-        with open_desk(
-            course, seed=course.seed, files=files, only=chosen, stubs=stubs,
-            backend=nullcontext(behind),
-        ) as desk:  # fmt: skip
-            yield Checker(desk, answers)
+    order = Order(
+        course, course.seed, files, chosen, stubs, isolation="weak",
+        backend=backends.backend(backend),
+    )  # fmt: skip
+    with order.desk() as desk:
+        yield Checker(desk, answers)

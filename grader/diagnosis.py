@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.known import Known, Outcome
 from grader.mistakes import Variant
@@ -155,7 +155,7 @@ ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
     try:
-        first, second = wire.unpack_tensor(theirs), wire.unpack_tensor(ours)
+        first, second = payload.unpack_tensor(theirs), payload.unpack_tensor(ours)
     except wire.WireError:
         return Gap(math.inf, right=False)
     if not first.is_floating_point() or first.device.type != "cpu":
@@ -200,7 +200,7 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
     if ours.data == theirs.data:
         return True
     try:
-        first, second = wire.unpack_tensor(ours), wire.unpack_tensor(theirs)
+        first, second = payload.unpack_tensor(ours), payload.unpack_tensor(theirs)
     except wire.WireError:
         return False
     if not first.is_floating_point():

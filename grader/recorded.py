@@ -27,7 +27,7 @@ from grader.adoption import roles_at_zero
 from grader.contract import Contract
 from grader.course import Course
 from grader.faults import CallError
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.known import NOTHING, Outcome
 from grader.mistakes import Variant
@@ -164,7 +164,7 @@ class _Unit:
             whole = data
             if data.device == "cpu":
                 try:
-                    whole = wire.pack_tensor(self._open.get_tensor(key_of(name)))
+                    whole = payload.pack_tensor(self._open.get_tensor(key_of(name)))
                 except safetensors.SafetensorError:
                     raise _damaged(self._tensors) from None
             else:
@@ -314,7 +314,7 @@ class _RecordedReference:
         return lambda *arguments: _result(self._recorded, name, self._case, arguments)
 
     def _construct(self, name: str, arguments: Sequence[Any]) -> nn.Module:
-        packed = list(map(wire.pack, arguments))
+        packed = list(map(payload.pack, arguments))
         for made in self._recorded.made(name, self._case):
             if made.arguments == packed:
                 module = _RecordedModule(self._recorded, name, self._case, made.weights)
@@ -341,14 +341,14 @@ class _RecordedModule(nn.Module):
                     kind = weight.owner if step == steps[-1] else "Module"
                     holder.add_module(step, type(kind, (nn.Module,), {})())
                 holder = holder.get_submodule(step)
-            empty = torch.empty(weight.shape, dtype=wire.DTYPES[weight.dtype])
+            empty = torch.empty(weight.shape, dtype=payload.DTYPES[weight.dtype])
             holder.register_parameter(last, nn.Parameter(empty))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _RecordedModule:
         recorded, name, case = self._known
         weights = [
             Weight(path, type(self.get_submodule(path.rpartition(".")[0])).__name__,
-                   tuple(p.shape), wire.NAMES[p.dtype])
+                   tuple(p.shape), payload.NAMES[p.dtype])
             for path, p in self.named_parameters()
         ]  # fmt: skip
         copied = _RecordedModule(recorded, name, case, weights)
@@ -366,12 +366,12 @@ def _result(
 ) -> Any:  # fmt: skip
     known = False
     for call in recorded.calls(name, case):
-        if not _alike([wire.unpack(value) for value in call.arguments], list(arguments)):
+        if not _alike([payload.unpack(value) for value in call.arguments], list(arguments)):
             continue
         known = True
-        state = {path: wire.unpack_tensor(value) for path, value in call.state.items()}
+        state = {path: payload.unpack_tensor(value) for path, value in call.state.items()}
         if module is None or _alike(state, dict(module.state_dict())):
-            return wire.unpack(call.result)
+            return payload.unpack(call.result)
     if not known or module is None:
         raise _unknown(name, case)
     lacking = " and ".join(roles_at_zero(module)) or "some of its weights"

@@ -26,7 +26,7 @@ from grader.course import Course
 from grader.desk import Desk, replay
 from grader.faults import CallError
 from grader.grading import below
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.jail.session import Channel, Limits
 from grader.mistakes import Variant
@@ -135,7 +135,7 @@ class _Tape:
 
     def hears(self, name: str, case: str, arguments: Sequence[Any]) -> bool:
         """Whether what a call gives is to be noted."""
-        packed = msgspec.msgpack.encode((case, name, list(map(wire.pack, arguments))))
+        packed = msgspec.msgpack.encode((case, name, list(map(payload.pack, arguments))))
         if self.listening:
             self.asked.add(packed)
         elif packed not in self.asked:
@@ -183,7 +183,7 @@ class _Listening:
         made.register_forward_hook(hook)
         if not self._tape.listening:
             return
-        entry = Made(list(map(wire.pack, arguments)), list(_weights(made)))
+        entry = Made(list(map(payload.pack, arguments)), list(_weights(made)))
         if entry not in self._tape.made.setdefault(name, []):
             self._tape.made[name].append(entry)
         inputs = probe(self._tape.contracts[name], arguments)
@@ -193,7 +193,7 @@ class _Listening:
     def _note_call(self, name: str, module: nn.Module, inputs: Sequence[Any]) -> None:
         with torch.no_grad():
             result = module(*inputs)
-        state = {path: wire.pack_tensor(p) for path, p in module.named_parameters()}
+        state = {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
         call = _call(inputs, result)
         self._tape.note(name, self._case, Call(call.arguments, call.result, state))
 
@@ -210,12 +210,12 @@ def _silenced(module: nn.Module) -> Iterator[nn.Module]:
 def _weights(module: nn.Module) -> Iterator[Weight]:
     for path, parameter in module.named_parameters():
         owner = module.get_submodule(path.rpartition(".")[0])
-        dtype = wire.NAMES[parameter.dtype]
+        dtype = payload.NAMES[parameter.dtype]
         yield Weight(path, type(owner).__name__, tuple(parameter.shape), dtype)
 
 
 def _call(arguments: Sequence[Any], result: Any) -> Call:
-    return Call([wire.pack(value) for value in arguments], wire.pack(result))
+    return Call([payload.pack(value) for value in arguments], payload.pack(result))
 
 
 # --- a unit --------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class _Recorder:
     def _store(self, data: wire.TensorData) -> wire.TensorData:
         name = digest(data)
         if data.device == "cpu":
-            self._tensors.setdefault(key_of(name), wire.unpack_tensor(data))
+            self._tensors.setdefault(key_of(name), payload.unpack_tensor(data))
         return msgspec.structs.replace(data, data=name)
 
 

@@ -8,11 +8,12 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from grader import backends
 from grader.course import Course
 from grader.faults import CallError, HostFault
 
@@ -35,6 +36,7 @@ class Order:
     seed: str
     files: Mapping[Path, bool]  # test files, each with whether it is hidden
     only: tuple[str, ...] = ()
+    stubs: bool = True  # whether answers are compared with the stubs
     isolation: Isolation = "strong"
     secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
     backend: AbstractContextManager[Backend] | None = None  # where student code runs; jails
@@ -42,13 +44,15 @@ class Order:
     @contextmanager
     def desk(self) -> Iterator[Desk]:
         """The desk, in this process; raises `CallError` if the course is unfit."""
-        from grader.desk import open_desk
+        # The other process loads torch while this one does, so it is started before the import.
+        with self.backend or backends.jails() as behind:
+            from grader.desk import open_desk
 
-        with open_desk(
-            self.course, seed=self.seed, files=self.files, only=self.only,
-            isolation=self.isolation, secrets=self.secrets, backend=self.backend,
-        ) as desk:  # fmt: skip
-            yield desk
+            with open_desk(
+                self.course, seed=self.seed, files=self.files, only=self.only, stubs=self.stubs,
+                isolation=self.isolation, secrets=self.secrets, backend=nullcontext(behind),
+            ) as desk:  # fmt: skip
+                yield desk
 
 
 def default_jobs(items: int) -> int:

@@ -15,7 +15,7 @@ from grader.faults import CallError
 from grader.grade import ExerciseResult
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail import wire
+from grader.jail import payload
 from grader.jail.wire import SourceText
 from grader.mistakes import Library, Variant, load_library
 from tests.conftest import TINY
@@ -83,8 +83,8 @@ def test_a_mistake_that_shows_in_some_tests_only_must_explain_all_that_fail(
 def test_very_large_wrong_results_are_not_kept_for_a_diagnosis(desk: Desk, right: str) -> None:
     text = "def center(x):\n    return x.new_zeros(10**6)"
     assert named(told(desk, right, text, "center")) == {None}
-    assert kept([wire.pack(torch.zeros(10**6))]) == ()
-    assert len(kept([wire.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
+    assert kept([payload.pack(torch.zeros(10**6))]) == ()
+    assert len(kept([payload.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
 
 
 SLIGHT = {"+ 5e-5": {"A little is added"}, "+ 2e-5": {None}, "+ 9e-5": {None}}

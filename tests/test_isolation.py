@@ -25,7 +25,7 @@ from grader.faults import CallError, HostFault
 from grader.grading import grade
 from grader.intake import Submission
 from grader.isolation import MEANING, shortfall
-from grader.jail import syscalls, wire
+from grader.jail import payload, syscalls, wire
 from grader.jail.jails import LAYERS, WITHOUT, Jail, Warm
 from grader.jail.lockdown import open_to_others
 from grader.jail.session import Limits, Session
@@ -133,10 +133,10 @@ class Inside:
         self.session.begin_test(1)
 
     def __call__(self, function: str, *arguments: Any) -> Any:
-        packed = [wire.pack(argument) for argument in arguments]
+        packed = [payload.pack(argument) for argument in arguments]
         (outcome,) = self.session.run(wire.Invoke(function, packed, [], 1))
         assert isinstance(outcome, wire.Returned), outcome
-        return wire.unpack(outcome.value)
+        return payload.unpack(outcome.value)
 
     @property
     def pid(self) -> int:

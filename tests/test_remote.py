@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grader.contract import ContractBroken, ContractError
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.jails import Warm
 from grader.jail.remote import AuthorError, StudentRaised
 from grader.jail.session import Limits, StudentLost
@@ -849,15 +849,15 @@ def test_a_forged_module_is_a_lost_process(parameter: wire.ParameterInfo) -> Non
     "outcome",
     [
         wire.Done(),
-        wire.Returned(wire.pack(X)),
+        wire.Returned(payload.pack(X)),
         wire.Gradients([], {}),
-        wire.Gradients([wire.pack(X), wire.pack(X)], {}),
+        wire.Gradients([payload.pack(X), payload.pack(X)], {}),
         wire.Gradients([FORGED], {}),
         wire.Gradients([1.5], {}),
-        wire.Gradients([wire.pack(X.T)], {}),
-        wire.Gradients([wire.pack(X.double())], {}),
-        wire.Gradients([wire.pack(X.to("meta"))], {}),
-        wire.Gradients([wire.Items("list", [wire.pack(X)])], {}),
+        wire.Gradients([payload.pack(X.T)], {}),
+        wire.Gradients([payload.pack(X.double())], {}),
+        wire.Gradients([payload.pack(X.to("meta"))], {}),
+        wire.Gradients([wire.Items("list", [payload.pack(X)])], {}),
     ],
     ids=[
         "done", "returned", "none", "two", "unknown dtype", "a number", "transposed",
@@ -865,18 +865,18 @@ def test_a_forged_module_is_a_lost_process(parameter: wire.ParameterInfo) -> Non
     ],
 )  # fmt: skip
 def test_a_forged_gradient_is_a_lost_process(outcome: wire.Outcome) -> None:
-    result = forged([wire.Returned(wire.pack(X))], [outcome]).rows(X.clone().requires_grad_())
+    result = forged([wire.Returned(payload.pack(X))], [outcome]).rows(X.clone().requires_grad_())
     with pytest.raises(StudentLost):
         result.sum().backward()
 
 
 @pytest.mark.parametrize(
     "gradient",
-    [FORGED, wire.pack_tensor(torch.ones(3, 2)), wire.pack_tensor(torch.ones(2, 3).double())],
+    [FORGED, payload.pack_tensor(torch.ones(3, 2)), payload.pack_tensor(torch.ones(2, 3).double())],
     ids=["unknown dtype", "another shape", "another dtype"],
 )
 def test_a_forged_parameter_gradient_is_a_lost_process(gradient: wire.TensorData) -> None:
-    result = wire.Returned(wire.pack(torch.zeros(1, 2)))
+    result = wire.Returned(payload.pack(torch.zeros(1, 2)))
     student = forged([STRUCTURE], [result], [wire.Gradients([None], {"w": gradient})])
     with pytest.raises(StudentLost):
         student.Layer(3, 2)(torch.ones(1, 3)).sum().backward()

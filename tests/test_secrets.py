@@ -16,7 +16,7 @@ import torch
 
 from grader.course import find_course, load_course
 from grader.desk import Desk, open_desk
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.jails import WITHOUT
 from grader.jail.session import Limits, Session
 
@@ -123,9 +123,9 @@ def ask(desk: Desk, text: str, function: str, *arguments: Any) -> Any:
     session = Session(lambda: desk.backend.open(LIMITS), opening, LIMITS)
     try:
         session.begin_test(1)
-        (outcome,) = session.run(wire.Invoke(function, [wire.pack(a) for a in arguments], [], 1))
+        (outcome,) = session.run(wire.Invoke(function, [payload.pack(a) for a in arguments], [], 1))
         assert isinstance(outcome, wire.Returned), outcome
-        return wire.unpack(outcome.value)
+        return payload.unpack(outcome.value)
     finally:
         session.close()
 
@@ -134,7 +134,7 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
     loaded = set(ask(desk, WALK, "modules"))
     ours = {name for name in loaded if name.startswith(("grader", "solutions", "_solutions"))}
     room = {"definitions", "forbidding", "guest", "loader", "lockdown", "source", "syscalls"}
-    room |= {"trace", "warm", "wire"}
+    room |= {"payload", "trace", "warm", "wire"}
     assert ours <= {"grader", "grader.jail", *(f"grader.jail.{name}" for name in room)}
     assert not any("test_" in name and "torch" not in name for name in loaded)
 
@@ -181,7 +181,7 @@ def secrets(desk: Desk) -> dict[str, str]:
         "a hidden test's name": hidden.name,
         "a hidden test's title": hidden.title,
         "a line of a reference": body,
-        "an expected value": wire.pack_tensor(expected).data[:32].decode("latin-1"),
+        "an expected value": payload.pack_tensor(expected).data[:32].decode("latin-1"),
     }
 
 

@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from grader.intake import read_submission
-from grader.jail import wire
+from grader.jail import payload, wire
 
 quickly = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 
 def crossed(value: Any) -> Any:
     """What arrives on the trusted side when student code returns `value`."""
-    sent = wire.encode(wire.Outcomes([wire.Returned(wire.pack(value))]))
+    sent = wire.encode(wire.Outcomes([wire.Returned(payload.pack(value))]))
     reply = wire.decode_reply(sent)
     assert isinstance(reply, wire.Outcomes)
     (returned,) = reply.outcomes
     assert isinstance(returned, wire.Returned)
-    return wire.unpack(returned.value)
+    return payload.unpack(returned.value)
 
 
 def oddity(value: Any) -> str:
@@ -46,7 +46,7 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 # --- tensors that arrive as they were ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", wire.DTYPES.values(), ids=str)
+@pytest.mark.parametrize("dtype", payload.DTYPES.values(), ids=str)
 def test_every_dtype_arrives_bit_by_bit(dtype: torch.dtype) -> None:
     sent = (torch.arange(24) * 37 % 11 - 3).reshape(2, 3, 4).to(dtype)
     arrived = crossed(sent)
@@ -55,8 +55,8 @@ def test_every_dtype_arrives_bit_by_bit(dtype: torch.dtype) -> None:
 
 
 def test_the_dtypes_are_those_that_the_course_needs() -> None:
-    assert {"bool", "int64", "float16", "bfloat16", "float32", "float64"} <= set(wire.DTYPES)
-    assert not any(dtype.is_complex for dtype in wire.DTYPES.values())
+    assert {"bool", "int64", "float16", "bfloat16", "float32", "float64"} <= set(payload.DTYPES)
+    assert not any(dtype.is_complex for dtype in payload.DTYPES.values())
 
 
 def test_infinities_negative_zero_and_nans_keep_their_bits() -> None:
@@ -96,8 +96,8 @@ def test_every_dense_layout_arrives_as_a_plain_contiguous_tensor(sent: Tensor) -
 
 
 def test_what_arrives_can_be_written_to_and_shares_no_memory() -> None:
-    packed = wire.pack_tensor(torch.zeros(3))
-    first, second = wire.unpack_tensor(packed), wire.unpack_tensor(packed)
+    packed = payload.pack_tensor(torch.zeros(3))
+    first, second = payload.unpack_tensor(packed), payload.unpack_tensor(packed)
     first += 1
     assert torch.equal(first, torch.ones(3))
     assert not second.any()
@@ -257,9 +257,9 @@ def test_one_odd_part_leaves_the_other_parts_as_they_are() -> None:
 
 
 def test_a_tensor_as_large_as_the_limit_is_sent_and_one_element_more_is_not() -> None:
-    assert wire.pack_tensor(torch.zeros(8), limit=32).shape == (8,)
-    with pytest.raises(wire.Unsendable):
-        wire.pack_tensor(torch.zeros(9), limit=32)
+    assert payload.pack_tensor(torch.zeros(8), limit=32).shape == (8,)
+    with pytest.raises(payload.Unsendable):
+        payload.pack_tensor(torch.zeros(9), limit=32)
 
 
 # --- forged replies ------------------------------------------------------------------------------
@@ -293,12 +293,12 @@ def test_a_tensor_as_large_as_the_limit_is_sent_and_one_element_more_is_not() ->
 )
 def test_a_tensor_whose_parts_disagree_is_a_wire_error(forged: wire.TensorData) -> None:
     with pytest.raises(wire.WireError):
-        wire.unpack_tensor(forged)
+        payload.unpack_tensor(forged)
 
 
 @quickly
 @given(
-    st.sampled_from([*wire.DTYPES, "complex128", "storage"]),
+    st.sampled_from([*payload.DTYPES, "complex128", "storage"]),
     st.lists(st.integers(-2, 4) | st.sampled_from([2**31, 2**62, 2**63, 2**64 - 1]), max_size=18),
     st.binary(max_size=70),
     st.sampled_from(["cpu", "meta"]),
@@ -307,16 +307,16 @@ def test_any_tensor_data_unpacks_to_what_it_says_or_is_a_wire_error(
     dtype: str, shape: list[int], data: bytes, device: Any
 ) -> None:
     try:
-        tensor = wire.unpack_tensor(wire.TensorData(dtype, tuple(shape), data, device))
+        tensor = payload.unpack_tensor(wire.TensorData(dtype, tuple(shape), data, device))
     except wire.WireError:
         return
     assert tensor.shape == tuple(shape)
-    assert (tensor.dtype, tensor.device.type) == (wire.DTYPES[dtype], device)
+    assert (tensor.dtype, tensor.device.type) == (payload.DTYPES[dtype], device)
 
 
 def test_a_boolean_is_never_a_byte_beyond_one() -> None:
     forged = wire.TensorData("bool", (3,), bytes([0, 1, 255]))
-    assert wire.unpack_tensor(forged).view(torch.uint8).tolist() == [0, 1, 1]
+    assert payload.unpack_tensor(forged).view(torch.uint8).tolist() == [0, 1, 1]
 
 
 def everything_unpacks_or_is_a_wire_error(data: bytes) -> None:
@@ -324,7 +324,7 @@ def everything_unpacks_or_is_a_wire_error(data: bytes) -> None:
         reply = wire.decode_reply(data)
         for outcome in reply.outcomes if isinstance(reply, wire.Outcomes) else []:
             if isinstance(outcome, wire.Returned):
-                wire.unpack(outcome.value)
+                payload.unpack(outcome.value)
     except wire.WireError:
         pass
 
@@ -339,11 +339,13 @@ TRUE_REPLY = wire.encode(
     wire.Outcomes(
         [
             wire.Returned(
-                wire.pack(([torch.ones(2, 1), "é"], {"w": torch.ones(1, dtype=torch.bool)}, 1.5)),
+                payload.pack(
+                    ([torch.ones(2, 1), "é"], {"w": torch.ones(1, dtype=torch.bool)}, 1.5)
+                ),
                 uses=[wire.Use("softmax", wire.Place("answers.py", 3))],
                 operations=wire.Operations(3, 4),
             ),
-            wire.Gradients([None, wire.pack_tensor(torch.ones(1))], {"w": None}),
+            wire.Gradients([None, payload.pack_tensor(torch.ones(1))], {"w": None}),
             wire.Raised("ValueError", "no"),
         ]
     )
@@ -449,7 +451,7 @@ def test_no_reply_takes_much_memory_here(bomb: bytes) -> None:
 
 @pytest.mark.parametrize("of_many", [[[None] * 6_000] * 3, {"a": [1] * 9_000, "b": [2] * 2_000}])
 def test_a_nest_of_very_many_values_is_told_and_not_sent(of_many: Any) -> None:
-    assert "more than 10,000 values" in str(wire.pack(of_many))
+    assert "more than 10,000 values" in str(payload.pack(of_many))
 
 
 def test_texts_and_lists_of_a_reply_have_limits() -> None:

@@ -22,7 +22,7 @@ from grader.inspecting.bench import (
 )
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.stepping import Trail, described
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.guest import Prints
 
 MAX_NUMBERS = 36  # of a tensor that is shown with its values
@@ -111,7 +111,7 @@ class _Telling(InProcess):
         spare = [f"argument {n + 1}" for n in range(len(names), len(call.arguments))]
         pairs = list(zip([*names, *spare], call.arguments, strict=False))
         self._sent[call.result] = [
-            argument for argument, value in pairs for _ in wire.tensors_of(wire.unpack(value))
+            argument for argument, value in pairs for _ in payload.tensors_of(payload.unpack(value))
         ]
         return name, [_named(argument, value) for argument, value in pairs]
 
@@ -139,7 +139,7 @@ class _Telling(InProcess):
 def _named(name: str, value: wire.Value) -> Named:
     if isinstance(value, wire.Odd):
         return Named(name, value.what)
-    here = wire.unpack(value)
+    here = payload.unpack(value)
     return Named(name, described(here), _values(here))
 
 

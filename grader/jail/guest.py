@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
@@ -123,7 +123,7 @@ class Guest:
                 parameters = parameters_of(self.kept[handle])
                 with torch.no_grad():
                     for path, value in values.items():
-                        parameters[path].copy_(wire.unpack_tensor(value))
+                        parameters[path].copy_(payload.unpack_tensor(value))
                 return wire.Done()
             case wire.Convert(handle, method, argument):
                 convert(self.kept[handle], method, argument)
@@ -148,7 +148,7 @@ class Guest:
 
         def take(data: wire.TensorData) -> Tensor:
             sent.append(data)
-            leaves.append(wire.unpack_tensor(data))
+            leaves.append(payload.unpack_tensor(data))
             if data.requires_grad:
                 # A copy, so that an in-place change is seen as one and not as an error of autograd.
                 leaves[-1].requires_grad_()
@@ -157,7 +157,7 @@ class Guest:
                 passed.append(leaves[-1])
             return passed[-1]
 
-        arguments = [wire.unpack(value, take) for value in call.arguments]
+        arguments = [payload.unpack(value, take) for value in call.arguments]
         if call.result:
             # Each call of a test has random numbers of its own, whatever those before it drew: of
             # two modules that drop the same, both drop the same entries, however they were made.
@@ -174,7 +174,7 @@ class Guest:
             # Counted before packing; packed inside, since a result may hold code of its own.
             operations = record.operations if call.observe else None
             functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
-            packed = wire.pack(value)
+            packed = payload.pack(value)
         if call.construct:
             if not isinstance(value, nn.Module):
                 return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)
@@ -190,7 +190,7 @@ class Guest:
         if call.keep_graph:
             parameters = parameters_of(target) if isinstance(target, nn.Module) else {}
             self.kept[call.result] = _Kept(
-                list(wire.tensors_of(value)), leaves, parameters, frozenset(call.watch)
+                list(payload.tensors_of(value)), leaves, parameters, frozenset(call.watch)
             )
         return reply
 
@@ -199,7 +199,7 @@ class Guest:
     ) -> wire.Outcome:  # fmt: skip
         kept = self.kept[result]
         pairs = [
-            (output, wire.unpack_tensor(gradient))
+            (output, payload.unpack_tensor(gradient))
             for output, gradient in zip(kept.outputs, gradients, strict=True)
             if gradient is not None and output.requires_grad
         ]
@@ -216,7 +216,7 @@ class Guest:
                         True, False, tuple(wanted), allow_unreachable=True, accumulate_grad=False,
                     )
                 )  # fmt: skip
-        packed = [None if g is None else wire.pack_tensor(g) for g in found]
+        packed = [None if g is None else payload.pack_tensor(g) for g in found]
         by_leaf = iter(packed[: len(leaves)])
         return wire.Gradients(
             [next(by_leaf) if tensor.requires_grad else None for tensor in kept.inputs],
@@ -295,11 +295,11 @@ def describe(
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
-        known = tensor.dtype in wire.NAMES
+        known = tensor.dtype in payload.NAMES
         return wire.ParameterInfo(
             path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__[: wire.MAX_NAME] if own else "",
-            wire.pack_tensor(tensor) if values and known else None,
+            payload.pack_tensor(tensor) if values and known else None,
         )  # fmt: skip
 
     return wire.Structure(
@@ -328,7 +328,7 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
     """A parameter or buffer elsewhere; a parameter stays the same object where torch allows it."""
     if method == "to_dtype":
         if tensor.is_floating_point():
-            tensor.data = tensor.data.to(wire.DTYPES[argument])
+            tensor.data = tensor.data.to(payload.DTYPES[argument])
         return tensor
     moved = tensor.detach().to(argument)
     if isinstance(tensor, nn.Parameter):
@@ -339,8 +339,8 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
 def _changed(sent: wire.TensorData, tensor: Tensor) -> bool:
     """Whether a tensor is not, byte by byte, what was sent."""
     try:
-        now = wire.pack_tensor(tensor)
-    except wire.Unsendable:
+        now = payload.pack_tensor(tensor)
+    except payload.Unsendable:
         return True
     return (now.dtype, now.shape, now.device, now.data) != (
         sent.dtype, sent.shape, sent.device, sent.data

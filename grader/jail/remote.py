@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check, fits
-from grader.jail import wire
+from grader.jail import payload, wire
 from grader.jail.session import Session, StudentLost
 
 MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand
@@ -164,7 +164,7 @@ class RemoteClass(_Remote):
         order, names = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(
-                self.name, [wire.pack(arguments[index]) for index in order], names, handle,
+                self.name, [payload.pack(arguments[index]) for index in order], names, handle,
                 construct=True, watch=calls.watch.get(self.name, ()),
             )
         )  # fmt: skip
@@ -235,7 +235,7 @@ class RemoteModule(_Remote):
             for path, mirror in self._mirrors.items():
                 if mirror.requires_grad:
                     self._mirrors[path] = mirror.detach().to(target).requires_grad_()
-            return self._convert("to_dtype", wire.NAMES[target])
+            return self._convert("to_dtype", payload.NAMES[target])
         return self._convert("to_device", str(target))
 
     def _convert(self, method: Any, argument: str = "") -> RemoteModule:
@@ -279,7 +279,7 @@ class RemoteModule(_Remote):
     def assign(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters by path; travels with the next call."""
         self._here()
-        packed = {path: wire.pack_tensor(value) for path, value in values.items()}
+        packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
 
     def try_all(
@@ -289,9 +289,9 @@ class RemoteModule(_Remote):
         self._here()
         calls: list[wire.Call] = []
         for candidate in candidates:
-            packed = {path: wire.pack_tensor(value) for path, value in candidate.items()}
+            packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
             calls.append(wire.Assign(self.handle, packed))
-            calls.append(wire.Invoke(self.handle, [wire.pack(a) for a in arguments], [], 0))
+            calls.append(wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0))
         outcomes = self._calls.session.run(*calls)[1::2]
         return [
             _plain(outcome.value) if isinstance(outcome, wire.Returned) else None
@@ -358,21 +358,21 @@ class _Pending:
         self.signature = contract.call if contract.forward is None else contract.forward
         self.binding = bind(contract, arguments, made_with)
         self.graph = torch.is_grad_enabled() and not observe and (
-            bool(mirrors) or any(leaf.requires_grad for leaf in wire.tensors_of(arguments))
+            bool(mirrors) or any(leaf.requires_grad for leaf in payload.tensors_of(arguments))
         )  # fmt: skip
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = _order(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
         # Gradients come back, and changes are told, in the order in which tensors were sent.
-        self.sent = list(wire.tensors_of(ordered))
-        self.given = list(wire.tensors_of(arguments))
+        self.sent = list(payload.tensors_of(ordered))
+        self.given = list(payload.tensors_of(arguments))
         self.message = wire.Invoke(
-            target, [wire.pack(value, self._send) for value in ordered], names, self.result,
+            target, [payload.pack(value, self._send) for value in ordered], names, self.result,
             keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
         )  # fmt: skip
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
-        packed = wire.pack_tensor(tensor)
+        packed = payload.pack_tensor(tensor)
         wants = self.graph and tensor.requires_grad and tensor.is_floating_point()
         return wire.TensorData(packed.dtype, packed.shape, packed.data, packed.device, wants)
 
@@ -388,7 +388,7 @@ class _Pending:
         check(self.contract.name, self.signature, self.binding, value)
         if not self.graph:
             return value
-        outputs = list(wire.tensors_of(value))
+        outputs = list(payload.tensors_of(value))
         if not any(tensor.is_floating_point() for tensor in outputs):
             return value
         attached = _RemoteCall.apply(self, outputs, *self.sent, *self.mirrors.values())  # type: ignore[no-untyped-call]
@@ -396,7 +396,7 @@ class _Pending:
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Gradients of the tensors sent and of the parameters, in that order."""
-        packed = [None if g is None else wire.pack_tensor(g) for g in gradients]
+        packed = [None if g is None else payload.pack_tensor(g) for g in gradients]
         outcome = _first(self.session.run(wire.Backward(self.result, packed)))
         self.calls.note(self.contract.name, outcome)
         if not isinstance(outcome, wire.Gradients):
@@ -455,7 +455,7 @@ def _order(
 
 def _stand_in(info: wire.ParameterInfo) -> Tensor:
     """A parameter's shape; one of whole numbers, or of a kind without a name, has no gradient."""
-    dtype = wire.DTYPES.get(info.dtype, torch.uint8)
+    dtype = payload.DTYPES.get(info.dtype, torch.uint8)
     stand_in = torch.zeros(info.shape, dtype=dtype)
     return stand_in.requires_grad_() if dtype.is_floating_point else stand_in
 
@@ -495,7 +495,7 @@ def _unexpected(outcome: wire.Outcome) -> Exception:
 
 def _plain(value: wire.Value) -> Any:
     try:
-        return wire.unpack(value)
+        return payload.unpack(value)
     except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:
         raise StudentLost("crashed", f"the answer could not be read ({error})") from None
 

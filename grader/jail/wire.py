@@ -1,21 +1,16 @@
-"""The wire between the trusted process and a student's process: messages, and tensors as bytes.
+"""The wire between the trusted process and a student's process: its messages.
 
 A frame is an eight-byte little-endian length and one msgpack message, which is decoded into the
-types below or refused.
-Tensors travel as dtype, shape and raw bytes. Nothing is ever unpickled, and nothing in a message
-names a file, a module or a piece of code on the receiving side.
+types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a module
+or a piece of code on the receiving side. `payload` turns tensors into these types and back; this
+module is light, so that what only starts a process or reads files need not load torch.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
-import torch
-from torch import Tensor
-from torch.nn import Parameter
 
 MAX_REPLY = 4 * 2**20  # bytes: the course needs less than one megabyte a reply
 MAX_DIMENSIONS = 16
@@ -32,10 +27,6 @@ _few = msgspec.Meta(max_length=MAX_ITEMS)
 
 class WireError(Exception):
     """A message that is not of the declared form."""
-
-
-class Unsendable(Exception):
-    """A value that a reply may not hold; the text says what it is, for the student."""
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -72,146 +63,10 @@ class Odd(msgspec.Struct, frozen=True, tag="odd"):
 
 Value = None | bool | int | float | Text | TensorData | Items | Entries | Odd
 
-DTYPES: Mapping[str, torch.dtype] = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-        torch.float16, torch.bfloat16, torch.float32, torch.float64,
-    )
-}  # fmt: skip
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
-
-# Bound before any student code runs: a submission may replace what torch offers by name.
-_detach = Tensor.detach
-_as_subclass = Tensor.as_subclass
-_clone = Tensor.clone
-_resolve_neg = Tensor.resolve_neg
-_reshape = Tensor.reshape
-_view = Tensor.view
-_numpy = Tensor.numpy
-_no_subclass = torch._C.DisableTorchFunctionSubclass
-
 
 def clean(text: str) -> str:
     """Text that can be encoded: half a surrogate pair, which Python allows, becomes a ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
-    """Copy a tensor into bytes; raise `Unsendable` for what has no dense bytes on this machine."""
-    with _no_subclass():
-        if type(tensor) not in (Tensor, Parameter):
-            # A subclass may have properties of its own, with code in them.
-            try:
-                tensor = _as_subclass(tensor, Tensor)
-            except RuntimeError:
-                raise Unsendable("a tensor of a kind without dense storage") from None
-        if tensor.layout != torch.strided:
-            raise Unsendable(f"a sparse tensor (layout {tensor.layout}); return a dense one")
-        if tensor.dtype not in NAMES:
-            raise Unsendable(f"a tensor of dtype {tensor.dtype}, which no exercise asks for")
-        if tensor.dim() > MAX_DIMENSIONS:
-            raise Unsendable(f"a tensor with {tensor.dim()} dimensions")
-        shape = tuple(tensor.shape)
-        name = NAMES[tensor.dtype]
-        if tensor.device.type == "meta":
-            return TensorData(name, shape, b"", "meta")
-        if tensor.device.type != "cpu":
-            raise Unsendable(f"a tensor on device {tensor.device}")
-        # The logical size: an expanded tensor is small until someone makes it dense.
-        if math.prod(shape) * tensor.element_size() > limit:
-            raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
-        dense = _clone(_resolve_neg(_detach(tensor)), memory_format=torch.contiguous_format)
-        flat = _reshape(dense, (-1,))
-        data = bytes(_numpy(_view(flat, torch.uint8))) if flat.numel() else b""
-        return TensorData(name, shape, data)
-
-
-def unpack_tensor(packed: TensorData) -> Tensor:
-    """Rebuild a plain tensor that owns its memory; raise `WireError` if the parts disagree."""
-    dtype = DTYPES.get(packed.dtype)
-    if dtype is None:
-        raise WireError(f"unknown dtype {packed.dtype[:20]!r}")
-    if len(packed.shape) > MAX_DIMENSIONS or any(not 0 <= n < 2**31 for n in packed.shape):
-        raise WireError("impossible shape")
-    if packed.device == "meta":
-        if packed.data or math.prod(packed.shape) >= 2**62:
-            raise WireError("a meta tensor carries no data")
-        return torch.empty(packed.shape, dtype=dtype, device="meta")
-    if len(packed.data) != math.prod(packed.shape) * dtype.itemsize:
-        raise WireError("a tensor's bytes do not match its shape")
-    if not packed.data:
-        return torch.empty(packed.shape, dtype=dtype)
-    # A bool is one bit of meaning in a byte: anything else but 0 and 1 would be undefined.
-    source = torch.frombuffer(bytearray(packed.data), dtype=torch.uint8)
-    flat = source.ne(0) if dtype == torch.bool else source.view(dtype)
-    return flat.reshape(packed.shape)
-
-
-def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:
-    """Turn a nest of tensors, numbers, strings and None into a `Value`; oddities become `Odd`."""
-    left = MAX_ITEMS
-
-    def nest(value: Any, depth: int) -> Value:
-        nonlocal left
-        kind = type(value)
-        if isinstance(value, Tensor):
-            try:
-                return tensor(value)
-            except Unsendable as error:
-                return Odd(str(error)[:MAX_TEXT])
-        if depth > MAX_DEPTH:
-            return Odd("values nested more than eight deep")
-        if value is None or kind is bool or kind is float:
-            return value  # type: ignore[no-any-return]
-        if kind is int:
-            return value if -(2**63) <= value < 2**63 else Odd("an integer beyond 64 bits")
-        if kind is str:
-            return clean(value[:MAX_TEXT])
-        if isinstance(value, (tuple, list)):
-            inside = list(
-                tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
-            )
-            left -= len(inside)
-            if left < 0:
-                return Odd(f"a nest of more than {MAX_ITEMS:,} values")
-            items = [nest(item, depth + 1) for item in inside]
-            return Items("tuple" if isinstance(value, tuple) else "list", items)
-        if isinstance(value, dict):
-            pairs = list(dict.items(value))
-            left -= len(pairs)
-            if left < 0 or not all(type(key) is str for key, _ in pairs):
-                return Odd("a dictionary whose keys are not all strings, or with too many of them")
-            return Entries({clean(key[:200]): nest(item, depth + 1) for key, item in pairs})
-        return Odd(f"an object of type {clean(str(kind.__name__)[:80])}")
-
-    return nest(value, 0)
-
-
-def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors in a nest, in the order in which `pack` meets them."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors_of(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_of(item)
-
-
-def unpack(value: Value, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
-    """Turn a `Value` back into tensors, numbers, strings, tuples, lists and dictionaries."""
-    match value:
-        case TensorData():
-            return tensor(value)
-        case Items(kind, items):
-            parts = [unpack(item, tensor) for item in items]
-            return tuple(parts) if kind == "tuple" else parts
-        case Entries(entries):
-            return {key: unpack(item, tensor) for key, item in entries.items()}
-        case _:
-            return value
 
 
 # --- requests: from the trusted side to the student's --------------------------------------------

@@ -1,0 +1,65 @@
+"""A course with its recordings, made once: to record it takes minutes, and tests need it often."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.course import Course, load_course
+from grader.release.student import release_student
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
+
+# What decides a recording, besides the course.
+MAKERS = ("recording.py", "recorded.py", "known.py", "tensors.py", "jail/wire.py")
+
+
+def recordings(course: Course) -> Path:
+    """A folder with the recordings of a course as it stands now. To be copied, not written into."""
+    from grader.recording import record
+
+    digest = hashlib.blake2b(course.fingerprint().encode(), digest_size=16)
+    makers = [ROOT / "grader" / name for name in MAKERS]
+    for path in (*makers, *(course.stub_file(unit.name) for unit in course.units)):
+        digest.update(path.read_bytes())
+    kept = KEPT / digest.hexdigest()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+        if not kept.is_dir():
+            draft = kept.with_suffix(".draft")
+            shutil.rmtree(draft, ignore_errors=True)
+            record(course, draft, jobs=2)
+            draft.rename(kept)
+    return kept
+
+
+def release_recorded(to: Path) -> None:
+    """The course's bundle, with the recordings that are kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grader.recording.record", recorded_once)
+        release_student(load_course(ROOT / "exercises"), to)
+
+
+def recorded_once(
+    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+) -> None:
+    """In place of `grader.recording.record`."""
+    shutil.copytree(recordings(course), to)
+
+
+def recorded_in_name(
+    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
+) -> None:
+    """In place of `grader.recording.record`, for tests that look at the rest of a bundle."""
+    (to / "stubs").mkdir(parents=True)
+    (to / "course.json").write_text("{}")
+    for unit in course.units:
+        shutil.copyfile(course.stub_file(unit.name), to / "stubs" / f"{unit.name}.py")
+        report(unit.name)
