@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import backends
-from grader.course import Course
+from grader.course import Course, below
 from grader.faults import CallError
 from grader.grade import ExerciseResult
 from grader.workers import Order
@@ -21,8 +21,9 @@ if TYPE_CHECKING:  # it loads torch, which takes seconds
 class Checker:
     """An open desk for one student's answers; each check reads the files anew."""
 
-    def __init__(self, desk: Desk, answers: Path) -> None:
+    def __init__(self, desk: Desk, names: Sequence[str], answers: Path) -> None:
         self._desk = desk
+        self._names = names
         self._answers = answers
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
@@ -30,11 +31,24 @@ class Checker:
 
         Raises `CallError` where there is nothing to check.
         """
+        submission = self._read()
+        chosen = self._desk.course.select(names or self._names)
+        results = self._graded(submission, chosen)
+        # What nobody has a name for may follow from a mistake in an exercise below.
+        puzzling = [r.name for r in results if _puzzles(r)]
+        bases = {base for name in puzzling for base in below(self._desk.course, name)}
+        if not bases <= {*chosen}:
+            again = self._graded(submission, [*puzzling, *bases])
+            told = {result.name: result for result in again}
+            results = [told.get(result.name, result) for result in results]
+        return results
+
+    def _graded(self, submission: Submission, names: Sequence[str]) -> list[ExerciseResult]:
         from grader.grading import grade_exercises
 
-        chosen = [name for name in self._desk.course.select(names) if name in self._desk.tests]
-        with self._desk.seat(self._read(), chosen) as seat:
-            return grade_exercises(self._desk, seat, chosen)
+        known = [name for name in names if name in self._desk.tests]
+        with self._desk.seat(submission, known) as seat:
+            return grade_exercises(self._desk, seat, known)
 
     def _read(self) -> Submission:
         from grader.intake import find_submissions
@@ -44,6 +58,12 @@ class Checker:
             why = "; ".join(submission.problems)
             raise CallError(why or f"there is no .py file and no notebook in {self._answers}")
         return submission
+
+
+def _puzzles(result: ExerciseResult) -> bool:
+    """Whether an exercise fails, and no known mistake says why."""
+    failing = [test for test in result.tests if test.status in ("failed", "error")]
+    return bool(failing) and not any(test.mistake for test in failing)
 
 
 @contextmanager
@@ -62,7 +82,8 @@ def open_checker(
         raise CallError(f"there is no such file or folder: {answers}")
     course.require_answers()
 
-    wanted = {course.unit_of[name] for name in chosen}
+    asked = {*chosen, *(base for name in chosen for base in below(course, name))}
+    wanted = {course.unit_of[name] for name in asked}
     files = {
         path: False
         for unit, path in zip(course.units, course.check_files(), strict=True)
@@ -71,8 +92,8 @@ def open_checker(
     # Where answers are written into the only copy of the stubs, there is nothing to compare with.
     stubs = course.recorded.is_dir() or answers.resolve() != course.folder
     order = Order(
-        course, course.seed, files, chosen, stubs, isolation="weak",
+        course, course.seed, files, tuple(asked), stubs, isolation="weak",
         backend=backends.backend(backend),
     )  # fmt: skip
     with order.desk() as desk:
-        yield Checker(desk, answers)
+        yield Checker(desk, chosen, answers)

@@ -22,7 +22,7 @@ from grader.faults import CallError, HostFault
 from grader.progress import Progress, read_progress, record
 
 app = typer.Typer(
-    name="grader", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    name="grader", add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
     help="Exercises and an autograder for self-attention in PyTorch.",
 )  # fmt: skip
@@ -49,6 +49,13 @@ JobsOption = Annotated[
 SeedOption = Annotated[
     str | None,
     typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
+]
+BackendOption = Annotated[
+    Literal["auto", "jail", "worker"],
+    typer.Option(
+        "--backend",
+        help="Where your code runs: forked and fenced in (Linux), or in a process that stays.",
+    ),
 ]
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
@@ -102,7 +109,8 @@ def grade(
     submissions = find_submissions(paths, opened)
     files = opened.test_files()
     order = Order(
-        opened, seed or opened.hidden_seed(), files, chosen, isolation, (out, *paths)
+        opened, seed or opened.hidden_seed(), files, chosen, isolation=isolation,
+        secrets=(out, *paths),
     )  # fmt: skip
     stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
@@ -137,14 +145,34 @@ def check(
             "--in", metavar="PATH", help="The answers: a folder, file or zip (default: the course)."
         ),
     ] = None,
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Show inputs, the shapes along the way, and your prints."),
+    ] = False,
+    pdb: Annotated[
+        bool, typer.Option("--pdb", help="Stop in your code, at the input that it gets wrong.")
+    ] = False,
+    backend: BackendOption = "auto",
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the public checks on your answers, and say what is wrong first."""
-    from grader.checking import open_checker
+    """Run the public checks on your answers, and say what is wrong first.
+
+    With --show or --pdb, look closer at one exercise: your code then runs in this process, and what
+    never ends is ended by Ctrl-C.
+    """
+    from grader import terminal
 
     opened = load_course(find_course(course))
-    with open_checker(opened, names or [], folder) as checker:
+    opened.require_answers()
+    if show or pdb:
+        raise typer.Exit(_look_closer(opened, names or [], folder, show=show, pdb=pdb))
+    from grader.checking import open_checker
+
+    with (
+        terminal.waiting("loading torch"),
+        open_checker(opened, names or [], folder, backend) as checker,
+    ):
         results = checker.check()
     solved = [result.name for result in results if result.solved]
     before = _remember(opened, solved=solved) if folder is None else Progress()
@@ -157,6 +185,23 @@ def check(
     if "grader_error" in statuses:
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
+
+
+def _look_closer(
+    course: Course, names: Sequence[str], folder: Path | None, *, show: bool, pdb: bool
+) -> int:  # fmt: skip
+    """Show one exercise's code at work, or stop in it; the exit code."""
+    if len(names) != 1 or (show and pdb):
+        what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
+        raise CallError(f"give {what}: grader check causal_mask --show")
+    if pdb:
+        from grader.inspecting.debugging import debug
+
+        return int(debug(course, names[0], folder))
+    from grader.inspecting.showing import show as shown
+    from grader.inspecting.shown import show_lines
+
+    return int(not show_lines(shown(course, names[0], folder), Console(highlight=False)))
 
 
 def _remember(course: Course, **news: Any) -> Progress:
@@ -252,6 +297,33 @@ def hint(
         console.print(f"[dim]another one: grader hint {name}[/dim]")
 
 
+@app.command(epilog="Example: grader reset causal_mask")
+def reset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a whole unit.")],
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take back what you had before the last reset.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    course: CourseOption = None,
+) -> None:
+    """Put the stub of an exercise back into your file; what was there is kept beside it."""
+    from grader import resetting
+
+    opened = load_course(find_course(course))
+    opened.select([name])
+    if undo:
+        restored = resetting.undo(opened, name)
+        if restored is None:
+            raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
+        print(f"{restored} is as it was; once more takes this back")
+        return
+    path = opened.stub_file(opened.unit_of.get(name, name))
+    if not yes:
+        typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
+    print(f"{name} is a stub again; your file as it was: {resetting.reset(opened, name)}")
+    print(f"to take it back: grader reset {name} --undo")
+
+
 @app.command(epilog="Example: grader pack --to ada.zip")
 def pack(
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The zip to write.")] = Path(
@@ -272,6 +344,32 @@ def pack(
         missing += names if len(names) < len(unit.exercise) else [f"all of {unit.name}"]
     if missing:
         print(f"not solved at any check so far: {', '.join(missing)}")
+
+
+@app.command(epilog="Example: grader watch causal_mask")
+def watch(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Where to begin; the first unsolved one if none."),
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
+    ] = False,
+    poll: Annotated[
+        bool,
+        typer.Option("--poll", help="Look at the files all the time; wait for no event."),
+    ] = False,
+    backend: BackendOption = "auto",
+    course: CourseOption = None,
+) -> None:
+    """Show an exercise, and check it whenever you save."""
+    from grader.watch import run_watch
+
+    opened = load_course(find_course(course))
+    opened.require_answers()
+    if name is not None and name not in opened.exercises:
+        name = opened.select([name])[0]
+    run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
 
 
 @app.command(epilog="Example: grader audit softmax --jobs 2")
@@ -321,6 +419,53 @@ def audit(
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
 
 
+release = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
+)
+app.add_typer(release, name="release")
+
+
+@release.command("student", epilog="Example: grader release student --to attention/")
+def release_student(
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The folder to write.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over an earlier bundle in DIR.")
+    ] = False,
+    jobs: JobsOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
+
+    Every public check is run on the references and on all known mistakes, which takes a minute or
+    two: the recorded results then stand in the bundle instead of the solutions.
+    """
+    from grader import terminal
+    from grader.release.student import release_student as write
+    from grader.workers import default_jobs
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("release student")
+    units = len(opened.units)
+    with terminal.progress(Console(stderr=True), "recording", units) as advance:
+        written = write(
+            opened, to, lambda _: advance(), replace=replace, jobs=jobs or default_jobs(4 * units)
+        )
+    print(f"{len(written)} files in {to}; try it as a student would: see {to / 'README.md'}")
+
+
+@app.command(epilog="Example: grader init attention/")
+def init(
+    to: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to make.")] = Path(
+        "attention"
+    ),
+) -> None:
+    """Write the course that came with this install into a new folder."""
+    from grader.release.init import init as write
+
+    write(to)
+    print(f"the course is in {to}. Next: cd {to}, then: grader")
+
+
 @app.command(epilog="Example: grader doctor")
 def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
     """Show versions, the course and the isolation layers, and what is missing.
@@ -350,13 +495,19 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[
+    context: typer.Context,
+    _wanted: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Exercises and an autograder for self-attention in PyTorch."""
+    """Exercises and an autograder for self-attention in PyTorch.
+
+    Without a command, inside a course: grader watch.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(watch)
 
 
 def main() -> None:

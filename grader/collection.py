@@ -157,7 +157,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         "--collect-only", "-q", "--import-mode=importlib", "--disable-plugin-autoload",
         "--noconftest", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
         "-p", "grader.pytest_plugin",
-        "-c", os.devnull, "--rootdir", str(files[0].parent),
+        # A screen may be drawn meanwhile: the terminal's descriptors are not pytest's to swap.
+        "--capture=no", "-c", os.devnull, "--rootdir", str(files[0].parent),
     ]  # fmt: skip
     before = set(sys.modules)
     with _quietly():

@@ -218,6 +218,14 @@ class Course:
         return digest.hexdigest()
 
 
+def below(course: Course, name: str) -> list[str]:
+    """What an exercise requires, and what that requires, nearest first."""
+    found = list(course.exercises[name].requires)
+    for base in found:  # grows meanwhile
+        found += [more for more in course.exercises[base].requires if more not in found]
+    return found
+
+
 def find_course(given: Path | None, start: Path | None = None) -> Path:
     """The folder that holds ``course.toml``: the one given, or the nearest one upward."""
     places = [given] if given is not None else [start or Path.cwd(), *(start or Path.cwd()).parents]

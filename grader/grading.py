@@ -17,7 +17,7 @@ import torch
 from grader import messages
 from grader.collection import Test
 from grader.contract import Contract
-from grader.course import Course
+from grader.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.faults import HostFault
@@ -190,14 +190,6 @@ def _following(
 def _asked(desk: Desk, seat: Seat, test: Test) -> TestResult:
     ran = run_test(desk, seat, test)
     return _result(test, ran.status, ran.message, ran.picture)
-
-
-def below(course: Course, name: str) -> list[str]:
-    """What an exercise requires, and what that requires, nearest first."""
-    found = list(course.exercises[name].requires)
-    for base in found:  # grows meanwhile
-        found += [more for more in course.exercises[base].requires if more not in found]
-    return found
 
 
 # --- the rungs that the engine itself checks -----------------------------------------------------

@@ -22,10 +22,9 @@ from torch import Tensor, nn
 
 from grader.adoption import biases, probe, without
 from grader.contract import Contract
-from grader.course import Course
+from grader.course import Course, below
 from grader.desk import Desk, replay
 from grader.faults import CallError
-from grader.grading import below
 from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.jail.session import Channel, Limits

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.checking import open_checker
 from grader.course import load_course
 from grader.desk import Desk, open_desk
 from grader.grade import ExerciseResult
@@ -93,3 +94,12 @@ def test_what_does_not_follow_is_asked_although_the_mask_was_wrong(desk: Desk) -
     assert statuses["test_causal_attention_moves_as_a_whole"] == "error"
     assert statuses["test_causal_attention_agrees_with_the_reference"] == "failed"
     assert 0 < result.max - result.points < result.max / 4
+
+
+def test_a_check_of_the_layer_alone_looks_below_it(warm: Warm, tmp_path: Path) -> None:
+    (tmp_path / "causal_attention.py").write_text(REFERENCE.replace(*MASK), "utf-8")
+    with sharing(warm), open_checker(
+        load_course(ROOT / "exercises"), ["CausalAttention"], tmp_path
+    ) as checker:  # fmt: skip
+        (result,) = checker.check()
+    assert told(result) == {f"Follows from causal_mask: {TITLE}"}

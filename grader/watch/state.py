@@ -1,0 +1,273 @@
+"""Where a student is in the course, and what there is to be shown. It knows no screen.
+
+What happened comes in, and a line to be told goes out. Only one thread may use it.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course import Course, Exercise
+from grader.faults import CallError, HostFault
+from grader.grade import ExerciseResult
+from grader.progress import FILE, Progress, read_progress, record
+from grader.resetting import reset, undo
+from grader.statements import Statement, opening, statement
+from grader.watch import words
+from grader.watch.worker import Checked, Failed, News, Opened
+
+
+@dataclass(frozen=True)
+class Row:
+    """An exercise in the list."""
+
+    name: str
+    unit: str
+    title: str
+    solved: bool  # once
+    failing: bool  # although it was solved once
+    current: bool
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+class Lesson:
+    """One student at one course: the current exercise, its verdict, and what is known so far."""
+
+    def __init__(
+        self, course: Course, start: str | None = None, clock: Callable[[], str] = _clock
+    ) -> None:
+        if not course.exercises:
+            raise CallError(f"{course.folder} is a course without exercises")
+        self.course = course
+        self.first_run = not (course.folder / FILE).exists()
+        self.progress: Progress = read_progress(course.folder)
+        names = list(course.exercises)
+        chosen = course.select([start])[0] if start else self.progress.first_unsolved(names)
+        self.name = chosen or names[0]
+        self.ready = False  # whether torch is loaded
+        self.checked_at = ""  # when the current exercise was checked last
+        self.trouble = ""  # why it could not be
+        self.can_undo: set[str] = set()  # units that were reset
+        self._results: dict[str, ExerciseResult] = {}
+        self._statements: dict[str, Statement] = {}
+        self._openings: dict[str, str] = {}  # of units
+        self._all: dict[str, bool] | None = None  # what a check of all has found so far
+        self._clock = clock
+        for name in names:  # now: a clone's stubs are the files that the student writes into
+            self._look(name)
+
+    # --- what there is to show -------------------------------------------------------------------
+
+    @property
+    def exercise(self) -> Exercise:
+        """The current exercise."""
+        return self.course.exercises[self.name]
+
+    @property
+    def file(self) -> Path:
+        """Where the current exercise is to be written."""
+        return self.course.stub_file(self.course.unit_of[self.name])
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All exercises, in the course's order."""
+        return tuple(self.course.exercises)
+
+    @property
+    def count(self) -> int:
+        """How many were solved, at any time."""
+        return sum(name in self.progress.solved for name in self.names)
+
+    @property
+    def result(self) -> ExerciseResult | None:
+        """The current exercise's last result."""
+        return self._results.get(self.name)
+
+    @property
+    def solved_before(self) -> bool:
+        """Whether the current exercise was ever solved."""
+        return self.name in self.progress.solved
+
+    @property
+    def hints(self) -> Sequence[str]:
+        """The hints that were read."""
+        return self.exercise.hints[: self.progress.hints.get(self.name, 0)]
+
+    def statement(self) -> Statement | str:
+        """What the current exercise asks for, or why that cannot be read."""
+        return self._statements.get(self.name) or self._look(self.name)
+
+    def about_unit(self) -> str:
+        """What the current exercise's unit is about, if it is the first one in it."""
+        unit = self.course.unit_of[self.name]
+        first = next(name for name, its in self.course.unit_of.items() if its == unit)
+        if first != self.name:
+            return ""
+        if unit not in self._openings:
+            self._openings[unit] = opening(self.course, unit)
+        return self._openings[unit]
+
+    def next_step(self) -> str:
+        """What to do after the current verdict, where that is not in the verdict."""
+        if self.trouble or self.result is None:
+            return ""
+        if self.result.solved:
+            return words.solved(self.course, self.name, self.progress.solved)
+        if self.result.tests[0].status == "missing":
+            return words.untouched(self.file.name)
+        return ""
+
+    def offered(self) -> Sequence[words.Key]:
+        """The keys that do something now."""
+        off = set()
+        if not self.course.solutions.is_dir() or not self.solved_before:
+            off.add("s")
+        if self.course.unit_of[self.name] not in self.can_undo:
+            off.add("u")
+        return [key for key in words.KEYS if key.key not in off]
+
+    def rows(self, wanted: str = "") -> list[Row]:
+        """The exercises that match each of these words."""
+        found = []
+        for name, exercise in self.course.exercises.items():
+            unit = self.course.unit_of[name]
+            text = f"{name} {exercise.title} {unit}".casefold()
+            if not all(word in text for word in wanted.casefold().split()):
+                continue
+            result = self._results.get(name)
+            solved = name in self.progress.solved
+            failing = solved and result is not None and not result.solved
+            found.append(Row(name, unit, exercise.title, solved, failing, name == self.name))
+        return found
+
+    def solution(self) -> str:
+        """A solution's text, read and never run; raise `CallError` where it may not be seen."""
+        if not self.course.solutions.is_dir():
+            raise CallError(words.NO_SOLUTIONS)
+        if not self.solved_before:
+            raise CallError(words.NOT_YET)
+        path = self.course.solutions / f"{self.course.unit_of[self.name]}.py"
+        try:
+            text = path.read_text(encoding="utf-8")
+            body = ast.parse(text).body
+        except (OSError, SyntaxError, ValueError) as error:
+            raise CallError(f"{path.name} cannot be read: {error}") from None
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == self.name:
+                first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+                return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+        raise CallError(f"{path.name} has no solution of {self.name}")
+
+    # --- what the student does -------------------------------------------------------------------
+
+    def go(self, name: str) -> None:
+        """Make this the current exercise."""
+        self.name = name
+        self.trouble = self.checked_at = ""
+        self._look(name)
+
+    def step(self, by: int) -> str:
+        """Go so many exercises on; say so if there is none."""
+        index = self.names.index(self.name) + by
+        if not 0 <= index < len(self.names):
+            return words.LAST if by > 0 else words.FIRST
+        self.go(self.names[index])
+        return ""
+
+    def hint(self) -> str:
+        """Read one more hint."""
+        if not self.exercise.hints:
+            return words.NO_HINTS
+        if len(self.hints) == len(self.exercise.hints):
+            return words.NO_MORE_HINTS
+        return self._record(hints={self.name: len(self.hints) + 1})
+
+    def reset(self) -> str:
+        """Put the current exercise's stub back."""
+        try:
+            kept = reset(self.course, self.name)
+        except (CallError, HostFault) as error:
+            return str(error)
+        self.can_undo.add(self.course.unit_of[self.name])
+        return words.was_reset(self.name, _near(kept, self.course.folder))
+
+    def undo(self) -> str:
+        """Put back what stood there before a reset."""
+        try:
+            file = undo(self.course, self.name)
+        except (CallError, HostFault) as error:
+            return str(error)
+        return words.NOTHING_KEPT if file is None else words.was_undone(self.file.name)
+
+    def begin_all(self) -> Sequence[str]:
+        """Begin a check of all, and return their names."""
+        self._all = {}
+        return self.names
+
+    # --- what is heard ---------------------------------------------------------------------------
+
+    def hear(self, news: News) -> str:
+        """Take in what the worker says; return what is to be told of it, besides the verdict."""
+        if isinstance(news, Opened):
+            self.ready = True
+            return ""
+        name = news.result.name if isinstance(news, Checked) else news.name
+        said = ""
+        if isinstance(news, Checked):
+            self._results[name] = news.result
+            if news.result.solved:
+                said = self._record(solved=[name])
+        if name == self.name:
+            self.trouble = news.text if isinstance(news, Failed) else ""
+            self.checked_at = self._clock()
+        return " ".join(part for part in (said, self._hear_of_all(news)) if part)
+
+    def _hear_of_all(self, news: Checked | Failed) -> str:
+        if self._all is None or news.remaining is None:
+            return ""
+        if isinstance(news, Checked):
+            self._all[news.result.name] = True
+        else:
+            self._all[news.name] = False
+        if news.remaining:
+            return words.checking_all(len(self.names) - news.remaining, len(self.names))
+        found, self._all = self._all, None
+        if len(found) < len(self.names):
+            return words.STOPPED_ALL
+        passing = [n for n, known in found.items() if known and self._results[n].solved]
+        broken = [row.name for row in self.rows() if row.failing]
+        faults = sum(not known for known in found.values())
+        return words.all_checked(len(passing), len(self.names), broken, faults)
+
+    def _record(
+        self, solved: Sequence[str] = (), hints: Mapping[str, int] | None = None
+    ) -> str:  # fmt: skip
+        try:
+            # Another window may have recorded something meanwhile.
+            self.progress = record(self.course.folder, solved=solved, hints=hints)
+        except CallError as error:
+            self.progress = self.progress.with_(solved, hints)
+            return f"This is not remembered: {error}"
+        return ""
+
+    def _look(self, name: str) -> Statement | str:
+        """A statement as it was when it could last be read."""
+        try:
+            found = statement(self.course, name)
+        except CallError as error:
+            return self._statements.get(name, str(error))
+        if not found.text and name in self._statements:  # the student has deleted the docstring
+            return self._statements[name]
+        self._statements[name] = found
+        return found
+
+
+def _near(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

@@ -1,0 +1,204 @@
+"""What `grader watch` says. Text only; `state` decides when it is said."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from grader.course import Course
+from grader.grade import ExerciseResult
+from grader.pictures.text import drawn
+from grader.terminal import safe
+
+WELCOME = (
+    "Each exercise says what to write, and in which file. The key o opens that file.",
+    "Save it, and a moment later you read here what is right, and what is not yet.",
+    "Stuck? h gives a hint: first a question, then a pointer, then nearly the solution.",
+    "Solved? Take your time: nothing moves on by itself. n goes to the next exercise.",
+    "What you solved is kept in progress.txt. q stops, and next time you go on from here.",
+)
+LOADING = "Loading torch and the checks. This takes a few seconds, once."
+CHECKING = "Checking."
+STOPPED_ALL = "Checking all of them was broken off."
+NO_MORE_HINTS = "That was the last hint. Another look at the statement's example often helps."
+NO_HINTS = "This exercise has no hints."
+FIRST = "This is the first exercise."
+LAST = "This is the last exercise. l lists all of them."
+NO_SOLUTIONS = "This course comes without solutions."
+NOT_YET = "The solution can be read once you have solved the exercise. h gives a hint."
+NOTHING_KEPT = "There is nothing to undo in this exercise's file."
+LEFT = "Nothing was changed."
+NO_MATCH = "No exercise matches. Type other letters, or fewer."
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key, and what it does in a word and in a sentence."""
+
+    key: str
+    word: str
+    told: str
+
+
+KEYS = (
+    Key("n", "next", "go to the next exercise"),
+    Key("p", "previous", "go to the one before"),
+    Key("h", "hint", "read the next hint"),
+    Key("l", "list", "list the exercises, and go to any of them"),
+    Key("s", "solution", "read a solution, once you have solved the exercise"),
+    Key("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
+    Key("u", "undo", "take the reset back"),
+    Key("o", "open", "open the file in your editor"),
+    Key("a", "all", "check all exercises"),
+    Key("?", "help", "read this"),
+    Key("q", "quit", "stop; what you solved is kept"),
+)
+
+SCROLLING = (
+    ("arrows", "scroll; so do Page Up, Page Down, Home and End"),
+    ("1, 2", "scroll the statement, or the verdict; Tab goes from one to the next"),
+)
+
+
+def file_line(course: Course, name: str) -> str:
+    """Where an exercise stands in the course, and in which file."""
+    unit = course.unit_of[name]
+    inside = [other for other, its in course.unit_of.items() if its == unit]
+    exercise = course.exercises[name]
+    points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
+    return (
+        f"{exercise.title} ({inside.index(name) + 1} of {len(inside)} in "
+        f"{course.stub_file(unit).name}, {points})"
+    )
+
+
+def solved(course: Course, name: str, known: frozenset[str]) -> str:
+    """What to do once an exercise is solved."""
+    names = list(course.exercises)
+    if set(names) <= known:
+        return (
+            f"Solved, and with it all {len(names)} exercises: well done! "
+            "`grader pack` makes the zip to hand in."
+        )
+    later = names[names.index(name) + 1 :]
+    if later:
+        return f"Solved! n goes on to {later[0]}: {course.exercises[later[0]].title}."
+    first = next(other for other in names if other not in known)
+    return f"Solved, and this was the last one. Still to do: {first}. l lists all of them."
+
+
+def untouched(file: str) -> str:
+    """What to do with an exercise that nobody has begun."""
+    return f"Write your lines in {file}, and save. o opens it."
+
+
+def hint_title(level: int, levels: int) -> str:
+    """The head of a hint."""
+    return f"Hint {level} of {levels}"
+
+
+def ask_reset(name: str) -> str:
+    """The question before a reset."""
+    return (
+        f"Put the untouched stub of {name} back? Your lines are kept, and u brings them back. "
+        "(y or n)"
+    )
+
+
+def was_reset(name: str, kept: str) -> str:
+    """After a reset."""
+    return f"{name} is a stub again. Your file as it was is kept in {kept}; u brings it back."
+
+
+def was_undone(file: str) -> str:
+    """After an undo."""
+    return f"{file} is again as it was. u once more takes this back."
+
+
+def opened(file: str, line: int) -> str:
+    """After an editor was started that has a window of its own."""
+    return f"{file} opens in your editor, at line {line}."
+
+
+def no_suspend(file: str, line: int) -> str:
+    """Where the terminal cannot be lent to an editor."""
+    return f"This terminal cannot be lent to an editor. Open it yourself: {file}, line {line}."
+
+
+def checking_all(done: int, of: int) -> str:
+    """While all are checked."""
+    return f"Checking all of them: {done} of {of}."
+
+
+def all_checked(solved_now: int, of: int, broken: Sequence[str], faults: int) -> str:
+    """What a check of all found."""
+    told = f"{solved_now} of {of} pass now."
+    if faults:
+        told += f" {faults} could not be checked."
+    if broken:
+        told += f" Solved before, and failing now: {', '.join(broken)}."
+    return told
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A part of a docstring; an example keeps its lines."""
+
+    text: str
+    example: bool = False
+
+
+def paragraphs(docstring: str) -> Iterator[Paragraph]:
+    """The parts of a docstring, prose without its line breaks, so that any width suits it."""
+    for block in docstring.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.strip()]
+        if not lines:
+            continue
+        if any(line.startswith((" ", "\t", ">>>", "- ", "* ", "|")) for line in lines):
+            yield Paragraph("\n".join(lines), example=True)
+        else:
+            yield Paragraph(" ".join(line.strip() for line in lines))
+
+
+def prose(docstring: str, width: int) -> str:
+    """A docstring as lines of text."""
+    parts = [
+        part.text if part.example else textwrap.fill(part.text, width)
+        for part in paragraphs(docstring)
+    ]
+    return "\n\n".join(parts)
+
+
+# --- a verdict that is read aloud ----------------------------------------------------------------
+
+STATUS = {
+    "passed": "Passed", "failed": "Wrong", "error": "Error", "missing": "To do",
+    "skipped": "Not tried", "timeout": "Too slow", "memory": "Too much memory",
+    "crashed": "Crashed", "grader_error": "The grader itself failed",
+}  # fmt: skip
+
+
+def verdict_lines(exercise: ExerciseResult, solved_before: bool, width: int) -> Iterator[str]:
+    """One exercise's verdict in words, without signs that a screen reader would stumble over."""
+    if exercise.solved:
+        yield f"Solved: {exercise.name}"
+        return
+    again = ", although it was solved before" if solved_before else ""
+    yield f"Not solved yet: {exercise.name}{again}"
+    named = next((test for test in exercise.tests if test.mistake), None)
+    if named is not None:
+        yield f"Likely mistake: {safe(named.mistake or '')}"
+        if named.hint:
+            yield f"Think about: {safe(named.hint)}"
+    for test in exercise.tests:
+        if test.status in ("passed", "skipped") or (test.status == "missing" and not test.message):
+            continue
+        yield f"{STATUS.get(test.status, test.status)}: {test.title}"
+        yield from (f"  {line}" for line in safe((test.message or "").strip()).splitlines())
+        if test.picture is not None:
+            picture = drawn(test.picture, width=width - 2, ascii_only=True) or ""
+            yield from (f"  {line}" for line in picture.splitlines())

@@ -1,0 +1,163 @@
+"""The thread that checks. The newest wish goes first, and what came too late is not told.
+
+It knows no screen: what happens is told as news, from within the thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+from grader.faults import CallError, HostFault
+from grader.grade import ExerciseResult
+
+
+class Checks(Protocol):
+    """What the worker needs of a `grader.checking.Checker`."""
+
+    def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
+        """The results of these exercises."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Torch is loaded: checks are fast from now on."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One exercise was checked; of a check of all, so many are still to come."""
+
+    result: ExerciseResult
+    remaining: int | None = None  # none if this was a check of one
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There is no result, for a reason that a student may read."""
+
+    name: str
+    text: str
+    remaining: int | None = None
+
+
+News = Opened | Checked | Failed
+Open = Callable[[], AbstractContextManager[Checks]]
+
+
+class Worker:
+    """Opens a checker when it is first asked for something, and checks until it is closed."""
+
+    def __init__(self, open_checker: Open, tell: Callable[[News], None]) -> None:
+        self._open = open_checker
+        self._tell_it = tell
+        self._wishes = threading.Condition()
+        self._first: str | None = None  # goes before all that waits
+        self._waiting: deque[str] = deque()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="checks", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def check(self, name: str) -> None:
+        """Check this one next, instead of the one that was to be next."""
+        with self._wishes:
+            self._first = name
+            self._wishes.notify()
+
+    def check_all(self, names: Sequence[str]) -> None:
+        """Check these one after another, as long as nothing else is to be checked."""
+        with self._wishes:
+            self._waiting = deque(names)
+            self._wishes.notify()
+
+    def close(self, patience: float | None = None) -> bool:
+        """End the thread, once what it is at has ended; nothing is told any more.
+
+        Waits no longer than `patience` seconds, and tells whether the thread has ended.
+        """
+        with self._wishes:
+            self._closed = True
+            self._wishes.notify()
+        if self._thread.is_alive():
+            self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def _next(self) -> tuple[str, bool] | None:
+        """Wait for a wish: an exercise, and whether it is one of all. None at the end."""
+        with self._wishes:
+            self._wishes.wait_for(lambda: self._closed or self._first or self._waiting)
+            if self._closed:
+                return None
+            if self._first is not None:
+                name, self._first = self._first, None
+                return name, False
+            return self._waiting.popleft(), True
+
+    def _work(self) -> None:
+        while (wish := self._next()) is not None:
+            with ExitStack() as stack:
+                try:
+                    checker = stack.enter_context(self._open())
+                except (Exception, SystemExit) as error:
+                    self._give_up(wish, error)
+                    continue
+                self._tell(Opened())
+                self._serve(checker, wish)
+
+    def _serve(self, checker: Checks, wish: tuple[str, bool] | None) -> None:
+        """Check until the end, or until the checker is broken."""
+        while wish is not None:
+            name, one_of_all = wish
+            try:
+                (result,) = checker.check([name])
+            except Exception as error:
+                if not _is_of_files(error):
+                    self._give_up(wish, error)
+                    return
+                news: News = Failed(name, _why(error), self._left(one_of_all))
+            else:
+                news = Checked(result, self._left(one_of_all))
+            if one_of_all or self._first != name:  # else the file has changed since
+                self._tell(news)
+            wish = self._next()
+
+    def _left(self, one_of_all: bool) -> int | None:
+        return len(self._waiting) if one_of_all else None
+
+    def _give_up(self, wish: tuple[str, bool], error: BaseException) -> None:
+        """There is no checker: what waits would fail alike. The next wish opens another one."""
+        name, one_of_all = wish
+        with self._wishes:
+            none_left = 0 if one_of_all or self._waiting else None
+            self._waiting.clear()
+        self._tell(Failed(name, _why(error), none_left))
+
+    def _tell(self, news: News) -> None:
+        if not self._closed:
+            self._tell_it(news)
+
+
+def _is_of_files(error: Exception) -> bool:
+    """Whether the student's files were the reason, and the checker is as good as before."""
+    if isinstance(error, CallError):
+        return True
+    from grader.jail.session import StudentLost  # loads torch, which is loaded by now
+
+    return isinstance(error, StudentLost)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, CallError):
+        return str(error)
+    if isinstance(error, Exception) and _is_of_files(error):
+        return f"Your file cannot be looked into: {error}"
+    what = str(error) if isinstance(error, HostFault) else f"{type(error).__name__}: {error}"
+    return f"The grader itself failed, which is not your fault: {what}\nSave to try again."

@@ -1,0 +1,101 @@
+"""Pictures of `grader watch` on the real course: ``python -m tests.screenshots``.
+
+They go to ``tests/screenshots/*.svg``, and come out alike on every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from grader.checking import open_checker
+from grader.course import Course, load_course
+from grader.progress import record
+from grader.watch.screen import WatchApp
+from grader.watch.state import Lesson
+
+ROOT = Path(__file__).parent.parent
+TO = Path(__file__).parent / "screenshots"
+NAME = "causal_mask"
+STUB = "raise NotImplementedError"
+WRONG = "return torch.ones(num_tokens, num_tokens).triu().bool()"
+RIGHT = "return torch.ones(num_tokens, num_tokens).triu(1).bool()"
+SIZE = (80, 30)
+
+
+def main() -> None:
+    """Take all pictures."""
+    TO.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        course = _copied(Path(folder))
+        asyncio.run(_first_run(course))
+        names = list(course.exercises)
+        record(course.folder, solved=names[: names.index(NAME)])
+        asyncio.run(_at_work(course))
+
+
+def _copied(to: Path) -> Course:
+    shutil.copytree(
+        ROOT / "exercises", to / "exercises", ignore=shutil.ignore_patterns("progress.txt", ".*")
+    )
+    (to / "solutions").symlink_to(ROOT / "solutions")
+    return load_course(to / "exercises")
+
+
+async def _first_run(course: Course) -> None:
+    app = WatchApp(Lesson(course), lambda: open_checker(course))
+    try:
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.pause()
+            _take(app, "first-run")
+    finally:
+        app.close()
+
+
+async def _at_work(course: Course) -> None:
+    lesson = Lesson(course, clock=lambda: "12:00:00")
+    path = course.stub_file(course.unit_of[NAME])
+    stub = path.read_text("utf-8")
+    path.write_text(stub.replace(STUB, WRONG, 1), "utf-8")
+    app = WatchApp(lesson, lambda: open_checker(course))
+    try:
+        async with app.run_test(size=SIZE) as pilot:
+            await _until(pilot, lambda: lesson.result is not None)
+            _take(app, "failing")
+            await pilot.press("h", "h")
+            await pilot.pause()
+            _take(app, "hint")
+            await pilot.press("l")
+            await pilot.pause()
+            _take(app, "list")
+            await pilot.press("escape")
+            path.write_text(stub.replace(STUB, RIGHT, 1), "utf-8")
+            await _until(pilot, lambda: lesson.solved_before)
+            await pilot.press("1")
+            await pilot.pause()
+            _take(app, "solved")
+    finally:
+        app.close()
+
+
+async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    while not condition():
+        await pilot.pause(0.05)
+    await pilot.pause()
+
+
+def _take(app: WatchApp, name: str) -> None:
+    """Save what the screen shows, without fonts from elsewhere."""
+    svg = re.sub(r"@font-face \{.*?\}", "", app.export_screenshot(title="grader"), flags=re.DOTALL)
+    lines = (line.rstrip() for line in svg.splitlines())
+    (TO / f"{name}.svg").write_text("\n".join(line for line in lines if line) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
