@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test audit bench lint types format doctor clean
+.PHONY: help setup grade test audit bench wheel lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +33,17 @@ audit: $(READY) ## prove the course's tests: on mistakes, right answers and muta
 bench: $(READY) ## what the lock-down adds to a fork
 	@$(BIN)/python -m tests.benchmarks.lockdown
 
+# The carried course is in the package while it is built, and not in the way of lint and tests after.
+wheel: $(READY) ## record the course, and build the wheel that carries it: dist/
+	@rm -rf build/student grader/bundle
+	@echo "recording the course (some minutes)"
+	@$(BIN)/grader release student --to build/student
+	@mkdir grader/bundle
+	@cd build/student && cp -R exercises notebooks README.md AGENTS.md ../../grader/bundle/
+	@$(BIN)/pip wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist; \
+	  status=$$?; rm -rf grader/bundle; exit $$status
+	@ls dist/*.whl
+
 lint: $(READY) ## ruff: format and lint
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -48,4 +59,4 @@ doctor: $(READY) ## versions and isolation layers on this machine
 	@$(BIN)/grader doctor
 
 clean: ## remove what was built
-	rm -rf $(VENV) grades .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist grades .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from grader import backends
 from grader.course import Course, below
 from grader.faults import CallError
 from grader.grade import ExerciseResult
+from grader.progress import read_progress
 from grader.workers import Order
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
@@ -34,14 +35,22 @@ class Checker:
         submission = self._read()
         chosen = self._desk.course.select(names or self._names)
         results = self._graded(submission, chosen)
-        # What nobody has a name for may follow from a mistake in an exercise below.
-        puzzling = [r.name for r in results if _puzzles(r)]
-        bases = {base for name in puzzling for base in below(self._desk.course, name)}
+        # What is wrong may follow from a mistake in an exercise below that was never right.
+        wrong = [result.name for result in results if _is_wrong(result)]
+        bases = {base for name in wrong for base in below(self._desk.course, name)} - self._solved()
         if not bases <= {*chosen}:
-            again = self._graded(submission, [*puzzling, *bases])
+            again = self._graded(submission, [*wrong, *bases])
             told = {result.name: result for result in again}
             results = [told.get(result.name, result) for result in results]
         return results
+
+    def _solved(self) -> frozenset[str]:
+        """What this student has solved before, as far as that is known."""
+        folder = self._desk.course.folder
+        if self._answers.resolve() == folder:
+            with suppress(CallError):  # a file that cannot be read costs no verdict
+                return read_progress(folder).solved
+        return frozenset()
 
     def _graded(self, submission: Submission, names: Sequence[str]) -> list[ExerciseResult]:
         from grader.grading import grade_exercises
@@ -60,10 +69,8 @@ class Checker:
         return submission
 
 
-def _puzzles(result: ExerciseResult) -> bool:
-    """Whether an exercise fails, and no known mistake says why."""
-    failing = [test for test in result.tests if test.status in ("failed", "error")]
-    return bool(failing) and not any(test.mistake for test in failing)
+def _is_wrong(result: ExerciseResult) -> bool:
+    return any(test.status in ("failed", "error") for test in result.tests)
 
 
 @contextmanager
