@@ -24,12 +24,17 @@ class Packed:
 
 
 def pack(course: Course, to: Path) -> Packed:
-    """Zip a course's unit files, and notebooks beside them, into a file of its own.
+    """Zip a course's unit files, and notebooks with them, into a file of its own.
+
+    Notebooks lie beside the unit files, or in a folder of their own beside that of the course.
 
     Raises `CallError` if there is nothing to pack, or if `to` is something else than a zip.
     """
     units = [course.stub_file(unit.name) for unit in course.units]
-    files = [path for path in units if path.is_file()] + sorted(course.folder.glob("*.ipynb"))
+    files = {path.name: path for path in units if path.is_file()}
+    files |= {path.name: path for path in sorted(course.folder.glob("*.ipynb"))}
+    beside = course.folder.parent / "notebooks"
+    files |= {f"{beside.name}/{path.name}": path for path in sorted(beside.glob("*.ipynb"))}
     if not files:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
@@ -37,11 +42,11 @@ def pack(course: Course, to: Path) -> Packed:
     buffer = io.BytesIO()
     try:
         with zipfile.ZipFile(buffer, "w") as archive:
-            for path in files:
-                entry = zipfile.ZipInfo(path.name, EPOCH)
+            for name, path in files.items():
+                entry = zipfile.ZipInfo(name, EPOCH)
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
         write_whole(to, buffer.getvalue())
     except OSError as error:
         raise CallError(f"{error.filename or to}: {error.strerror}") from None
-    return Packed(to, tuple(path.name for path in files))
+    return Packed(to, tuple(files))

@@ -129,7 +129,7 @@ def test_the_current_folder_gives_its_own_name(
 @pytest.mark.parametrize(
     "folder",
     [".git", ".ipynb_checkpoints", "__pycache__", "__MACOSX", "checks", "venv", ".venv",
-     "node_modules", "lib/site-packages"],
+     "node_modules", "recorded", "lib/site-packages"],
 )  # fmt: skip
 def test_folders_that_are_not_the_students_own_work_are_skipped(
     tmp_path: Path, tiny: Course, folder: str

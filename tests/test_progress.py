@@ -173,8 +173,12 @@ def test_the_same_answers_make_the_same_zip(folder: Path, tmp_path: Path) -> Non
 
 def test_notebooks_go_along_and_checks_do_not(folder: Path, tmp_path: Path) -> None:
     (folder / "work.ipynb").write_text("{}", "utf-8")
+    (folder.parent / "notebooks").mkdir()
+    (folder.parent / "notebooks" / "basics.ipynb").write_text("{}", "utf-8")
     packed = pack(load_course(folder), tmp_path / "a.zip")
-    assert list(packed.names) == ["basics.py", "layers.py", "work.ipynb"]
+    assert list(packed.names) == [
+        "basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb",
+    ]  # fmt: skip
     assert zipfile.ZipFile(packed.path).namelist() == list(packed.names)
 
 

@@ -10,9 +10,9 @@ from grader.intake import limits
 SOURCES = (".py", ".ipynb")
 ZIP = ".zip"
 ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
-# Not the student's own work; "checks" are the course's public tests, handed back.
+# Not the student's own work; "checks" and "recorded" are parts of the course, handed back.
 SKIPPED_FOLDERS = frozenset(
-    {"__pycache__", "__MACOSX", "checks", "node_modules", "site-packages", "venv"}
+    {"__pycache__", "__MACOSX", "checks", "node_modules", "recorded", "site-packages", "venv"}
 )
 
 _CUT = "…"  # in no name that is whole: `shown` escapes it

@@ -73,7 +73,8 @@ def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str
     if lines is None:
         return None
     captions = [f"{picture.caption}:"] if picture.caption else []
-    axes = [f"rows: {picture.row_name}, columns: {picture.column_name}"] if picture.row_name else []
+    named = picture.row_name != picture.column_name  # of one axis twice there is nothing to tell
+    axes = [f"rows: {picture.row_name}, columns: {picture.column_name}"] if named else []
     lines = [line.rstrip() for line in (*captions, *lines, *axes)]
     return "\n".join(lines) if all(len(line) <= width for line in lines) else None
 

@@ -1,0 +1,102 @@
+"""Folders that are written whole, and that never cost anyone their work."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from grader.faults import CallError
+
+# What was written, as `sha256sum -c` reads it. By it a later release knows its own files again.
+SUMS = Path("exercises", "recorded", "SHA256SUMS")
+
+
+@contextmanager
+def drafted(to: Path) -> Iterator[Path]:
+    """A hidden folder beside `to` to write into; its files go to `to` when all are there."""
+    to = to.resolve()
+    draft = to.with_name(f".{to.name}.{os.getpid()}")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        _settle(draft, to)
+    except OSError as error:
+        raise CallError(f"{error.filename or to}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All files below a folder, sorted, relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def require_empty(to: Path) -> None:
+    """Raise `CallError` unless `to` is a new or an empty folder."""
+    if to.exists() and not (to.is_dir() and not any(to.iterdir())):
+        raise CallError(f"{to} is there already, and not an empty folder: name another one")
+
+
+def require_free(to: Path, replace: bool) -> None:
+    """Raise `CallError` unless `to` is new, empty, or an earlier bundle.
+
+    With `replace`, changed files of an earlier bundle may be lost. Files that are not of the bundle
+    (someone's progress, notes) stay in any case.
+    """
+    if not (to / SUMS).is_file():
+        require_empty(to)
+        return
+    changed = [path for path, digest in _sums(to).items() if _is_other(to / path, digest)]
+    if changed and not replace:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise CallError(
+            f"{to / changed[0]}{more} changed since the release: --replace would lose that"
+        )
+
+
+def remove_stale(to: Path, kept: list[Path]) -> None:
+    """Remove what an earlier bundle in `to` had and this one has not."""
+    if (to / SUMS).is_file():
+        for path in _sums(to).keys() - set(kept):
+            (to / path).unlink(missing_ok=True)
+
+
+def write_sums(folder: Path) -> None:
+    """Write down what is in a bundle."""
+    lines = (f"{_digest(folder / path)}  {path.as_posix()}\n" for path in files_in(folder))
+    (folder / SUMS).write_bytes("".join(lines).encode())
+
+
+def _settle(draft: Path, to: Path) -> None:
+    if not to.exists():
+        draft.rename(to)
+        return
+    written = files_in(draft)
+    remove_stale(to, written)
+    # Last comes the list: a run that was cut off is told from a whole one by the files it left.
+    for path in sorted(written, key=lambda path: (path == SUMS, path)):
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (draft / path).replace(to / path)
+
+
+def _sums(folder: Path) -> Mapping[Path, str]:
+    lines = (folder / SUMS).read_text("utf-8").splitlines()
+    pairs = (line.split("  ", 1) for line in lines if "  " in line)
+    # Only names below the folder: the list may come from elsewhere.
+    return {
+        Path(name): digest
+        for digest, name in pairs
+        if not Path(name).is_absolute() and ".." not in Path(name).parts
+    }
+
+
+def _is_other(path: Path, digest: str) -> bool:
+    return path.is_file() and _digest(path) != digest
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

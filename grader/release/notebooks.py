@@ -1,0 +1,221 @@
+"""One notebook per unit, written from the stubs: what a stub says stands there and nowhere else.
+
+For each exercise: its statement, the stub to fill in, its check, and a cell to play in that runs
+the statement's own example. Nothing is imported or run.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from grader.course import Course, Exercise, Unit
+from grader.release.texts import formulas
+from grader.statements import Statement, opening, statement
+
+Cell = dict[str, Any]
+
+HOW_TO = """\
+Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
+ends in `raise NotImplementedError`: put lines of your own in its place, and run it. The next cell
+checks it; the one after that is yours to play in. What you solve here counts in `grader list`."""
+
+FROM_BEFORE = """\
+Exercises here may build on {names}, from {units}. To use an answer of yours again, put it into
+the next cell, and run it."""
+
+PASTE = """\
+# Paste earlier answers of yours here; or take them from your files, without the # in front:
+# import sys
+# sys.path.append("../exercises")
+"""
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def write_notebooks(course: Course, folder: Path) -> None:
+    """Write ``U.ipynb`` for each unit; the same course gives the same bytes."""
+    formula_of = formulas(course)
+    folder.mkdir(parents=True, exist_ok=True)
+    for unit in course.units:
+        made = notebook(course, unit, formula_of)
+        nbformat.validate(made)
+        text = json.dumps(made, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        (folder / f"{unit.name}.ipynb").write_bytes(text.encode())
+
+
+def notebook(course: Course, unit: Unit, formula_of: Mapping[str, str]) -> dict[str, Any]:
+    """The notebook of a unit, as nbformat 4.5 has it in JSON."""
+    title, _, about = opening(course, unit.name).partition("\n")
+    cells = [
+        _text(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{HOW_TO}"),
+        _code(f"{unit.name}-imports", _imports(course.pristine(unit.name))),
+        *_from_before(course, unit),
+    ]
+    for number, exercise in enumerate(unit.exercise, start=1):
+        stated = statement(course, exercise.name)
+        name, formula = exercise.name, formula_of.get(exercise.name)
+        cells += [
+            _text(f"{name}-statement", _statement(number, exercise, stated, formula)),
+            _code(f"{name}-answer", short_stub(stated.stub)),
+            _code(f"{name}-check", f'grader.check("{name}")'),
+        ]
+        if play := _play(stated):
+            cells.append(_code(f"{name}-play", play))
+    return {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+
+
+def short_stub(stub: str) -> str:
+    """The definition with the first line of its docstring: the rest stands above the cell."""
+    (node,) = ast.parse(stub).body
+    assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    text = ast.get_docstring(node)
+    if text is None:
+        return stub
+    lines = stub.splitlines()
+    written = node.body[0]
+    indent = " " * written.col_offset
+    first = f'{indent}"""{text.splitlines()[0]}"""'
+    lines[written.lineno - 1 : written.end_lineno] = [first]
+    return "\n".join(lines)
+
+
+# --- the parts of a notebook ---------------------------------------------------------------------
+
+
+def _imports(path: Path) -> str:
+    """What the stub file imports, and the kit."""
+    text = path.read_text("utf-8")
+    lines = [re.sub(r"\s*# noqa.*", "", line) for line in text.splitlines()]
+    modules: list[str] = []
+    for_types: list[str] = []
+    last = 0
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.If)):
+            part = lines[node.lineno - 1 : node.end_lineno]
+            found = for_types if isinstance(node, ast.If) else modules
+            # Imports stay grouped as they were.
+            found += [""] * bool(found and node.lineno > last + 1) + part
+            last = node.end_lineno or node.lineno
+    return "\n".join([*modules, "", "import grader", "", *for_types]).rstrip()
+
+
+def _from_before(course: Course, unit: Unit) -> Iterator[Cell]:
+    """A place for answers of other units, where this one may build on them."""
+    needed = {
+        name: course.unit_of[name]
+        for exercise in unit.exercise
+        for name in exercise.requires
+        if course.unit_of[name] != unit.name
+    }
+    if needed:
+        names = _listed([f"`{name}`" for name in needed])
+        units = _listed([f"`{unit}`" for unit in dict.fromkeys(needed.values())])
+        yield _text(f"{unit.name}-before", FROM_BEFORE.format(names=names, units=units))
+        imports = [f"# from {of} import {name}" for name, of in needed.items()]
+        yield _code(f"{unit.name}-pasted", PASTE + "\n".join(imports))
+
+
+def _statement(number: int, exercise: Exercise, stated: Statement, formula: str | None) -> str:
+    parts = list(_paragraphs(stated.text))
+    if formula:
+        examples = [at for at, part in enumerate(parts) if part.startswith("```")]
+        # An example is led in by the paragraph before it.
+        parts.insert(examples[0] - 1 if examples else len(parts), f"$$\n{formula.strip()}\n$$")
+    points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
+    head = [
+        f"## {number}. {exercise.title}: `{exercise.name}`",
+        f"*{points}*",
+    ]
+    return "\n\n".join([*head, *parts])
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs of a docstring; examples become fences."""
+    for part in re.split(r"\n\s*\n", text):
+        if part.lstrip().startswith(">>>"):
+            # doctest writes an empty line of output as <BLANKLINE>
+            yield f"```python\n{textwrap.dedent(part).replace('<BLANKLINE>', '')}\n```"
+        else:
+            yield part.strip("\n")
+
+
+def _play(stated: Statement) -> str:
+    """A cell that runs the statement's examples, and shows the first tensor as a picture."""
+    lines: list[str] = []
+    dimensions = 0
+    for example in doctest.DocTestParser().get_examples(stated.text):
+        source = example.source.rstrip("\n")
+        if not example.want:
+            lines.append(source)
+        elif not dimensions and (shown := re.match(r"tensor\((\[+)", example.want)):
+            dimensions = len(shown[1])
+            lines += [f"result = {source}", "print(result)"]
+        else:
+            lines.append(f"print({source})")
+    if not lines:
+        return ""
+    if dimensions:
+        # Of a batch, the first is shown.
+        first = f"[{', '.join('0' * (dimensions - 2))}]" if dimensions > 2 else ""
+        lines.append(f"display(grader.heatmap(result{first}{_axes(stated, dimensions)}))")
+    return "\n".join(
+        [
+            "# Change the numbers, and run this cell again.",
+            "try:",
+            textwrap.indent("\n".join(lines), "    "),
+            "except NotImplementedError:",
+            '    print("Solve it first, then run this cell.")',
+        ]
+    )
+
+
+def _axes(stated: Statement, dimensions: int) -> str:
+    """Names of rows and columns, as the annotation of what comes back gives them."""
+    (node,) = ast.parse(stated.stub).body
+    if isinstance(node, ast.ClassDef):
+        (node,) = (part for part in node.body if getattr(part, "name", "") == "forward")
+    returns = getattr(node, "returns", None)
+    shapes = [
+        part.value
+        for part in ast.walk(returns or ast.Constant(None))
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    names = [name.split("=")[0] for name in shapes[0].split() if name != "..."] if shapes else []
+    if dimensions == 1 and len(names) == 1:
+        return f', columns="{names[0]}"'
+    if dimensions > 1 and len(names) > 1:
+        return f', rows="{names[-2]}", columns="{names[-1]}"'
+    return ""
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def _text(name: str, text: str) -> Cell:
+    return {"cell_type": "markdown", "id": _id(name), "metadata": {}, "source": _lines(text)}
+
+
+def _code(name: str, text: str) -> Cell:
+    cell = {"cell_type": "code", "id": _id(name), "metadata": {}, "source": _lines(text)}
+    return cell | {"execution_count": None, "outputs": []}
+
+
+def _id(name: str) -> str:
+    return name[:64]  # as long as the format allows
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)  # a line of text is a line of JSON: easy to compare
