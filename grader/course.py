@@ -126,6 +126,11 @@ class Course:
         """What a student's bundle has instead of solutions: recorded results, untouched stubs."""
         return self.folder / "recorded"
 
+    @property
+    def has_solutions(self) -> bool:
+        """Whether references are at hand. In a bundle, a folder of that name is a student's own."""
+        return self.solutions.is_dir() and not (self.recorded / "course.json").is_file()
+
     def stub_file(self, unit: str) -> Path:
         """The stubs of a unit, into which a student writes."""
         return self.folder / f"{unit}.py"
@@ -153,7 +158,7 @@ class Course:
 
     def require_solutions(self, command: str) -> None:
         """Raise `CallError` unless references and hidden graders are beside the course."""
-        if not self.solutions.is_dir():
+        if not self.has_solutions:
             raise CallError(
                 f"`grader {command}` needs the folder {self.solutions}, which is not there: "
                 "only instructors have it"
@@ -161,7 +166,7 @@ class Course:
 
     def require_answers(self) -> None:
         """Raise `CallError` unless there are references to compare with, or recordings of them."""
-        if not self.solutions.is_dir() and not self.recorded.is_dir():
+        if not self.has_solutions and not self.recorded.is_dir():
             raise CallError(
                 f"neither {self.recorded} nor {self.solutions} is there: answers can be checked in "
                 "a student's bundle, or in a clone of the kit"

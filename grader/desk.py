@@ -160,7 +160,7 @@ def open_desk(
     """
     # It loads torch in the background while this process does.
     with backend or backends.jails() as behind:
-        recorded = None if course.solutions.is_dir() else Recorded(course)
+        recorded = None if course.has_solutions else Recorded(course)
         oracle: Oracle = recorded or open_oracle(course)
         chosen = course.select(only)
         tests: list[Test] = []

@@ -75,7 +75,7 @@ def _course(course: Course | CallError) -> list[Finding]:
 
 def _answers(course: Course) -> Finding:
     """What answers are compared with."""
-    if course.solutions.is_dir():
+    if course.has_solutions:
         return Finding("course", "solutions", "well", str(course.solutions))
     if not course.recorded.is_dir():
         told = "not here, and no recordings of them: grading and checking need one of both"

@@ -208,3 +208,11 @@ def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path)
     files = dict.fromkeys(course.check_files(), False)
     with sharing(warm), open_desk(course, seed=course.seed, files=files) as desk:
         assert not hasattr(desk.oracle, "definitions")
+
+
+def test_a_students_own_folder_called_solutions_is_nobodys_business(
+    bundle: Path, grader: Grader
+) -> None:
+    (bundle.parent / "solutions").mkdir()
+    (bundle / "basics.py").write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
+    assert grader("check", "center", "--course", bundle).code == 0

@@ -127,7 +127,7 @@ class Lesson:
     def offered(self) -> Sequence[words.Key]:
         """The keys that do something now."""
         off = set()
-        if not self.course.solutions.is_dir() or not self.solved_before:
+        if not (self.course.has_solutions and self.solved_before):
             off.add("s")
         if self.course.unit_of[self.name] not in self.can_undo:
             off.add("u")
@@ -149,7 +149,7 @@ class Lesson:
 
     def solution(self) -> str:
         """A solution's text, read and never run; raise `CallError` where it may not be seen."""
-        if not self.course.solutions.is_dir():
+        if not self.course.has_solutions:
             raise CallError(words.NO_SOLUTIONS)
         if not self.solved_before:
             raise CallError(words.NOT_YET)
