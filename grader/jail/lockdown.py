@@ -14,10 +14,8 @@ import errno
 import os
 import resource
 import signal
-import site
 import stat
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,23 +98,6 @@ def python_folders() -> tuple[str, ...]:
     ]
     found = sorted({str(Path(path).resolve()) for path in wanted if Path(path).is_dir()})
     return tuple(p for p in found if not any(p != q and Path(p).is_relative_to(q) for q in found))
-
-
-def forget_projects() -> None:
-    """Leave only Python and installed packages importable.
-
-    A kit installed in place has its own folder on the path, and with it every course beside it,
-    solutions included.
-    """
-    installed = {*sysconfig.get_paths().values(), *site.getsitepackages()}
-    sys.path[:] = [
-        path for path in sys.path if any(f"{path}/".startswith(f"{root}/") for root in installed)
-    ]
-    sys.meta_path[:] = [
-        finder for finder in sys.meta_path
-        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
-    ]  # fmt: skip
-    sys.path_importer_cache.clear()
 
 
 def _no_landlock(libc: ctypes.CDLL) -> str:

@@ -20,6 +20,7 @@ from typing import NoReturn
 import msgspec
 
 from grader.jail import lockdown
+from grader.jail.preload import forget_projects, load_torch
 
 MAX_COMMAND = 4096
 
@@ -68,8 +69,8 @@ Command = Fork | Reap
 def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    _preload()
-    lockdown.forget_projects()
+    load_torch()
+    forget_projects()
     plan = lockdown.prepare(without=sys.argv[2:])
     os.environ.clear()
     plan = _rehearsed(plan)
@@ -104,24 +105,6 @@ def main() -> NoReturn:
                     usage.ru_maxrss / 1024,
                 )
                 control.send(msgspec.msgpack.encode(ended))
-
-
-def _preload() -> None:
-    """Import what students use, and start no thread: a fork would lose it."""
-    import torch
-
-    # Before any operation: one parallel region here would hang a parallel region in a child.
-    torch.set_num_threads(1)
-    import numpy.random  # noqa: F401
-
-    # Optimisers, vmap and dispatch modes import this when first used, and then look for a
-    # temporary directory, which a jail does not have.
-    import torch._dynamo
-
-    import grader.jail.guest  # noqa: F401
-
-    x = torch.ones(2, 2, requires_grad=True)
-    torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
 
 
 def _rehearsed(plan: lockdown.Plan) -> lockdown.Plan:

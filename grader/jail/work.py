@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
-import site
 import sys
-import sysconfig
 import threading
 import warnings
 from math import inf
@@ -22,6 +20,7 @@ import msgspec
 
 from grader.jail import frames
 from grader.jail.frames import Begin, Ready
+from grader.jail.preload import forget_projects, load_torch
 
 if TYPE_CHECKING:  # it loads torch, which main does
     from grader.jail.restoring import Untouched
@@ -138,41 +137,12 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _preload() -> Untouched:
-    """Import what students use, and remember how that leaves the process."""
-    import torch
-
-    torch.set_num_threads(1)  # as in a jail: results agree to the last bit
-    import numpy.random  # noqa: F401
-
-    # Optimisers, vmap and dispatch modes import this when first used, which takes seconds.
-    import torch._dynamo
-
-    import grader.jail.guest  # noqa: F401
+    """Load torch, and remember how that leaves the process."""
+    load_torch()
     from grader.jail.restoring import Untouched
 
-    x = torch.ones(2, 2, requires_grad=True)
-    torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-    _forget_projects()
+    forget_projects()
     return Untouched()
-
-
-def _forget_projects() -> None:
-    """Leave only Python and installed packages importable.
-
-    A kit installed in place has its own folder on the path, and with it a course beside it, whose
-    files would be imported instead of those that the student has saved since.
-    """
-    installed = [
-        *sysconfig.get_paths().values(), *site.getsitepackages(), str(Path(sys.base_prefix, "DLLs"))
-    ]  # fmt: skip
-    sys.path[:] = [
-        path for path in sys.path if any(Path(path).is_relative_to(root) for root in installed)
-    ]
-    sys.meta_path[:] = [
-        finder for finder in sys.meta_path
-        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
-    ]  # fmt: skip
-    sys.path_importer_cache.clear()
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -1,0 +1,46 @@
+"""What a process does once that is to serve submissions: load torch, and forget our projects."""
+
+from __future__ import annotations
+
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+
+def load_torch() -> None:
+    """Import what students use, and start no thread: a fork would lose it."""
+    import torch
+
+    # Before any operation: one parallel region here would hang a parallel region in a fork. And
+    # results agree to the last bit, wherever they were computed.
+    torch.set_num_threads(1)
+    import numpy.random  # noqa: F401
+
+    # Optimisers, vmap and dispatch modes import this when first used, which takes seconds, and then
+    # look for a temporary directory, which a jail does not have.
+    import torch._dynamo
+
+    import grader.jail.guest  # noqa: F401
+
+    x = torch.ones(2, 2, requires_grad=True)
+    torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+
+
+def forget_projects() -> None:
+    """Leave only Python and installed packages importable.
+
+    A kit installed in place has its own folder on the path, and with it every course beside it:
+    solutions, and files that would be imported instead of those that a student has saved since.
+    """
+    installed = [
+        *sysconfig.get_paths().values(), *site.getsitepackages(), str(Path(sys.base_prefix, "DLLs"))
+    ]  # fmt: skip
+    sys.path[:] = [
+        path for path in sys.path if any(Path(path).is_relative_to(root) for root in installed)
+    ]
+    sys.meta_path[:] = [
+        finder for finder in sys.meta_path
+        if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
+    ]  # fmt: skip
+    sys.path_importer_cache.clear()
