@@ -1,0 +1,58 @@
+"""`grader.heatmap`: one matrix to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grader.faults import CallError
+from grader.grade import Matrix
+from grader.notebook.errors import NotChecked
+from grader.notebook.shown import WIDTH, svg_or_none, text
+from grader.pictures.svg import heatmap_svg, matrix_of
+from grader.pictures.text import UNICODE, scale, shade
+
+
+@dataclass(frozen=True, repr=False)
+class Heatmap:
+    """One matrix to look at: as a picture in a notebook, and as blocks of shade in text."""
+
+    matrix: Matrix
+    title: str = ""
+    rows: str = ""
+    columns: str = ""
+
+    def __repr__(self) -> str:
+        shown = [row[: WIDTH // 2 - 4] for row in self.matrix[:WIDTH]]
+        top = scale(shown, shown)
+        label = len(str(len(shown) - 1))
+        lines = [
+            f"{index:>{label}} " + "".join(f"{shade(cell, top, UNICODE):>2}" for cell in row)
+            for index, row in enumerate(shown)
+        ]
+        size = f"{len(self.matrix)} by {len(self.matrix[0])}"
+        axes = f", rows: {self.rows}, columns: {self.columns}" if self.rows or self.columns else ""
+        return "\n".join([*filter(None, [self.title]), *lines, size + axes])
+
+    def _repr_svg_(self) -> str | None:
+        return svg_or_none(
+            lambda: heatmap_svg(
+                self.matrix, title=self.title, rows=self.rows, columns=self.columns
+            )
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_() or f"<pre>{text(repr(self))}</pre>"
+
+
+def heatmap(weights: Any, *, rows: str = "", columns: str = "", title: str = "") -> Heatmap:
+    """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
+
+    `rows` and `columns` say what stands along the axes. Raises `CallError` for what is no matrix.
+
+    >>> grader.heatmap(weights, rows="queries", columns="keys")
+    """
+    try:
+        return Heatmap(matrix_of(weights), title, rows, columns)
+    except CallError as error:
+        raise NotChecked(str(error)) from None
