@@ -121,6 +121,7 @@ class _Tape:
     # On a mistake, checks may ask for nothing that they do not ask for on the reference.
     listening: bool = True
     asked: set[bytes] = field(default_factory=set)
+    endings: list[Callable[[], None]] = field(default_factory=list)  # to be done after a case
     strange: list[str] = field(default_factory=list)  # cases that did
 
     @property
@@ -185,8 +186,12 @@ class _Listening:
         entry = Made(list(map(payload.pack, arguments)), list(_weights(made)))
         if entry not in self._tape.made.setdefault(name, []):
             self._tape.made[name].append(entry)
+        self._tape.endings.append(lambda: self._note_probes(name, made, arguments))
+
+    def _note_probes(self, name: str, made: nn.Module, arguments: Sequence[Any]) -> None:
+        """What a search for weights will compare with, whatever the check has put into `made`."""
         inputs = probe(self._tape.contracts[name], arguments)
-        for silent in _silenced(made):  # what a search for weights will compare with
+        for silent in _silenced(made):
             self._note_call(name, silent.eval(), inputs)
 
     def _note_call(self, name: str, module: nn.Module, inputs: Sequence[Any]) -> None:
@@ -270,6 +275,9 @@ class _Recorder:
             for case in test.cases:
                 if not replay(self._desk, self._tape.live.definitions, test, case).passed:
                     raise CallError(f"{test.place}: {test.name} fails on the reference")
+                for ending in self._tape.endings:
+                    ending()
+                self._tape.endings.clear()
         self._tape.listening = False
 
     def _outcomes(self, variant: Variant, outcomes: dict[str, dict[str, int]]) -> bool:

@@ -17,6 +17,7 @@ from grader.grade import ExerciseResult
 from grader.jail.jails import Warm
 from grader.mistakes import load_library
 from grader.recording import record
+from tests.bundles import ROOT, recordings
 from tests.conftest import TINY, Grader, sharing
 
 UNNAMED = """
@@ -216,3 +217,18 @@ def test_a_students_own_folder_called_solutions_is_nobodys_business(
     (bundle.parent / "solutions").mkdir()
     (bundle / "basics.py").write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
     assert grader("check", "center", "--course", bundle).code == 0
+
+
+def test_weights_without_a_name_are_found_whatever_the_check_put_into_the_reference(
+    tmp_path: Path, grader: Grader
+) -> None:
+    course = load_course(ROOT / "exercises")
+    shutil.copytree(course.folder, tmp_path / "exercises")
+    shutil.copytree(recordings(course), tmp_path / "exercises" / "recorded")
+    library = load_library(course)
+    name, slug = "MultiHeadAttention", "fused-parameter-in-turns"
+    (variant,) = (v for v in library.of(name, "accepted") if v.slug == slug)
+    for source in library.submission(name, variant):
+        (tmp_path / "exercises" / source.name).write_text(source.cells[0], "utf-8")
+    ran = grader("check", name, "--course", tmp_path / "exercises")
+    assert ran.code == 0, ran.out
