@@ -3,8 +3,9 @@
 The engine knows no exercise by name. A course folder (``course.toml``, stubs, checks,
 references, hidden graders) is handed to it at run time; see ``grader/README.md`` for the rooms.
 
-In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells, and
-``grader.heatmap(weights)`` shows a matrix.
+In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells,
+``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
+matrix.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grader.notebook import check, heatmap
+    from grader.notebook import check, heatmap, hint, unsolved
 
 __version__ = "0.1.0"
-__all__ = ["check", "heatmap"]
+__all__ = ["check", "heatmap", "hint", "unsolved"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,3 +26,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What completion offers: also what is not loaded yet."""
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ from rich.table import Table
 from grader import __version__
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError, HostFault
-from grader.progress import Progress, read_progress, record
+from grader.progress import Progress, next_hint, read_progress, record
 
 app = typer.Typer(
     name="grader", add_completion=False, rich_markup_mode=None,
@@ -232,9 +232,13 @@ def _print_checks(
         terminal.verdict(console, result, detail, result.name in solved_before)
     solved = sum(result.solved for result in results)
     console.print(f"\n{solved} of {len(results)} pass the public checks")
-    todo = next((result for result in results if not result.solved), None)
-    if todo is not None and not detail:
-        console.print(f"next: {todo.name}, in {course.stub_file(todo.unit).name}")
+    if solved == len(results):
+        console.print("[dim]tests for grades look at more of what the docstrings promise[/dim]")
+    known = solved_before | {result.name for result in results if result.solved}
+    wrong = next((result.name for result in results if not result.solved), None)
+    todo = wrong or Progress(known).first_unsolved(course.exercises)
+    if todo is not None and not (detail and wrong):
+        console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 
 
 @app.command("list", epilog="Example: grader list softmax --todo")
@@ -282,18 +286,13 @@ def hint(
         if name is None:
             print("everything is solved: no hint is left to give")
             return
-    elif name not in opened.exercises:
-        opened.select([name])  # says what is near, unless it is a unit
-        raise CallError(f"{name} is a unit: a hint is for one exercise")
-    hints = opened.exercises[name].hints
-    if not hints:
-        raise CallError(f"{name} has no hints")
-    level = min(progress.hints.get(name, 0) + 1, len(hints))
+    level, text = next_hint(opened, name, progress)
+    levels = len(opened.exercises[name].hints)
     _remember(opened, hints={name: level})
     console = Console(highlight=False)
-    console.print(f"[bold]{name}[/bold], hint {level} of {len(hints)}")
-    console.print(hints[level - 1], markup=False)
-    if level < len(hints):
+    console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
+    console.print(text, markup=False)
+    if level < levels:
         console.print(f"[dim]another one: grader hint {name}[/dim]")
 
 

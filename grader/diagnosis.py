@@ -80,7 +80,10 @@ class Diagnosis:
             return False
         failed = [answer for answer in answers if not answer.passed]
         built = (self._known.built_on(base, answer.test, answer.case) for answer in failed)
-        return all(same(b.heard, answer.heard) for b, answer in zip(built, failed, strict=True))
+        return all(
+            not outcome.passed and same(outcome.heard, answer.heard)
+            for outcome, answer in zip(built, failed, strict=True)
+        )
 
     def breaks(self, base: Variant, test: str, case: str) -> bool:
         """Whether a case fails on the references that are all built on a mistake."""

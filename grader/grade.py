@@ -67,6 +67,14 @@ class ExerciseResult(msgspec.Struct, frozen=True):
         """Whether every test passed."""
         return all(test.status == "passed" for test in self.tests)
 
+    @property
+    def pictured(self) -> TestResult | None:
+        """The test whose picture shows the most: one is enough to see what is wrong."""
+        drawn = [
+            (len(t.picture.wrong) * len(t.picture.wrong[0]), t) for t in self.tests if t.picture
+        ]
+        return max(drawn, key=lambda pair: pair[0])[1] if drawn else None
+
 
 class Grade(msgspec.Struct, frozen=True):
     """One submission's grade, as it stands in ``results.jsonl``."""

@@ -202,7 +202,7 @@ def _exists(found: wire.Found) -> TestResult:
         case "stub":
             status, message = "missing", messages.UNTOUCHED
         case "missing":
-            status, message = "missing", messages.MISSING
+            status, message = "missing", messages.missing(found)
         case "broken":
             status, message = "error", messages.broken(found)
     return TestResult("exists", messages.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]

@@ -10,12 +10,17 @@ from grader.jail.wire import Argument, Found, Place, Use
 EXISTS = "The exercise is there"
 SIGNATURE = "It takes the arguments of the contract"
 UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
-MISSING = "no definition with this name was found in the files that were handed in"
+MISSING = "no definition with this name was found in your files"
 
 
 def at(place: Place | None) -> str:
     """``softmax.py line 12``."""
     return f"{place.file} line {place.line}" if place else "a line that could not be found"
+
+
+def missing(found: Found) -> str:
+    """A name that no file defines."""
+    return f"{MISSING}; there is {found.message}: is that it?" if found.message else MISSING
 
 
 def broken(found: Found) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
@@ -13,6 +14,15 @@ from grader.faults import CallError
 from grader.files import write_whole
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same answers make the same bytes
+
+
+def _sums(course: Course) -> dict[str, str]:
+    """The SHA-256 sums of a bundle's files as they came, by path from the bundle's folder."""
+    try:
+        lines = (course.recorded / "SHA256SUMS").read_text("utf-8").splitlines()
+    except OSError:
+        return {}
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,11 @@ def pack(course: Course, to: Path) -> Packed:
     files = {path.name: path for path in units if path.is_file()}
     files |= {path.name: path for path in sorted(course.folder.glob("*.ipynb"))}
     beside = course.folder.parent / "notebooks"
-    files |= {f"{beside.name}/{path.name}": path for path in sorted(beside.glob("*.ipynb"))}
+    pristine = _sums(course)
+    for path in sorted(beside.glob("*.ipynb")):
+        name = f"{beside.name}/{path.name}"
+        if pristine.get(name) != hashlib.sha256(path.read_bytes()).hexdigest():
+            files[name] = path  # one that nobody has opened says nothing
     if not files:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.faults import CallError
 from grader.files import write_whole
+
+if TYPE_CHECKING:
+    from grader.course import Course
 
 FILE = "progress.txt"  # beside course.toml
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
@@ -70,6 +74,18 @@ def record(
     except OSError as error:
         raise CallError(f"{folder / FILE} cannot be written: {error.strerror}") from None
     return after
+
+
+def next_hint(course: Course, name: str, progress: Progress) -> tuple[int, str]:
+    """The first hint of an exercise that was not read, or its last one; counted from one."""
+    if name not in course.exercises:
+        course.select([name])  # says what is near, unless it is a unit
+        raise CallError(f"{name} is a unit: a hint is for one exercise")
+    hints = course.exercises[name].hints
+    if not hints:
+        raise CallError(f"{name} has no hints")
+    level = min(progress.hints.get(name, 0) + 1, len(hints))
+    return level, hints[level - 1]
 
 
 def _lines(progress: Progress) -> Iterator[str]:

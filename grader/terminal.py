@@ -6,6 +6,7 @@ characters in them mean nothing here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -47,7 +48,8 @@ def safe(text: str) -> str:
 def waiting(doing: str) -> Iterator[None]:
     """A sign of life while something takes seconds; nothing where nobody looks."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    # A notebook's cell looks like a terminal, and keeps each turn of the wheel.
+    if not console.is_terminal or "JPY_PARENT_PID" in os.environ:
         yield
         return
     with console.status(doing):
@@ -211,7 +213,7 @@ def verdict(
             line.append(f"  ({test.status})", style="red")
         console.print(Padding(line, (0, 0, 0, 4), expand=False))
         _below(console, 8, test.message or "")
-        if test.picture is not None:
+        if test.picture is not None and test is exercise.pictured:
             _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
 
 

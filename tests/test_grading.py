@@ -656,3 +656,32 @@ def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
     assert desk.watch("weigh") != desk.watch("center")
     graded = grade(desk, Submission("ada", sources))
     assert exercise(graded, "weigh").solved
+
+
+def test_a_name_that_is_nearly_right_is_pointed_at(desk: Desk) -> None:
+    graded = grade_text(desk, "def centre(x):\n    return x - x.mean()\n")
+    told = exercise(graded, "center").tests[0]
+    assert told.status == "missing"
+    assert (told.message or "").endswith("there is centre: is that it?")
+
+
+def test_the_name_of_another_exercise_is_not_pointed_at(desk: Desk) -> None:
+    graded = grade_text(desk, "def weigh(scores):\n    return scores\n")
+    missing = [e.tests[0] for e in graded.exercises if e.tests[0].status == "missing"]
+    assert missing
+    assert not any("is that it?" in (test.message or "") for test in missing)
+
+
+def test_a_class_that_hands_everything_to_its_parent_is_no_stub(desk: Desk) -> None:
+    text = "from torch import nn\nclass Projection(nn.Linear):\n    def __init__(self, d_in, d_out, bias=False):\n        super().__init__(d_in, d_out, bias=bias)\n"  # noqa: E501
+    assert exercise(grade_text(desk, text), "Projection").tests[0].status == "passed"
+
+
+def test_an_import_that_only_another_file_has_is_called_missing(desk: Desk) -> None:
+    sources = (
+        SourceText("one.py", ("def center(x):\n    return x - torch.mean(x)\n",)),
+        SourceText("two.py", ("import torch\ndef staircase(size):\n    return torch\n",)),
+    )
+    graded = grade(desk, Submission("ada", sources))
+    told = " ".join(test.message or "" for test in exercise(graded, "center").tests)
+    assert "torch is not defined in this file, and is in another: is an import missing?" in told

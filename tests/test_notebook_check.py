@@ -1,4 +1,4 @@
-"""`grader.check` and `grader.heatmap` in notebooks: what they show, and what they leave alone."""
+"""`grader.check` and its neighbours in notebooks: what they show, and what they leave alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import linecache
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,9 +22,10 @@ import torch
 from nbclient import NotebookClient
 
 import grader
+from grader.course import load_course
 from grader.faults import CallError
 from grader.notebook import Checked
-from grader.progress import FILE, read_progress
+from grader.progress import FILE, read_progress, record
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}
@@ -200,6 +202,17 @@ def test_a_definition_may_be_imported_from_a_file(
     assert "my_own_softmax.py line 5 raised AttributeError" in text
 
 
+def test_a_stub_that_was_imported_from_a_file_is_told(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_stubs.py").write_text(STUB, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    cell("import my_stubs\ndef softmax_naive(scores):\n    return my_stubs.softmax_naive(scores)\n")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "cell [2] line 3 raised NotImplementedError" in text
+    assert "`raise NotImplementedError` in my_stubs.py line 3 is still the stub: define it" in text
+
+
 def test_a_part_that_is_still_to_write_is_told(cell: Cell) -> None:
     cell("def softmax_naive(scores):\n    e = scores.exp()\n    raise NotImplementedError\n")
     text = words(repr(cell('grader.check("softmax_naive")')))
@@ -260,6 +273,8 @@ def test_a_unit_and_a_function_can_be_named_too(cell: Cell) -> None:
         ('grader.check("softmax_naif")', "there is no exercise called 'softmax_naif'; did you"),
         ("grader.check()", "no exercise of the course is defined yet"),
         ('grader.check("softmax_naive", course="elsewhere")', "no course.toml in elsewhere"),
+        ('grader.hint("softmax_naif")', "there is no exercise called 'softmax_naif'; did you"),
+        ('grader.hint("softmax")', "softmax is a unit: a hint is for one exercise"),
         ("grader.heatmap(torch.zeros(2, 2, 2))", "pick one of them"),
     ],
 )
@@ -323,6 +338,15 @@ def test_a_check_leaves_the_session_as_it_was(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works, also where the suite runs in the background, whose shell switches it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_endless_loop_can_be_stopped(cell: Cell) -> None:
     before = _state()
     cell(ENDLESS)
@@ -352,6 +376,14 @@ def test_import_grader_loads_no_torch() -> None:
     assert ran.stdout.strip() == "False"
 
 
+def test_completion_offers_what_is_not_loaded_yet() -> None:
+    code = "import sys, grader; print(*dir(grader)); print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, loaded = ran.stdout.splitlines()
+    assert {"check", "heatmap", "hint", "__version__"} <= set(names.split())
+    assert loaded == "False"
+
+
 def test_grader_has_no_other_names() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'chekc'"):
         _ = grader.chekc
@@ -368,6 +400,61 @@ def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
     ]  # fmt: skip
     assert "queries" in heatmap._repr_html_()
     assert heatmap._repr_svg_() == heatmap._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("size", "call", "told"),
+    [
+        ((1, 3), 'columns="tokens"', "1 by 3, columns: tokens"),
+        ((3, 1), 'rows="tokens"', "3 by 1, rows: tokens"),
+        ((2, 2), "", "2 by 2"),
+        ((88, 40), "", "88 by 40"),
+        ((89, 40), "", "89 by 40, shown are rows 0–87"),
+        ((90, 41), 'rows="time"',
+         "90 by 41, rows: time, shown are rows 0–87, shown are columns 0–39"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_heatmap_says_what_is_there(
+    cell: Cell, size: tuple[int, int], call: str, told: str
+) -> None:
+    heatmap = cell(f"grader.heatmap(torch.ones{size}, {call})")
+    assert repr(heatmap).splitlines()[-1] == told
+
+
+# --- hints ---------------------------------------------------------------------------------------
+
+
+def test_hints_come_one_by_one_and_are_remembered(cell: Cell, folder: Path) -> None:
+    hints = load_course(folder).exercises["softmax_naive"].hints
+    for level, said in enumerate([*hints, hints[-1]], start=1):
+        result = cell('grader.hint("softmax_naive")')
+        shown = Page(result._repr_html_())
+        number = min(level, len(hints))
+        for text in (repr(result), shown.text):
+            assert f"softmax_naive, hint {number} of {len(hints)}" in text
+            assert words(said) in words(text)
+            assert ("another one: grader.hint" in text) == (level < len(hints))
+        assert not shown.tags & FORBIDDEN_TAGS
+        assert read_progress(folder).hints == {"softmax_naive": number}
+
+
+def test_a_hint_without_a_name_is_for_the_next_exercise(cell: Cell, folder: Path) -> None:
+    first, second, *rest = load_course(folder).exercises
+    record(folder, solved=[first])
+    assert cell("grader.hint()").name == second
+    record(folder, solved=[second, *rest])
+    with pytest.raises(CallError, match="everything is solved"):
+        cell("grader.hint()")
+
+
+def test_progress_that_cannot_be_kept_costs_no_hint(cell: Cell, folder: Path) -> None:
+    (folder / FILE).mkdir()
+    try:
+        result = cell(f"{RIGHT}grader.hint(softmax_naive)")
+    finally:
+        (folder / FILE).rmdir()
+    assert "softmax_naive, hint 1 of" in repr(result)
+    assert "progress is not recorded" in repr(result)
 
 
 # --- a real notebook -----------------------------------------------------------------------------

@@ -124,6 +124,33 @@ def test_one_who_does_not_see_it_is_told() -> None:
     )
 
 
+def middles(svg: str, name: str) -> list[tuple[float, float, bool]]:
+    """Where texts of this name have their middle, and whether they are turned."""
+    found = [text for text in ElementTree.fromstring(svg).iter(f"{SVG}text") if text.text == name]
+    assert not any("text-anchor" in text.get("style", "") for text in found)
+    return [(float(t.get("x", "nan")), float(t.get("y", "nan")), "transform" in t.attrib)
+            for t in found]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(2, 1), (2, 2), (3, 1), (12, 12)])
+@pytest.mark.parametrize("name", ["num_tokens", "num_heads*head_dim"])
+def test_names_of_axes_have_room_beside_small_matrices(size: tuple[int, int], name: str) -> None:
+    ours = torch.zeros(size)
+    half = len(name) * 7.5 * 0.6 / 2
+    for svg, names in (
+        (heatmap_svg(ours, rows=name, columns=name), 2),
+        (heatmap_svg(ours[:1], rows=name), 1),
+        (heatmap_svg(ours, columns=name), 1),
+        (picture_svg(compared(ours, ours + 1, name, name)), 6),
+    ):
+        width, height = map(float, ElementTree.fromstring(svg).get("viewBox", "").split()[2:])
+        found = middles(svg, name)
+        assert len(found) == names
+        for x, y, turned in found:
+            middle, end = (y, height) if turned else (x, width)
+            assert half < middle < end - half
+
+
 # --- one matrix ----------------------------------------------------------------------------------
 
 

@@ -8,8 +8,11 @@ from grader.testing import (
     adopt,
     assert_agrees,
     assert_causal,
+    assert_drops_weights,
+    assert_input_unchanged,
     assert_rows_sum_to_one,
     assert_that,
+    extra_biases,
     rung,
 )
 
@@ -82,6 +85,13 @@ def test_masked_softmax_shares_out_all_of_the_attention(student, make):
         "a hidden key has some weight: which score does softmax turn into exactly 0?",
     )
     assert_rows_sum_to_one(weights)
+
+
+@rung.property("masked_softmax")
+def test_masked_softmax_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    scores, mask = make.normal(queries=3, keys=5), half_hidden(make, queries=3, keys=5)
+    assert_input_unchanged(student.masked_softmax, scores, mask)
 
 
 @rung.property("masked_softmax")
@@ -236,3 +246,34 @@ def test_causal_attention_throws_dice_in_training_only(student, make):
         torch.equal(calm, calmer),
         "two calls in evaluation mode differ: dropout must know whether the module is training",
     )
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_has_no_biases_unless_asked(student, reference):
+    """Queries, keys and values have no bias unless asked."""
+    theirs = student.CausalAttention(3, 4, 6, 0.0)
+    adopt(theirs, reference.CausalAttention(3, 4, 6, 0.0))
+    biases = extra_biases(theirs)
+    assert_that(
+        not biases,
+        f"nobody asked for a bias, and there is {', '.join(biases)}: do all three layers know of "
+        "qkv_bias, and is it False to begin with?",
+    )
+
+
+@rung.property("CausalAttention")
+def test_causal_attention_drops_weights_and_nothing_else(student, reference, make):
+    """Dropout falls on the attention weights: not on scores, values or the result."""
+    tokens, p = 10, 0.4
+    theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
+    ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
+    # Every token is one-hot, and so is its value, twice: the result shows the weights, twice.
+    with torch.no_grad():
+        ours.W_query.weight.copy_(make.normal(0.6, rows=2 * tokens, columns=tokens))
+        ours.W_key.weight.copy_(make.normal(0.6, rows=2 * tokens, columns=tokens))
+        ours.W_value.weight.copy_(torch.eye(tokens).repeat(2, 1))
+    adopt(theirs, ours)
+    x = torch.eye(tokens).expand(18, tokens, tokens)
+    weights, _ = ours.eval()(x).detach().chunk(2, dim=-1)
+    dropped, twins = theirs.train()(x).chunk(2, dim=-1)
+    assert_drops_weights(dropped, twins, weights, p)

@@ -7,8 +7,10 @@ from grader.testing import (
     adopt,
     assert_agrees,
     assert_causal,
+    assert_drops_weights,
     assert_refuses,
     assert_that,
+    extra_biases,
     rung,
 )
 
@@ -187,3 +189,43 @@ def test_multi_head_attention_is_causal(student, make):
 def test_multi_head_attention_refuses_seven_features_for_two_heads(student):
     """Two heads cannot share seven features: construction raises an exception."""
     assert_refuses(student.MultiHeadAttention, 4, 7, 8, 0.0, 2, why=SEVEN)
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_has_no_biases_unless_asked(student, reference):
+    """Queries, keys and values have no bias unless asked; the last layer has one."""
+    theirs = student.MultiHeadAttention(4, 6, 7, 0.0, 2)
+    adoption = adopt(theirs, reference.MultiHeadAttention(4, 6, 7, 0.0, 2))
+    biases = extra_biases(theirs)
+    assert_that(
+        not biases,
+        f"nobody asked for a bias, and there is {', '.join(biases[:3])}: do queries, keys and "
+        "values know of qkv_bias, and is it False to begin with?",
+    )
+    assert_that(
+        "out_proj.bias" not in adoption.missing,
+        "the bias of the last layer is nowhere to be found: does qkv_bias have a say in it?",
+    )
+
+
+@rung.property("MultiHeadAttention")
+def test_multi_head_attention_drops_weights_and_nothing_else(student, reference, make):
+    """Dropout falls on the attention weights of each head: not on scores, values or the result."""
+    tokens, p = 10, 0.4
+    theirs = student.MultiHeadAttention(tokens, 4 * tokens, tokens, p, 2)
+    ours = reference.MultiHeadAttention(tokens, 4 * tokens, tokens, p, 2)
+    # Every token is one-hot, and so is its value, twice in each of two heads: the result shows
+    # each head's weights, twice, on top of the last layer's bias.
+    with torch.no_grad():
+        ours.W_query.weight.copy_(make.normal(0.6, rows=4 * tokens, columns=tokens))
+        ours.W_key.weight.copy_(make.normal(0.6, rows=4 * tokens, columns=tokens))
+        ours.W_value.weight.copy_(torch.eye(tokens).repeat(4, 1))
+        ours.out_proj.weight.copy_(torch.eye(4 * tokens))
+        ours.out_proj.bias.fill_(0.25)
+    adopt(theirs, ours)
+    bias = ours.out_proj.bias.detach()  # zero by now if theirs has none
+    x = torch.eye(tokens).expand(18, tokens, tokens)
+    weights = (ours.eval()(x).detach() - bias).chunk(4, dim=-1)
+    dropped = (theirs.train()(x) - bias).chunk(4, dim=-1)
+    for head in (0, 2):
+        assert_drops_weights(dropped[head], dropped[head + 1], weights[head], p)

@@ -77,6 +77,21 @@ def test_looped_scores_of_random_tokens(student, reference, make):
     assert_agrees(student.attention_scores_loop(inputs), reference.attention_scores_loop(inputs))
 
 
+@rung.gradient("attention_scores_loop")
+def test_looped_scores_can_be_learned_through(student, make):
+    """A gradient comes back to the tokens."""
+    inputs = make.normal(tokens=4, d_in=3).requires_grad_()
+    scores = student.attention_scores_loop(inputs)
+    total = (scores * make.normal_like(scores, name="upstream")).sum()
+    if total.requires_grad:
+        total.backward()
+    assert_that(
+        inputs.grad is not None and bool(inputs.grad.any()),
+        "backward() leaves nothing at the tokens: is a score, on its way into the table, a tensor "
+        "of torch's all the time, or for a moment only a number?",
+    )
+
+
 # --- attention_scores ----------------------------------------------------------------------------
 
 
@@ -173,6 +188,32 @@ def test_context_vector_of_equal_tokens_is_that_token(student):
         torch.allclose(context, token, atol=1e-5),
         f"four times the same token should mix to that token, {token.tolist()}, and not to "
         f"{context.tolist()}: do the weights sum to one?",
+    )
+
+
+@rung.gradient("context_vector")
+def test_context_vector_can_be_learned_through(student):
+    """A gradient comes back to the tokens, through the mix and through its weights."""
+    inputs = THREE.clone().requires_grad_()
+    # The query has nothing in column 1. What the mix tells the other tokens about that column
+    # stays in it, and what the weights tell them goes along the query, into column 0.
+    number = student.context_vector(inputs, 0)[1]
+    if number.requires_grad:
+        number.backward()
+    by_weights, by_mix = (torch.zeros(2, 2) if inputs.grad is None else inputs.grad[1:]).T
+    assert_that(
+        bool(by_mix.any() or by_weights.any()),
+        "backward() leaves nothing at the tokens: do you leave torch on the way, or cut the "
+        "result off?",
+    )
+    assert_that(
+        bool(by_weights.any()),
+        "backward() passes by the weights, as if they were constants: they are made of the tokens "
+        "too, so is something between the scores and the mix cut off?",
+    )
+    assert_that(
+        bool(by_mix.any()),
+        "backward() reaches the weights, and not the tokens that they mix: are those cut off?",
     )
 
 

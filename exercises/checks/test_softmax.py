@@ -10,6 +10,22 @@ from grader.testing import (
     rung,
 )
 
+
+def assert_gradient_arrives(weigh, scores, make):
+    """Fail unless the weights pass a gradient back to the scores."""
+    scores.requires_grad_()
+    weights = weigh(scores)
+    # The weights always sum to one: only a mix of them, some more than others, has a gradient.
+    mix = (weights * make.normal_like(weights, name="upstream")).sum()
+    if mix.requires_grad:
+        mix.backward()
+    assert_that(
+        scores.grad is not None and bool(scores.grad.any()),
+        "backward() leaves nothing at the scores: do you leave torch on the way, with float(), "
+        ".item(), .tolist(), .detach() or a new torch.tensor(...)?",
+    )
+
+
 # --- normalize_by_sum ----------------------------------------------------------------------------
 
 
@@ -43,6 +59,13 @@ def test_normalize_by_sum_fits_any_positive_scores(student, reference, make, tok
 def test_normalize_by_sum_builds_a_new_tensor(student, make):
     """The scores passed in stay as they were."""
     assert_input_unchanged(student.normalize_by_sum, make.uniform(0.5, 3.0, tokens=4))
+
+
+@rung.gradient("normalize_by_sum")
+def test_normalize_by_sum_can_be_learned_through(student, make):
+    """A gradient comes back to the scores."""
+    scores = make.uniform(0.5, 3.0, tokens=4)
+    assert_gradient_arrives(student.normalize_by_sum, scores, make)
 
 
 # --- softmax_naive -------------------------------------------------------------------------------
@@ -90,6 +113,18 @@ def test_softmax_naive_does_not_notice_a_shift(student):
         student.softmax_naive(scores),
         what="the weights after 5 was added to every score",
     )
+
+
+@rung.property("softmax_naive")
+def test_softmax_naive_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.softmax_naive, make.normal(tokens=4))
+
+
+@rung.gradient("softmax_naive")
+def test_softmax_naive_can_be_learned_through(student, make):
+    """A gradient comes back to the scores."""
+    assert_gradient_arrives(student.softmax_naive, make.normal(tokens=4), make)
 
 
 # --- softmax_rows --------------------------------------------------------------------------------

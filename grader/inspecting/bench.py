@@ -166,7 +166,7 @@ def obstacle(bench: Bench, seat: Seat) -> Ending | None:
         case "stub":
             return Ending(messages.EXISTS, "missing", messages.UNTOUCHED)
         case "missing":
-            return Ending(messages.EXISTS, "missing", messages.MISSING)
+            return Ending(messages.EXISTS, "missing", messages.missing(found))
         case "broken":
             return Ending(messages.EXISTS, "error", messages.broken(found))
     told = messages.signature(found, bench.contract)

@@ -168,7 +168,7 @@ def _says_nothing(node: ast.stmt) -> bool:
             return True
         case ast.Raise(ast.Call(ast.Name("NotImplementedError"))):
             return True
-        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super")), "__init__"))):
+        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super")), "__init__"), args=[])):
             return True
     return False
 

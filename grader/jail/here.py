@@ -38,6 +38,11 @@ KINDS: Mapping[Any, str] = {
     inspect.Parameter.VAR_KEYWORD: "double_star",
 }
 
+STUB_ELSEWHERE = (
+    "`raise NotImplementedError` in {where} is still the stub: define it in this notebook, or "
+    "write it in the file"
+)
+
 CellName = Callable[[str], str | None]  # of a file name of code, what people call that cell
 
 
@@ -144,7 +149,23 @@ class _GuestHere(Guest):
         place = self._places.at(*lines[-1]) if lines else None
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(place) from None
-        return msgspec.structs.replace(super()._raised(error, uses), place=place)
+        raised = msgspec.structs.replace(super()._raised(error, uses), place=place)
+        stub = self._stub_elsewhere(error)
+        return msgspec.structs.replace(raised, text=stub) if place and stub else raised
+
+    def _stub_elsewhere(self, error: BaseException) -> str:
+        """What to say of a stub that was imported from a file, and called from a cell."""
+        if not isinstance(error, NotImplementedError) or error.args:
+            return ""
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        file = frame.f_code.co_filename
+        if file in self._places.files or "site-packages" in Path(file).parts:
+            return ""
+        text = linecache.getline(file, line).strip()
+        if not text.startswith("raise NotImplementedError"):
+            return ""
+        where = wire.clean(Path(file).name[: wire.MAX_NAME])
+        return STUB_ELSEWHERE.format(where=f"{where} line {line}")
 
 
 @contextmanager

@@ -122,6 +122,8 @@ class Warm:
     def close(self) -> None:
         """End the warm process; jails that are still there die with it."""
         self._control.close()
+        if self._ready is None:
+            self._process.kill()  # it is loading torch, and would notice only afterwards
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:

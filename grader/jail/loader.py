@@ -33,7 +33,7 @@ from grader.jail.source import (
     Statement,
     read_file,
 )
-from grader.jail.wire import Found, Listing, SourceText, Wanted
+from grader.jail.wire import MAX_NAME, Found, Listing, SourceText, Wanted
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"
@@ -53,6 +53,7 @@ class Submission:
     ) -> None:  # fmt: skip
         """`others` are looked for only when something borrows them."""
         self._others = {other.name: other for other in others}
+        self._exercises = frozenset(exercise.name for exercise in (*wanted, *others))
         self.files = [read_file(source) for source in sources]
         self._winners: dict[str, Statement] = {}
         self._found: list[Found] = []
@@ -72,7 +73,21 @@ class Submission:
 
     def listing(self) -> Listing:
         """What stands under each exercise's name. No line of the submission has run yet."""
-        return Listing([self._with_evasions(found) for found in self._found])
+        return Listing([self._in_full(found) for found in self._found])
+
+    def _in_full(self, found: Found) -> Found:
+        if found.status == "missing":
+            return msgspec.structs.replace(found, message=self._nearly(found.name))
+        return self._with_evasions(found)
+
+    def _nearly(self, name: str) -> str:
+        """A definition whose name is nearly the one that is missing."""
+        names = {
+            getattr(s.node, "name", "") for file in self.files for s in file.statements
+            if s.is_definition
+        }  # fmt: skip
+        near = difflib.get_close_matches(name, names - self._exercises, n=1, cutoff=0.8)
+        return near[0][:MAX_NAME] if near else ""
 
     def _with_evasions(self, found: Found) -> Found:
         winner = self.winner(found.name)
@@ -117,6 +132,8 @@ class Submission:
                     where, kind = statement.place, type(statement.error).__name__
                     return f"{name} was not made: {where.file} line {where.line} raised {kind}"
         known = {n for file in self.files for s in file.statements for n in s.makes}
+        if name in known:
+            return f"{name} is not defined in this file, and is in another: is an import missing?"
         near = difflib.get_close_matches(name, known, n=1)
         if near:
             return f"{name} is not defined; did you mean {near[0]}?"

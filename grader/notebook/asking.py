@@ -58,7 +58,7 @@ def _check(
     names: Sequence[str | Callable[..., Any]], course: str | Path | None,
     namespace: Mapping[str, Any], name_cell: CellName,
 ) -> Checked:  # fmt: skip
-    here, desk = _desks.at(_found_course(course))
+    here, desk = _desks.at(found_course(course))
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     chosen = desk.course.select(called)
     if not names:
@@ -73,7 +73,8 @@ def _check(
     return _remembered(desk.course, tuple(map(_in_words_of_notebooks, results)))
 
 
-def _found_course(given: str | Path | None) -> Path:
+def found_course(given: str | Path | None) -> Path:
+    """The folder of the course that is meant."""
     if given is not None:
         return find_course(Path(given))
     try:

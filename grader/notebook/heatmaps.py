@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grader.faults import CallError
-from grader.grade import Matrix
+from grader.grade import Cell, Matrix
 from grader.notebook.errors import NotChecked
 from grader.notebook.shown import WIDTH, svg_or_none, text
 from grader.pictures.svg import heatmap_svg, matrix_of
@@ -31,8 +32,18 @@ class Heatmap:
             for index, row in enumerate(shown)
         ]
         size = f"{len(self.matrix)} by {len(self.matrix[0])}"
-        axes = f", rows: {self.rows}, columns: {self.columns}" if self.rows or self.columns else ""
-        return "\n".join([*filter(None, [self.title]), *lines, size + axes])
+        names = (("rows", self.rows), ("columns", self.columns))
+        axes = [f"{what}: {name}" for what, name in names if name]
+        return "\n".join(
+            [*filter(None, [self.title]), *lines, ", ".join([size, *axes, *self._cuts(shown)])]
+        )
+
+    def _cuts(self, shown: Sequence[Sequence[Cell]]) -> Iterator[str]:
+        """What is shown of how much, where it is not all."""
+        if len(shown) < len(self.matrix):
+            yield f"shown are rows 0–{len(shown) - 1}"
+        if len(shown[0]) < len(self.matrix[0]):
+            yield f"shown are columns 0–{len(shown[0]) - 1}"
 
     def _repr_svg_(self) -> str | None:
         return svg_or_none(

@@ -238,11 +238,16 @@ def _drawn(
     if head:
         sheet.write(EDGE, y + LINE / 2, head, size=TITLE_FONT, ha="left")
         y += LINE * 1.5
+    # A name beside few rows begins above them: as much of it as the lines there have no room for.
+    above = LINE * (1 + bool(across.name) + any(panel.title for panel in panels))
+    y += max(0.0, (_room(down.name, LABEL_FONT) - down.count * height) / 2 - above)
     x = right = EDGE
     for panel in panels:
         x += GAP if panel is not panels[0] else 0
         labels = _room(str(down.start + down.count - 1), LABEL_FONT) + (LINE if down.name else 0)
-        inner = max(across.count * width, _room(panel.title, TITLE_FONT))
+        beside = max(0.0, (_room(across.name, LABEL_FONT) - across.count * width) / 2)
+        labels = max(labels, beside)
+        inner = max(across.count * width + beside, _room(panel.title, TITLE_FONT))
         bottom = _panel(sheet, panel, (x + labels, y, width, height), down, across)
         x += labels + inner
         right = max(x, EDGE + _room(head, TITLE_FONT))
@@ -360,8 +365,9 @@ def _rendered(sheet: _Sheet, width: float, height: float, title: str, described:
         axes.axis("off")
         _fill(axes, sheet)
         for x, y, text, look in sheet.texts:
-            va = "center" if look["rotation"] else "center_baseline"
-            axes.text(x, y, text, va=va, parse_math=False, **look)
+            # Turned about its middle, in whatever font the page has.
+            look |= {"va": "center_baseline", "rotation_mode": "anchor"}
+            axes.text(x, y, text, parse_math=False, **look)
         written = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(written, format="svg", metadata=nothing)

@@ -91,10 +91,14 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
         [[_number(float(value)) for value in row] for row in matrix]
         for matrix in (picture.expected, picture.actual)
     ]
-    if any(len(text) >= NUMBER_WIDTH for matrix in values for row in matrix for text in row):
+    longest = max(len(text) for matrix in values for row in matrix for text in row)
+    if longest >= NUMBER_WIDTH:
         return None
     cells = [*values, _crosses(picture.wrong, marks)]
-    return _panels(cells, whole, (NUMBER_WIDTH, NUMBER_WIDTH, 2), width)
+    roomy, tight = NUMBER_WIDTH, max(longest + 1, 3)
+    return _panels(cells, whole, (roomy, roomy, 2), width) or _panels(
+        cells, whole, (tight, tight, 2), width
+    )
 
 
 def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:

@@ -26,7 +26,10 @@ Cell = dict[str, Any]
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
 ends in `raise NotImplementedError`: put lines of your own in its place, and run it. The next cell
-checks it; the one after that is yours to play in. What you solve here counts in `grader list`."""
+checks it; the one after that is yours to play in. What you solve here counts in `grader list`.
+
+When you are stuck, `grader.hint("{name}")` in a cell of your own gives the next hint.
+`grader.check("{name}")` checks again, and `grader.heatmap(weights)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
 Exercises here may build on {names}, from {units}. To use an answer of yours again, put it into
@@ -58,8 +61,9 @@ def write_notebooks(course: Course, folder: Path) -> None:
 def notebook(course: Course, unit: Unit, formula_of: Mapping[str, str]) -> dict[str, Any]:
     """The notebook of a unit, as nbformat 4.5 has it in JSON."""
     title, _, about = opening(course, unit.name).partition("\n")
+    how_to = HOW_TO.format(name=unit.exercise[0].name)
     cells = [
-        _text(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{HOW_TO}"),
+        _text(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{how_to}"),
         _code(f"{unit.name}-imports", _imports(course.pristine(unit.name))),
         *_from_before(course, unit),
     ]
@@ -71,7 +75,7 @@ def notebook(course: Course, unit: Unit, formula_of: Mapping[str, str]) -> dict[
             _code(f"{name}-answer", short_stub(stated.stub)),
             _code(f"{name}-check", f'grader.check("{name}")'),
         ]
-        if play := _play(stated):
+        if play := _play(name, stated):
             cells.append(_code(f"{name}-play", play))
     return {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 
@@ -151,7 +155,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield part.strip("\n")
 
 
-def _play(stated: Statement) -> str:
+def _play(name: str, stated: Statement) -> str:
     """A cell that runs the statement's examples, and shows the first tensor as a picture."""
     lines: list[str] = []
     dimensions = 0
@@ -175,8 +179,10 @@ def _play(stated: Statement) -> str:
             "# Change the numbers, and run this cell again.",
             "try:",
             textwrap.indent("\n".join(lines), "    "),
-            "except NotImplementedError:",
-            '    print("Solve it first, then run this cell.")',
+            "except NameError as error:",
+            '    print(f"{error}. Solve it first, then run this cell.")',
+            "except NotImplementedError as error:",
+            f'    print(grader.unsolved("{name}", error))',
         ]
     )
 

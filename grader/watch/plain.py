@@ -189,7 +189,7 @@ class Plain:
         self._say(editor.start(chosen))
 
     def _help(self) -> None:
-        for key in words.KEYS:
+        for key in self._lesson.known_keys():
             self._say(f"{key.key}: {key.told}")
         self._say("l and a word: list the exercises that match it")
 

@@ -217,7 +217,7 @@ class Board(Screen[None]):
 
     def action_help(self) -> None:
         """Show all keys."""
-        lines = [f"{key.key:>9}  {key.told}" for key in words.KEYS]
+        lines = [f"{key.key:>9}  {key.told}" for key in self._lesson.known_keys()]
         lines += [f"{key:>9}  {told}" for key, told in words.SCROLLING]
         self.app.push_screen(Page("Keys", Text("\n".join(lines))))
 

@@ -124,14 +124,18 @@ class Lesson:
             return words.untouched(self.file.name)
         return ""
 
+    def known_keys(self) -> Sequence[words.Key]:
+        """The keys that do something in this course."""
+        return [key for key in words.KEYS if key.key != "s" or self.course.has_solutions]
+
     def offered(self) -> Sequence[words.Key]:
         """The keys that do something now."""
         off = set()
-        if not (self.course.has_solutions and self.solved_before):
+        if not self.solved_before:
             off.add("s")
         if self.course.unit_of[self.name] not in self.can_undo:
             off.add("u")
-        return [key for key in words.KEYS if key.key not in off]
+        return [key for key in self.known_keys() if key.key not in off]
 
     def rows(self, wanted: str = "") -> list[Row]:
         """The exercises that match each of these words."""

@@ -199,6 +199,6 @@ def verdict_lines(exercise: ExerciseResult, solved_before: bool, width: int) -> 
             continue
         yield f"{STATUS.get(test.status, test.status)}: {test.title}"
         yield from (f"  {line}" for line in safe((test.message or "").strip()).splitlines())
-        if test.picture is not None:
+        if test.picture is not None and test is exercise.pictured:
             picture = drawn(test.picture, width=width - 2, ascii_only=True) or ""
             yield from (f"  {line}" for line in picture.splitlines())
