@@ -103,3 +103,19 @@ def test_a_check_of_the_layer_alone_looks_below_it(warm: Warm, tmp_path: Path) -
     ) as checker:  # fmt: skip
         (result,) = checker.check()
     assert told(result) == {f"Follows from causal_mask: {TITLE}"}
+
+
+def test_nothing_follows_from_a_mistake_on_which_the_right_answer_would_pass(
+    warm: Warm, tmp_path: Path
+) -> None:
+    (tmp_path / "softmax.py").write_text(
+        "import torch\n"
+        "def normalize_by_sum(scores):\n    return (scores / scores.sum()).detach()\n"
+        "def softmax_naive(scores):\n    scores.exp_()\n    return scores / scores.sum()\n",
+        "utf-8",
+    )
+    with sharing(warm), open_checker(
+        load_course(ROOT / "exercises"), ["normalize_by_sum", "softmax_naive"], tmp_path
+    ) as checker:  # fmt: skip
+        results = {result.name: result for result in checker.check()}
+    assert not any("Follows" in (title or "") for title in told(results["softmax_naive"]))

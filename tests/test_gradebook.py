@@ -127,7 +127,7 @@ def test_a_line_has_the_keys_of_the_schema(tmp_path: Path) -> None:
     assert exercise.keys() == {"name", "unit", "points", "max", "tests"}
     assert exercise["tests"][0] == {
         "name": "test_it", "title": "It", "status": "passed", "points": 2.0, "max": 2.0,
-        "hidden": True, "message": None, "mistake": None, "hint": None,
+        "hidden": True, "message": None, "mistake": None, "hint": None, "picture": None,
     }  # fmt: skip
 
 
