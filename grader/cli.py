@@ -180,7 +180,7 @@ def check(
         print(msgspec.json.encode(results).decode())
     else:
         console = Console(highlight=False)
-        _print_checks(console, opened, results, before.solved, detail=bool(names))
+        _print_checks(console, opened, results, before.solved, bool(names), folder is None)
     statuses = {test.status for result in results for test in result.tests}
     if "grader_error" in statuses:
         raise typer.Exit(3)
@@ -219,8 +219,9 @@ def _remember(course: Course, **news: Any) -> Progress:
 
 
 def _print_checks(
-    console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool
-) -> None:
+    console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool,
+    in_place: bool,
+) -> None:  # fmt: skip
     from grader import terminal
 
     unit = None
@@ -236,7 +237,8 @@ def _print_checks(
         console.print("[dim]tests for grades look at more of what the docstrings promise[/dim]")
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)
-    todo = wrong or Progress(known).first_unsolved(course.exercises)
+    # Of answers that live elsewhere nobody knows what else is solved.
+    todo = wrong or (Progress(known).first_unsolved(course.exercises) if in_place else None)
     if todo is not None and not (detail and wrong):
         console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 
