@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from grader.faults import CallError
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.jail.session import Backend
+    from grader.jail.session import Backend, Channel, Limits
 
 Name = Literal["auto", "jail", "worker"]
 
@@ -37,3 +37,13 @@ def jails() -> AbstractContextManager[Backend]:
     from grader.jail.jails import Warm
 
     return Warm()
+
+
+class Nowhere:
+    """A back end for a desk at which no submission is seated: no process is started for it."""
+
+    layers: tuple[str, ...] = ()
+
+    def open(self, limits: Limits) -> Channel:
+        """Never asked for."""
+        raise NotImplementedError(limits)

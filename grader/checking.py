@@ -32,7 +32,7 @@ class Checker:
 
         Raises `CallError` where there is nothing to check.
         """
-        submission = self._read()
+        submission = read_answers(self._answers, self._desk.course)
         chosen = self._desk.course.select(names or self._names)
         results = self._graded(submission, chosen)
         # What is wrong may follow from a mistake in an exercise below that was never right.
@@ -59,14 +59,16 @@ class Checker:
         with self._desk.seat(submission, known) as seat:
             return grade_exercises(self._desk, seat, known)
 
-    def _read(self) -> Submission:
-        from grader.intake import find_submissions
 
-        (submission,) = find_submissions([self._answers], self._desk.course, single=True)
-        if not submission.sources:
-            why = "; ".join(submission.problems)
-            raise CallError(why or f"there is no .py file and no notebook in {self._answers}")
-        return submission
+def read_answers(answers: Path, course: Course) -> Submission:
+    """A student's own answers; raise `CallError` where there are none."""
+    from grader.intake import find_submissions
+
+    (submission,) = find_submissions([answers], course, single=True)
+    if not submission.sources:
+        why = "; ".join(submission.problems)
+        raise CallError(why or f"there is no .py file and no notebook in {answers}")
+    return submission
 
 
 def _is_wrong(result: ExerciseResult) -> bool:
@@ -90,17 +92,9 @@ def open_checker(
     course.require_answers()
 
     asked = {*chosen, *(base for name in chosen for base in below(course, name))}
-    wanted = {course.unit_of[name] for name in asked}
-    files = {
-        path: False
-        for unit, path in zip(course.units, course.check_files(), strict=True)
-        if unit.name in wanted
-    }
-    # Where answers are written into the only copy of the stubs, there is nothing to compare with.
-    stubs = course.recorded.is_dir() or answers.resolve() != course.folder
     order = Order(
-        course, course.seed, files, tuple(asked), stubs, isolation="weak",
-        backend=backends.backend(backend),
+        course, course.seed, course.checks_of(asked), tuple(asked),
+        course.has_stubs_beside(answers), isolation="weak", backend=backends.backend(backend),
     )  # fmt: skip
     with order.desk() as desk:
         yield Checker(desk, chosen, answers)

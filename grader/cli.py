@@ -19,7 +19,7 @@ from rich.table import Table
 from grader import __version__
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError, HostFault
-from grader.progress import Progress, next_hint, read_progress, record
+from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 
 app = typer.Typer(
     name="grader", add_completion=False, rich_markup_mode=None,
@@ -286,7 +286,7 @@ def hint(
     if name is None:
         name = progress.first_unsolved(opened.exercises)
         if name is None:
-            print("everything is solved: no hint is left to give")
+            print(ALL_SOLVED)
             return
     level, text = next_hint(opened, name, progress)
     levels = len(opened.exercises[name].hints)

@@ -9,7 +9,7 @@ import hashlib
 import keyword
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -144,6 +144,16 @@ class Course:
         """The public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
 
+    def checks_of(self, names: Collection[str]) -> dict[Path, bool]:
+        """The public checks of the units of these exercises, as files that are not hidden."""
+        wanted = {self.unit_of[name] for name in names}
+        pairs = zip(self.units, self.check_files(), strict=True)
+        return {path: False for unit, path in pairs if unit.name in wanted}
+
+    def has_stubs_beside(self, answers: Path) -> bool:
+        """Whether answers can be compared with stubs: not where they overwrite the only copy."""
+        return self.recorded.is_dir() or answers.resolve() != self.folder
+
     def grader_files(self) -> list[Path]:
         """The hidden graders, in teaching order."""
         return [self.solutions / "graders" / f"test_{unit.name}.py" for unit in self.units]
@@ -197,6 +207,13 @@ class Course:
             else:
                 raise CallError(f"there is no exercise called {name!r}{self._nearest(name)}")
         return tuple(name for name in self.exercises if name in chosen or not names)
+
+    def one(self, name: str, of_unit: str) -> Exercise:
+        """The exercise of this name; `of_unit` is what to say to one who names a unit."""
+        if name not in self.exercises:
+            self.select([name])  # says what is near, unless it is a unit
+            raise CallError(f"{name} is a unit: {of_unit}")
+        return self.exercises[name]
 
     def _nearest(self, name: str) -> str:
         import difflib

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
@@ -12,17 +11,9 @@ from pathlib import Path
 from grader.course import Course
 from grader.faults import CallError
 from grader.files import write_whole
+from grader.release.folders import is_other, sums
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same answers make the same bytes
-
-
-def _sums(course: Course) -> dict[str, str]:
-    """The SHA-256 sums of a bundle's files as they came, by path from the bundle's folder."""
-    try:
-        lines = (course.recorded / "SHA256SUMS").read_text("utf-8").splitlines()
-    except OSError:
-        return {}
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 @dataclass(frozen=True)
@@ -44,11 +35,11 @@ def pack(course: Course, to: Path) -> Packed:
     files = {path.name: path for path in units if path.is_file()}
     files |= {path.name: path for path in sorted(course.folder.glob("*.ipynb"))}
     beside = course.folder.parent / "notebooks"
-    pristine = _sums(course)
+    pristine = sums(course.folder.parent)
     for path in sorted(beside.glob("*.ipynb")):
-        name = f"{beside.name}/{path.name}"
-        if pristine.get(name) != hashlib.sha256(path.read_bytes()).hexdigest():
-            files[name] = path  # one that nobody has opened says nothing
+        # One that nobody has opened says nothing.
+        if is_other(path, pristine.get(Path(beside.name, path.name), "")):
+            files[f"{beside.name}/{path.name}"] = path
     if not files:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):

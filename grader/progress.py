@@ -76,12 +76,12 @@ def record(
     return after
 
 
+ALL_SOLVED = "everything is solved: no hint is left to give"
+
+
 def next_hint(course: Course, name: str, progress: Progress) -> tuple[int, str]:
     """The first hint of an exercise that was not read, or its last one; counted from one."""
-    if name not in course.exercises:
-        course.select([name])  # says what is near, unless it is a unit
-        raise CallError(f"{name} is a unit: a hint is for one exercise")
-    hints = course.exercises[name].hints
+    hints = course.one(name, "a hint is for one exercise").hints
     if not hints:
         raise CallError(f"{name} has no hints")
     level = min(progress.hints.get(name, 0) + 1, len(hints))

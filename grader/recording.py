@@ -21,13 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from grader.adoption import biases, probe, without
+from grader.backends import Nowhere
 from grader.contract import Contract
 from grader.course import Course, below
 from grader.desk import Desk, replay
 from grader.faults import CallError
 from grader.jail import payload, wire
 from grader.jail.remote import Heard
-from grader.jail.session import Channel, Limits
 from grader.mistakes import Variant
 from grader.oracle import LiveOracle, LiveReference, Reference, open_oracle
 from grader.recorded import (
@@ -61,7 +61,7 @@ def record(
     course.require_solutions("release")
     to.mkdir(parents=True, exist_ok=True)
     files = dict.fromkeys(course.check_files(), False)
-    order = Order(course, course.seed, files, isolation="weak", backend=nullcontext(_Nowhere()))
+    order = Order(course, course.seed, files, isolation="weak", backend=nullcontext(Nowhere()))
     tests: dict[str, str] = {}
     for done in share(order, _record_unit, [unit.name for unit in course.units], jobs):
         (to / f"{done.unit}.json").write_bytes(done.sheet)
@@ -96,16 +96,6 @@ def _record_unit(desk: Desk, unit: str) -> _Done:
         desk.oracle = live
     tests = [test.key for name in names for test in desk.tests[name]]
     return _Done(unit, msgspec.json.encode(sheet), safetensors.torch.save(tensors), tests)
-
-
-class _Nowhere:
-    """No student answers while recordings are made."""
-
-    layers: tuple[str, ...] = ()
-
-    def open(self, limits: Limits) -> Channel:
-        """See `grader.jail.session.Backend`."""
-        raise NotImplementedError
 
 
 # --- the references, listened to -----------------------------------------------------------------
@@ -258,8 +248,7 @@ class _Recorder:
                     for mistake in known.mistakes(base):
                         self._built(mistake, name, built)
         sheet = Sheet(
-            {name: made for name, made in self._tape.made.items() if name in self._names},
-            self._calls(), self._heard, references, named, outcomes, built,
+            self._tape.made, self._calls(), self._heard, references, named, outcomes, built,
         )  # fmt: skip
         return sheet, self._tensors
 
@@ -321,17 +310,15 @@ class _Recorder:
 
     def _calls(self) -> dict[str, dict[str, list[Call]]]:
         found: dict[str, dict[str, list[Call]]] = {}
-        tests = {test.key for name in self._names for test in self._desk.tests[name]}
         for (case, name), calls in self._tape.calls.items():
-            if case.partition("[")[0] in tests:
-                found.setdefault(case, {})[name] = [
-                    Call(
-                        [self._stored(value) for value in call.arguments],
-                        self._stored(call.result),
-                        {path: self._stored(value) for path, value in call.state.items()},
-                    )
-                    for call in calls
-                ]
+            found.setdefault(case, {})[name] = [
+                Call(
+                    [self._stored(value) for value in call.arguments],
+                    self._stored(call.result),
+                    {path: self._stored(value) for path, value in call.state.items()},
+                )
+                for call in calls
+            ]
         return found
 
     def _stored(self, value: Any) -> Any:

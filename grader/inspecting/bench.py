@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import messages
+from grader.backends import Nowhere
+from grader.checking import read_answers
 from grader.collection import Case, Test
 from grader.contract import Contract
 from grader.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
-from grader.faults import CallError
 from grader.grade import TestStatus
 from grader.grading import FOUNDATIONS
-from grader.intake import Submission, find_submissions
+from grader.intake import Submission
 from grader.jail import loader, wire
 from grader.jail.guest import Guest
 from grader.jail.session import Channel, Limits, Session
@@ -84,16 +85,6 @@ def is_shown(call: wire.Call) -> bool:
     return isinstance(call, wire.Backward) or (isinstance(call, wire.Invoke) and call.result != 0)
 
 
-class _Nowhere:
-    """A backend for a desk at which no session is opened: no process is started for it."""
-
-    layers: tuple[str, ...] = ()
-
-    def open(self, limits: Limits) -> Channel:
-        """Never asked for."""
-        raise NotImplementedError(limits)
-
-
 @dataclass(frozen=True)
 class Bench:
     """The public tests of one exercise, and a student's answers to it."""
@@ -125,24 +116,12 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
 
     Raises `CallError` for a name or a folder that is not right.
     """
-    if name not in course.exercises:
-        course.select([name])  # says what is near, unless it is a unit
-        raise CallError(f"{name} is a unit: name one exercise of it")
+    course.one(name, "name one exercise of it")
     answers = folder or course.folder
-    (submission,) = find_submissions([answers], course, single=True)
-    if not submission.sources:
-        why = "; ".join(submission.problems)
-        raise CallError(why or f"there is no .py file and no notebook in {answers}")
-    # Where answers are written into the only copy of the stubs, there is nothing to compare with.
-    stubs = course.recorded.is_dir() or answers.resolve() != course.folder
-    checks = {
-        path: False
-        for unit, path in zip(course.units, course.check_files(), strict=True)
-        if unit.name == course.unit_of[name]
-    }
+    submission = read_answers(answers, course)
     with open_desk(
-        course, seed=course.seed, files=checks, only=[name], stubs=stubs,
-        backend=nullcontext(_Nowhere()),
+        course, seed=course.seed, files=course.checks_of([name]), only=[name],
+        stubs=course.has_stubs_beside(answers), backend=nullcontext(Nowhere()),
     ) as desk:  # fmt: skip
         yield Bench(desk, name, submission)
 

@@ -9,7 +9,7 @@ empty one.
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -30,7 +30,7 @@ class Begin(msgspec.Struct, frozen=True):
     memory_mb: int  # that it may use, where the platform counts it
 
 
-def read(stream: BinaryIO, limit: int) -> bytes | None:
+def read(stream: IO[bytes], limit: int) -> bytes | None:
     """One frame; None at the end, and for what cannot be one."""
     header = stream.read(8)
     size = int.from_bytes(header, "little")
@@ -40,7 +40,7 @@ def read(stream: BinaryIO, limit: int) -> bytes | None:
     return data if len(data) == size else None
 
 
-def write(stream: BinaryIO, data: bytes) -> None:
+def write(stream: IO[bytes], data: bytes) -> None:
     """One frame."""
     stream.write(len(data).to_bytes(8, "little") + data)
     stream.flush()

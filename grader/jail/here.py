@@ -17,8 +17,8 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ from grader.jail.guest import Guest, Prints
 from grader.jail.session import Limits
 from grader.jail.source import DEFINITIONS, UNPARSABLE
 
-KINDS: Mapping[Any, str] = {
+KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
     inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
     inspect.Parameter.VAR_POSITIONAL: "star",
@@ -132,11 +132,11 @@ class _GuestHere(Guest):
         self._places = places
 
     def _here(self) -> wire.Place | None:
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename in self._places.files:
                 return self._places.at(frame.f_code.co_filename, frame.f_lineno)
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return None
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
@@ -257,7 +257,7 @@ def _arguments(function: Any) -> list[wire.Argument] | None:
         return None
     return [
         wire.Argument(
-            parameter.name[: wire.MAX_NAME], KINDS[parameter.kind],  # type: ignore[arg-type]
+            parameter.name[: wire.MAX_NAME], KINDS[parameter.kind],
             parameter.default is not parameter.empty
             or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD),
         )

@@ -141,7 +141,7 @@ class Process:
 
 def _read(stream: IO[bytes], inbox: queue.SimpleQueue[bytes | None]) -> None:
     with suppress(OSError), stream:
-        while (data := frames.read(stream, MAX_FRAME)) is not None:  # type: ignore[arg-type]
+        while (data := frames.read(stream, MAX_FRAME)) is not None:
             inbox.put(data)
     inbox.put(None)
 
@@ -149,7 +149,7 @@ def _read(stream: IO[bytes], inbox: queue.SimpleQueue[bytes | None]) -> None:
 def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
     with suppress(OSError), stream:  # the process may have ended: that is seen where it is read
         while (data := outbox.get()) is not None:
-            frames.write(stream, data)  # type: ignore[arg-type]
+            frames.write(stream, data)
 
 
 class Workers:

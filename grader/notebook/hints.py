@@ -14,9 +14,8 @@ from grader.faults import CallError
 from grader.notebook.asking import found_course
 from grader.notebook.errors import NotChecked
 from grader.notebook.shown import BOX, OTHER_GROUND, text
-from grader.progress import Progress, next_hint, read_progress, record
+from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 
-ALL_SOLVED = "everything is solved: no hint is left to give"
 SOLVE_FIRST = "Solve it first, then run this cell."
 
 

@@ -50,7 +50,7 @@ def require_free(to: Path, replace: bool) -> None:
     if not (to / SUMS).is_file():
         require_empty(to)
         return
-    changed = [path for path, digest in _sums(to).items() if _is_other(to / path, digest)]
+    changed = [path for path, digest in sums(to).items() if is_other(to / path, digest)]
     if changed and not replace:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise CallError(
@@ -60,9 +60,8 @@ def require_free(to: Path, replace: bool) -> None:
 
 def remove_stale(to: Path, kept: list[Path]) -> None:
     """Remove what an earlier bundle in `to` had and this one has not."""
-    if (to / SUMS).is_file():
-        for path in _sums(to).keys() - set(kept):
-            (to / path).unlink(missing_ok=True)
+    for path in sums(to).keys() - set(kept):
+        (to / path).unlink(missing_ok=True)
 
 
 def write_sums(folder: Path) -> None:
@@ -83,8 +82,11 @@ def _settle(draft: Path, to: Path) -> None:
         (draft / path).replace(to / path)
 
 
-def _sums(folder: Path) -> Mapping[Path, str]:
-    lines = (folder / SUMS).read_text("utf-8").splitlines()
+def sums(folder: Path) -> Mapping[Path, str]:
+    """The SHA-256 sums of a bundle's files as they were written; none where it is no bundle."""
+    if not (folder / SUMS).is_file():
+        return {}
+    lines = (folder / SUMS).read_text("utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     # Only names below the folder: the list may come from elsewhere.
     return {
@@ -94,7 +96,8 @@ def _sums(folder: Path) -> Mapping[Path, str]:
     }
 
 
-def _is_other(path: Path, digest: str) -> bool:
+def is_other(path: Path, digest: str) -> bool:
+    """Whether a file is not what was written under this sum."""
     return path.is_file() and _digest(path) != digest
 
 
