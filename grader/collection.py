@@ -48,6 +48,7 @@ class Test:
     fixtures: tuple[str, ...]
     cases: tuple[Case, ...]
     place: str  # file and line, for authors
+    memory_mb: int | None = None  # that its process may use, if less than the course gives
 
     __test__ = False
 
@@ -119,7 +120,7 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
     fixtures = tuple(sorted(direct & FIXTURES))
     return Test(
         item.originalname, title, details["exercise"], details["rung"], details["points"], hidden,
-        item.obj, fixtures, (Case(label, parameters),), place,
+        item.obj, fixtures, (Case(label, parameters),), place, details["memory_mb"],
     )  # fmt: skip
 
 

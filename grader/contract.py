@@ -12,7 +12,7 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,15 +54,21 @@ class TensorSpec:
         return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
 
 
+Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: a tensor with a spec, an integer that names a dimension, or something else."""
+    """One parameter: a tensor with a spec, an integer that names a dimension, or something else.
+
+    Several tensors in one argument (a cache of keys and values) have a spec each.
+    """
 
     name: str
-    kind: Literal["tensor", "int", "other"]
-    spec: TensorSpec | None = None
+    kind: Literal["tensor", "tensors", "int", "other"]
+    specs: Tensors = ()
     optional: bool = False
-    nullable: bool = False  # None may stand for the tensor
+    nullable: bool = False  # None may stand for the tensor or tensors
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,9 @@ class Signature:
     """Parameters in order, and the tensors that come back."""
 
     parameters: tuple[Parameter, ...]
-    returns: TensorSpec | tuple[TensorSpec, ...] | Literal["mapping", "anything"] = "anything"
+    returns: TensorSpec | tuple[TensorSpec | Tensors, ...] | Literal["mapping", "anything"] = (
+        "anything"
+    )
 
 
 @dataclass(frozen=True)
@@ -110,22 +118,28 @@ def _signature(name: str, function: Callable[..., Any], method: bool) -> Signatu
 
 def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     optional = parameter.default is not inspect.Parameter.empty
-    spec = _tensor_spec(hint)
-    if spec is not None:
-        nullable = not hasattr(hint, "dim_str")
-        return Parameter(parameter.name, "tensor", spec, optional, nullable)
-    return Parameter(parameter.name, "int" if hint is int else "other", None, optional)
+    specified, nullable = _specified(hint)
+    if isinstance(specified, TensorSpec):
+        return Parameter(parameter.name, "tensor", (specified,), optional, nullable)
+    if specified is not None:
+        return Parameter(parameter.name, "tensors", specified, optional, nullable)
+    return Parameter(parameter.name, "int" if hint is int else "other", (), optional)
 
 
-def _tensor_spec(hint: Any) -> TensorSpec | None:
+def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
+    """What tensors an annotation asks for, if any, and whether None may stand for them."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        specs = [spec for part in typing.get_args(hint) if (spec := _tensor_spec(part))]
-        return specs[0] if len(specs) == 1 else None
+        found = [spec for part in typing.get_args(hint) if (spec := _specified(part)[0])]
+        return (found[0] if len(found) == 1 else None), True
+    if typing.get_origin(hint) is tuple:
+        parts = [_specified(part)[0] for part in typing.get_args(hint)]
+        single = [part for part in parts if isinstance(part, TensorSpec)]
+        return (tuple(single) if len(single) == len(parts) else None), False
     if not hasattr(hint, "dim_str"):
-        return None
+        return None, False
     dtypes = set(hint.dtypes)
     kind: Kind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
-    return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind)
+    return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind), False
 
 
 def _dimension(text: str) -> Dimension:
@@ -134,13 +148,12 @@ def _dimension(text: str) -> Dimension:
 
 
 def _returns(hint: Any) -> Any:
-    spec = _tensor_spec(hint)
-    if spec is not None:
-        return spec
     if typing.get_origin(hint) is tuple:
-        parts = [_tensor_spec(part) for part in typing.get_args(hint)]
+        parts = [_specified(part)[0] for part in typing.get_args(hint)]
         return tuple(parts) if all(parts) else "anything"
-    return "mapping" if typing.get_origin(hint) is dict else "anything"
+    if typing.get_origin(hint) is dict:
+        return "mapping"
+    return _specified(hint)[0] or "anything"
 
 
 # --- checking ------------------------------------------------------------------------------------
@@ -174,23 +187,37 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
     for parameter, value in pairs:
         if parameter.kind == "int" and type(value) is int:
             sizes[parameter.name] = value
-        if parameter.spec is None or not isinstance(value, Tensor):
-            continue
-        names = [d for d in parameter.spec.dimensions if not d.variadic]
-        exact = len(names) == len(parameter.spec.dimensions)
-        if len(names) > value.dim() or (exact and len(names) != value.dim()):
-            raise ContractError(f"{contract.name}: {parameter.name} has shape {tuple(value.shape)}")
-        if len(names) < len(parameter.spec.dimensions) and leading is None:
-            leading = tuple(value.shape[: value.dim() - len(names)])
-        for dimension, size in zip(reversed(names), reversed(value.shape), strict=False):
-            known = sizes.setdefault(dimension.label, size)
-            if known != size and parameter.spec.kind != "bool":  # masks may broadcast
+        for spec, tensor in _with_specs(parameter, value):
+            names = [d for d in spec.dimensions if not d.variadic]
+            exact = len(names) == len(spec.dimensions)
+            if len(names) > tensor.dim() or (exact and len(names) != tensor.dim()):
                 raise ContractError(
-                    f"{contract.name}: {dimension.label} is {known} and also {size}"
+                    f"{contract.name}: {parameter.name} has shape {tuple(tensor.shape)}"
                 )
-        if value.is_floating_point() and dtype is None:
-            dtype, device = value.dtype, value.device.type
+            if not exact and leading is None:
+                leading = tuple(tensor.shape[: tensor.dim() - len(names)])
+            for dimension, size in zip(reversed(names), reversed(tensor.shape), strict=False):
+                known = sizes.setdefault(dimension.label, size)
+                if known != size and spec.kind != "bool":  # masks may broadcast
+                    raise ContractError(
+                        f"{contract.name}: {dimension.label} is {known} and also {size}"
+                    )
+            if tensor.is_floating_point() and dtype is None:
+                dtype, device = tensor.dtype, tensor.device.type
+    for parameter in signature.parameters:
+        # What only an absent argument would name has no size: nothing was seen before.
+        for spec in parameter.specs if parameter.nullable else ():
+            for dimension in spec.dimensions:
+                sizes.setdefault(dimension.label, 0)
     return Binding(sizes, leading or (), dtype, device)
+
+
+def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, Tensor]]:
+    """The tensors of an argument, each with what is asked of it."""
+    values = value if isinstance(value, (tuple, list)) else [value]
+    for spec, tensor in zip(parameter.specs, values, strict=False):
+        if isinstance(tensor, Tensor):
+            yield spec, tensor
 
 
 def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
@@ -199,10 +226,17 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
     if not len(needed) <= len(arguments) <= len(signature.parameters):
         raise ContractError(f"{name} takes {len(needed)} arguments, got {len(arguments)}")
     for parameter, value in zip(signature.parameters, arguments, strict=False):
+        if value is None and parameter.nullable:
+            continue
         if parameter.kind == "tensor" and not isinstance(value, Tensor):
-            if not (value is None and parameter.nullable):
-                raise ContractError(f"{name}: {parameter.name} is a tensor, not {describe(value)}")
-        elif parameter.kind == "int" and type(value) is not int:
+            raise ContractError(f"{name}: {parameter.name} is a tensor, not {describe(value)}")
+        if parameter.kind == "tensors" and (
+            not isinstance(value, (tuple, list))
+            or [type(part) for part in value] != [Tensor] * len(parameter.specs)
+        ):
+            wanted = f"{len(parameter.specs)} tensors"
+            raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
+        if parameter.kind == "int" and type(value) is not int:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 
 
@@ -212,14 +246,28 @@ def check(name: str, signature: Signature, binding: Binding, value: Any) -> None
     if isinstance(returns, TensorSpec):
         _check_tensor(f"{name} should return", returns, binding, value)
     elif isinstance(returns, tuple):
-        if not isinstance(value, (tuple, list)) or len(value) != len(returns):
-            raise ContractBroken(
-                f"{name} should return {len(returns)} tensors, got {describe(value)}"
-            )
+        _are(f"{name} should return", len(returns), value, nested=not _flat(returns))
         for number, (spec, part) in enumerate(zip(returns, value, strict=True), start=1):
-            _check_tensor(f"result {number} of {name} should be", spec, binding, part)
+            what = f"result {number} of {name} should be"
+            if isinstance(spec, TensorSpec):
+                _check_tensor(what, spec, binding, part)
+                continue
+            _are(what, len(spec), part)
+            for inner, (one, tensor) in enumerate(zip(spec, part, strict=True), start=1):
+                _check_tensor(f"result {number}.{inner} of {name} should be", one, binding, tensor)
     elif returns == "mapping" and not isinstance(value, dict):
         raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
+
+
+def _flat(returns: Sequence[object]) -> bool:
+    return all(isinstance(spec, TensorSpec) for spec in returns)
+
+
+def _are(what: str, count: int, value: Any, nested: bool = False) -> None:
+    if not isinstance(value, (tuple, list)) or len(value) != count:
+        wanted = "values" if nested else "tensors"
+        forgot = ": is there a `return` at the end?" if value is None else ""
+        raise ContractBroken(f"{what} {count} {wanted}, got {describe(value)}{forgot}")
 
 
 def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> None:

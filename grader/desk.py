@@ -98,7 +98,7 @@ class Desk:
             submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
         session = Session(
-            lambda: self.backend.open(limits), opening, limits,
+            self.backend.open, opening, limits,
             {name: self.watch(name) for name in self.course.exercises},
         )  # fmt: skip
         try:
@@ -129,12 +129,12 @@ class Seat:
         """What stands under each exercise's name."""
         return self.session.listing
 
-    def begin(self, make: Make) -> Student:
-        """Begin a test: fresh handles, seeded generators, a new time limit.
+    def begin(self, make: Make, memory_mb: int | None = None) -> Student:
+        """Begin a test: fresh handles, seeded generators, a new time limit, a memory limit.
 
         What the test's exercise forbids is not to be had in the process that answers.
         """
-        self.session.begin_test(make.seed("guest"), make.exercise)
+        self.session.begin_test(make.seed("guest"), make.exercise, memory_mb)
         self.calls.heard.clear()
         self.calls.made.clear()
         return Student(self.calls)
@@ -243,7 +243,7 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
 
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Outcome:
     """Run one case of a test on definitions of our own, in this process."""
-    session = Session(lambda: Local(definitions), wire.Open((), ()), Limits())
+    session = Session(lambda _: Local(definitions), wire.Open((), ()), Limits())
     seat = Seat(desk, session)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
@@ -258,7 +258,7 @@ def _run_case(
     fixtures: dict[str, Callable[[], object]] = {
         "make": lambda: make,
         "reference": lambda: desk.reference(make),
-        "student": lambda: seat.begin(make),
+        "student": lambda: seat.begin(make, test.memory_mb),
     }
     try:
         arguments = {name: fixtures[name]() for name in test.fixtures}

@@ -29,7 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker that `grader.testing.rung` sets."""
-    config.addinivalue_line("markers", "grader(exercise, rung, points): set by grader.testing.rung")
+    config.addinivalue_line(
+        "markers", "grader(exercise, rung, points, memory_mb): set by grader.testing.rung"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +74,7 @@ def reference(_grader_desk: Desk, make: Make) -> Reference:
 
 
 @pytest.fixture
-def student(_grader_student: Any, make: Make) -> Student:
+def student(request: pytest.FixtureRequest, _grader_student: Any, make: Make) -> Student:
     """The submission, behind the wall."""
-    return _grader_student.begin(make)  # type: ignore[no-any-return]
+    marker = request.node.get_closest_marker("grader")
+    return _grader_student.begin(make, marker.kwargs["memory_mb"])  # type: ignore[no-any-return]

@@ -27,7 +27,9 @@ from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
 from grader.grade import Picture
+from grader.jail.payload import tensors_of
 from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
+from grader.jail.wire import Operations
 from grader.oracle import Reference
 from grader.pictures.data import picture_of
 from grader.tensors import Make
@@ -36,8 +38,9 @@ __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
     "assert_agrees_to_float64", "assert_batch_rows_do_not_mix", "assert_causal",
     "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
-    "assert_operations_do_not_grow", "assert_refuses", "assert_rows_sum_to_one", "assert_that",
-    "assert_uses", "rung",
+    "assert_memory_grows_at_most", "assert_operations_do_not_grow", "assert_reduces_at_most",
+    "assert_refuses", "assert_rows_sum_to_one", "assert_that", "assert_uses",
+    "assert_work_grows_at_most", "rung",
 ]  # fmt: skip
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -81,13 +84,21 @@ class rung:  # noqa: N801
         return _mark(exercise, "stability", points)
 
     @staticmethod
-    def efficiency(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
-        """Work and memory grow no faster than they must."""
-        return _mark(exercise, "efficiency", points)
+    def efficiency(
+        exercise: str, *, points: float = 1, memory_mb: int | None = None
+    ) -> Callable[[Test], Test]:
+        """Work and memory grow no faster than they must.
+
+        With `memory_mb` the answer runs in a process of its own, which the kernel gives that much
+        memory and no more: proof, where a count is evidence. Only jails keep to it.
+        """
+        return _mark(exercise, "efficiency", points, memory_mb)
 
 
-def _mark(exercise: str, name: str, points: float) -> Callable[[Test], Test]:
-    return pytest.mark.grader(exercise=exercise, rung=name, points=points)
+def _mark(
+    exercise: str, name: str, points: float, memory_mb: int | None = None
+) -> Callable[[Test], Test]:
+    return pytest.mark.grader(exercise=exercise, rung=name, points=points, memory_mb=memory_mb)
 
 
 # --- weights -------------------------------------------------------------------------------------
@@ -236,11 +247,12 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
     """Fail if the student's code changed a tensor that it was given. `call` is a proxy."""
+    owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     for number in sorted(seen.changed):
-        raise AssertionError(
-            f"argument {number + 1} was changed in place: build a new tensor instead"
-        )
+        # An earlier call of the exercise may have been given more tensors than this one.
+        which = f"argument {owners[number]}" if number < len(owners) else "a tensor passed earlier"
+        raise AssertionError(f"{which} was changed in place: build a new tensor instead")
 
 
 def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
@@ -317,22 +329,73 @@ def assert_operations_do_not_grow(
     call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any]
 ) -> None:
     """Fail if the larger input takes more tensor operations. `call` is a proxy."""
-    few = call.observe(*small).operations.count
-    seen: Observation = call.observe(*large)
-    many = seen.operations.count
-    left = sorted(seen.functions & LEAVING)
-    # A right answer's results do not tell how it came by them.
-    call.remember(f"grows: {many > few}, leaves: {bool(left)}")
-    assert_that(
-        not left,
-        f"the numbers leave torch ({', '.join(left)}), where nobody counts operations: "
-        "tensors can do all of it",
-    )
+    few, many = (_counted(call, arguments).count for arguments in (small, large))
+    _remember_growth(call, "operations", many > few)
     assert_that(
         many <= few and many <= MOST_OPERATIONS,
         f"{few} tensor operations on a small input and {many} on a larger one: "
         "is there a loop where one product would do?",
     )
+
+
+def assert_memory_grows_at_most(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
+) -> None:
+    """Fail if the largest tensor on `large` is more than `times` that on `small`, in elements."""
+    little, much = (_counted(call, arguments).largest for arguments in (small, large))
+    _remember_growth(call, "memory", much > times * little)
+    assert_that(
+        much <= times * little,
+        f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
+        f"for one {times:g} times as long: what becomes so large, and must it ever be whole?",
+    )
+
+
+def assert_work_grows_at_most(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
+) -> None:
+    """Fail if the work on `large` is more than `times` that on `small`.
+
+    Work is counted in multiply-adds and elements written, see `grader.jail.costs`.
+    """
+    little, much = (_counted(call, arguments).work for arguments in (small, large))
+    _remember_growth(call, "work", much > times * little)
+    assert_that(
+        much <= times * little,
+        f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
+        f"{much / max(little, 1):.1f} times as much, and {times:g} times would do",
+    )
+
+
+def assert_reduces_at_most(
+    call: RemoteFunction | RemoteModule, width: int, *arguments: Any
+) -> None:  # fmt: skip
+    """Fail if a sum, product, maximum, softmax or the like runs over more than `width` elements."""
+    widest = _counted(call, arguments).widest
+    _remember_growth(call, "width", widest > width)
+    assert_that(
+        widest <= width,
+        f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
+        f"and no more than {width} may be looked at together",
+    )
+
+
+def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> Operations:
+    """What one call costs; fails if numbers leave torch, where nobody counts."""
+    seen: Observation = call.observe(*arguments)
+    left = sorted(seen.functions & LEAVING)
+    # A right answer's results do not tell how it came by them.
+    call.remember(f"leaves: {bool(left)}")
+    assert_that(
+        not left,
+        f"the numbers leave torch ({', '.join(left)}), where nobody counts operations: "
+        "tensors can do all of it",
+    )
+    return seen.operations
+
+
+def _remember_growth(call: RemoteFunction | RemoteModule, what: str, grows: bool) -> None:
+    call.remember(f"too much {what}: {grows}")
 
 
 def assert_uses(
@@ -350,16 +413,17 @@ def assert_uses(
 
 
 def assert_gradients_agree(
-    theirs: Callable[..., Any], ours: Callable[..., Any], *arguments: Any, make: Make
-) -> None:
+    theirs: Callable[..., Any], ours: Callable[..., Any], *arguments: Any, make: Make,
+    of: Callable[[Any], Any] = lambda result: result,
+) -> None:  # fmt: skip
     """Fail unless the gradients of a random projection of the result agree.
 
     For floating-point inputs, and for the parameters too if `theirs` is a module that has adopted
-    the weights of `ours`.
+    the weights of `ours`. `of` picks the part of a result that they are gradients of.
     """
     their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
-    _push_back(theirs(*their_arguments), make)
-    _push_back(ours(*our_arguments), make)
+    _push_back(of(theirs(*their_arguments)), make)
+    _push_back(of(ours(*our_arguments)), make)
     pairs = zip(their_arguments, our_arguments, strict=True)
     for number, (their_leaf, our_leaf) in enumerate(pairs, start=1):
         if isinstance(our_leaf, Tensor) and our_leaf.grad is not None:

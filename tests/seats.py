@@ -24,9 +24,9 @@ class Seat:
     calls: Calls
     oracle: LiveOracle
 
-    def student(self, seed: int = 0) -> Any:
+    def student(self, seed: int = 0, memory_mb: int | None = None) -> Any:
         """Begin a test; what its proxies give is known to the contracts, and not to mypy."""
-        self.session.begin_test(seed)
+        self.session.begin_test(seed, memory_mb=memory_mb)
         return Student(self.calls)
 
     def reference(self, make: Make) -> Reference:
@@ -49,7 +49,7 @@ def open_seat(
     contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
     wanted = tuple(wire.Wanted(name, "answers", "") for name in definitions)
     opening = wire.Open((wire.SourceText("answers.py", (source,)),), wanted)
-    session = Session(lambda: channel(limits), opening, limits)
+    session = Session(channel, opening, limits)
     calls = Calls(
         session, contracts, arguments or {}, parameters or {},
         {name: tuple(watch) for name in definitions},

@@ -336,7 +336,7 @@ def test_a_result_made_on_another_device_is_told() -> None:
         ((X,), "three should return 2 tensors, got a tuple of 1 items"),
         ([X, X, X], "three should return 2 tensors, got a list of 3 items"),
         (X, "three should return 2 tensors, got a tensor of shape (2, 5, 3)"),
-        (None, "three should return 2 tensors, got None"),
+        (None, "three should return 2 tensors, got None: is there a `return` at the end?"),
     ],
 )
 def test_a_tuple_of_another_length_is_told(value: Any, told: str) -> None:

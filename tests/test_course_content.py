@@ -138,7 +138,7 @@ def test_every_exercise_is_tested_along_the_ladder(
     assert {"shape", "value"} <= rungs
     contract = oracle.contracts[name]
     signature = contract.forward or contract.call
-    takes_tensors = any(parameter.spec for parameter in signature.parameters)
+    takes_tensors = any(parameter.specs for parameter in signature.parameters)
     if takes_tensors:
         assert "gradient" in rungs, "gradients flow through everything that takes a tensor"
         assert any("float64" in inspect.getsource(test.function) for test in hidden), "float64"

@@ -129,7 +129,7 @@ class Inside:
             (wire.SourceText("inside.py", (INSIDE,)),),
             tuple(wire.Wanted(name, "inside", "") for name in names),
         )
-        self.session = Session(lambda: warm.open(LIMITS), opening, LIMITS)
+        self.session = Session(warm.open, opening, LIMITS)
         self.session.begin_test(1)
 
     def __call__(self, function: str, *arguments: Any) -> Any:

@@ -17,6 +17,7 @@ from grader.jail.jails import Warm
 from grader.jail.remote import AuthorError, StudentRaised
 from grader.jail.session import Limits, StudentLost
 from grader.tensors import Make
+from grader.testing import assert_input_unchanged
 from tests import seats
 
 OpenSeat = Callable[..., seats.Seat]
@@ -44,6 +45,18 @@ def pair(
 
 def free(x: Float[Tensor, " ..."]) -> object:
     return x
+
+
+Seen = Float[Tensor, " seen"]
+Total = Float[Tensor, "total=seen+n"]
+
+
+def remember(
+    x: Float[Tensor, " n"], cache: tuple[Seen, Seen] | None = None
+) -> tuple[Float[Tensor, " n"], tuple[Total, Total]]:
+    seen = x.new_empty(0) if cache is None else cache[0]
+    total = torch.cat([seen, x])
+    return x + 1, (total, total)
 
 
 class Layer(nn.Module):
@@ -464,6 +477,99 @@ def free(x):
     short, long = (student.free.observe(torch.ones(n)).operations for n in (3, 8))
     assert long.count - short.count == 5
     assert (short.largest, long.largest) == (150, 400)
+
+
+COSTS = {
+    "x @ y.mT": (12, 60, 5),  # (3, 5) by (5, 4): 12 numbers of 5 products each
+    "torch.bmm(x.expand(2, 3, 5), y.mT.expand(2, 5, 4))": (24, 120, 5),
+    "x + 1": (15, 15, 0),
+    "x.sum()": (1, 15, 15),
+    "x.mean(dim=0)": (5, 15, 3),
+    "x.amax(dim=-1, keepdim=True)": (3, 15, 5),
+    "x.max(dim=0).values": (5, 15, 3),
+    "torch.logsumexp(x, dim=1)": (3, 15, 5),
+    "torch.softmax(x, dim=0)": (15, 15, 3),
+    "x.cumsum(1)": (15, 15, 5),
+    "x.sort(dim=0)[0]": (15, 15, 3),
+    "x.T": (15, 0, 0),  # a view
+    "x.expand(1000, -1, -1)": (15, 0, 0),
+    "x.expand(10, -1, -1).clone()": (150, 150, 0),
+    "torch.maximum(x, x)": (15, 15, 0),
+    "x[:, :2].sum(dim=-1)": (6, 6, 2),  # the slice stores 6 of what it looks at
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), COSTS.items())
+def test_observe_tells_what_a_call_stores_computes_and_runs_over(
+    open_seat: OpenSeat, code: str, expected: tuple[int, int, int]
+) -> None:
+    source = f"import torch\ndef free(x):\n    y = x.new_ones(4, 5)\n    return {code}"
+    idle = "def free(x):\n    y = x.new_ones(4, 5)"
+    x = torch.ones(3, 5)
+    seen, before = (open_seat(s, free).student().free.observe(x) for s in (source, idle))
+    stored, work, width = expected
+    assert seen.operations.work - before.operations.work == work
+    assert seen.operations.widest == width
+    assert seen.operations.largest == max(stored, before.operations.largest)
+
+
+def test_a_test_may_give_less_memory_than_the_course(open_seat: OpenSeat) -> None:
+    source = "import torch\ndef free(x):\n    return torch.ones(len(x), 1024, 1024).sum()"
+    seat = open_seat(source, free)
+    eighty_megabytes = torch.ones(20)
+    assert seat.student().free(eighty_megabytes) == 20 * 2**20
+    with pytest.raises(StudentLost, match="more memory"):
+        seat.student(memory_mb=60).free(eighty_megabytes)
+    assert seat.student(memory_mb=60).free(torch.ones(5)) == 5 * 2**20
+    assert seat.student().free(eighty_megabytes) == 20 * 2**20
+
+
+CACHE = """
+def remember(x, cache=None):
+    total = x if cache is None else torch.cat([cache[0], x])
+    return x + 1, {cache}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ("(total, 2 * total)", ""),
+        ("[total, total]", ""),
+        ("(total, total, total)", "result 2 of remember should be 2 tensors, got a tuple of 3"),
+        ("None", "result 2 of remember should be 2 tensors, got None: is there a `return`"),
+        ("(x, total)", "result 2.1 of remember should be shape (total=5), got (2): total should"),
+    ],
+)
+def test_a_nest_is_passed_back_and_checked_part_by_part(
+    open_seat: OpenSeat, returned: str, told: str
+) -> None:
+    source = f"import torch{CACHE.format(cache=returned)}"
+    student = open_seat(source, remember).student()
+    first, second = torch.ones(3), torch.ones(2)
+    given = first, first.clone()
+    if told:
+        with pytest.raises(ContractBroken) as error:
+            student.remember(second, given)
+        assert str(error.value).startswith(told)
+        return
+    _, cache = student.remember(first)
+    out, cache = student.remember(second, cache)
+    assert [len(out), *map(len, cache)] == [2, 5, 5]
+
+
+def test_a_nest_of_the_tests_must_fit_the_contract(open_seat: OpenSeat) -> None:
+    student = open_seat(f"import torch{CACHE.format(cache='(x, x)')}", remember).student()
+    with pytest.raises(ContractError, match="cache is 2 tensors, not a tuple of 1 items"):
+        student.remember(X, (X,))
+
+
+def test_a_change_inside_a_nest_is_told_with_the_arguments_number(open_seat: OpenSeat) -> None:
+    source = "import torch\ndef remember(x, cache):\n    cache[1].add_(1)\n    return x, cache"
+    student = open_seat(source, remember).student()
+    assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(0), torch.ones(0)))
+    with pytest.raises(AssertionError, match="argument 2 was changed in place"):
+        assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(3), torch.ones(3)))
 
 
 def test_observe_works_for_modules_too(student: Any) -> None:

@@ -343,7 +343,7 @@ TRUE_REPLY = wire.encode(
                     ([torch.ones(2, 1), "é"], {"w": torch.ones(1, dtype=torch.bool)}, 1.5)
                 ),
                 uses=[wire.Use("softmax", wire.Place("answers.py", 3))],
-                operations=wire.Operations(3, 4),
+                operations=wire.Operations(3, 4, 5, 6),
             ),
             wire.Gradients([None, payload.pack_tensor(torch.ones(1))], {"w": None}),
             wire.Raised("ValueError", "no"),

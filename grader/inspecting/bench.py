@@ -106,7 +106,7 @@ class Bench:
             for name, unit in self.desk.course.unit_of.items()
         )
         opening = wire.Open(self.submission.sources, wanted)
-        with closing(Session(lambda: channel, opening, UNLIMITED)) as session:
+        with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
             yield Seat(self.desk, session)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from grader.jail import wire
@@ -63,7 +63,7 @@ class Session:
     """One submission behind a channel, through as many processes as it takes."""
 
     def __init__(
-        self, open_channel: Callable[[], Channel], opening: wire.Open, limits: Limits,
+        self, open_channel: Callable[[Limits], Channel], opening: wire.Open, limits: Limits,
         forbidden: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:  # fmt: skip
         """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text."""
@@ -78,12 +78,13 @@ class Session:
         self._queue: list[wire.Call] = []
         self._handles = 0
         self._forbidden: tuple[str, ...] = ()
+        self._memory_mb = limits.memory_mb  # of the process that is running
         self.printed = ""  # by the running test, up to a limit
         self.generation = 0  # counts processes: a handle is good in its own only
         self.listing = self._start()
 
     def _start(self) -> wire.Listing:
-        self._channel = self._open_channel()
+        self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         self.generation += 1
         opening = self._opening
         if self._forbidden:
@@ -110,15 +111,16 @@ class Session:
     def _forbids(self, exercise: str) -> tuple[str, ...]:
         return self._forbidden_by.get(exercise, ())
 
-    def begin_test(self, seed: int, exercise: str = "") -> None:
-        """Forget handles, seed the guest's generators, and give the test its time.
+    def begin_test(self, seed: int, exercise: str = "", memory_mb: int | None = None) -> None:
+        """Forget handles, seed the guest's generators, and give the test its time and memory.
 
-        What the exercise forbids is taken out of a process for good: one that forbids something
-        else needs a fresh process.
+        What the exercise forbids is taken out of a process for good, and memory is limited for
+        good: a test that differs in either needs a fresh process.
         """
-        if self._forbids(exercise) != self._forbidden:
+        memory_mb = memory_mb or self._limits.memory_mb
+        if (self._forbids(exercise), memory_mb) != (self._forbidden, self._memory_mb):
             self.close()
-            self._forbidden = self._forbids(exercise)
+            self._forbidden, self._memory_mb = self._forbids(exercise), memory_mb
         if self._channel is None:
             self._start()
         self._test_from = self.cpu_seconds()

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from grader.jail.costs import Cost, cost
 from grader.jail.forbidding import plain_name
 from grader.jail.wire import Operations, Place, Use
 
@@ -36,12 +37,21 @@ class Record:
     uses: list[Use]
     names: set[str] = field(default_factory=set)
     count: int = 0
-    largest: int = 0  # elements of the largest result
+    largest: int = 0  # see `Operations` for this and the next two
+    work: int = 0
+    widest: int = 0
 
     @property
     def operations(self) -> Operations:
         """The counts so far."""
-        return Operations(self.count, self.largest)
+        return Operations(self.count, self.largest, self.work, self.widest)
+
+    def add(self, operation: Cost) -> None:
+        """Count one operation more."""
+        self.count += 1
+        self.largest = max(self.largest, operation.stored)
+        self.work += operation.work
+        self.widest = max(self.widest, operation.width)
 
 
 _current: Record | None = None
@@ -63,7 +73,7 @@ class FunctionTrace(TorchFunctionMode):
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations, and remembers the largest result."""
+    """Counts operations, and what they cost."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -71,10 +81,7 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """See torch.utils._python_dispatch.TorchDispatchMode."""
         result = func(*args, **(kwargs or {}))
         if _current is not None:
-            _current.count += 1
-            for part in result if isinstance(result, (tuple, list)) else (result,):
-                if isinstance(part, torch.Tensor):
-                    _current.largest = max(_current.largest, part.numel())
+            _current.add(cost(func, args, kwargs or {}, result))
         return result
 
 

@@ -174,10 +174,12 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """What the dispatcher saw: operations, and the largest number of elements in one result."""
+    """What the dispatcher saw of a call; see `grader.jail.costs`."""
 
-    count: int
-    largest: int
+    count: int  # of operations
+    largest: int  # elements that its largest tensor stores
+    work: int  # multiply-adds of products, and elements that other operations write or reduce
+    widest: int  # the most elements that one sum, product, maximum, softmax or the like runs over
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
