@@ -51,10 +51,14 @@ class Unit(_Table, frozen=True):
 
 
 class OperationGroup(_Table, frozen=True):
-    """Torch functions that an exercise may forbid under one name."""
+    """Torch functions that an exercise may forbid under one name.
+
+    `layers` are keys of torch's dispatcher that go with them: ``Autograd`` is what records a graph.
+    """
 
     title: str
     functions: tuple[str, ...]
+    layers: tuple[str, ...] = ()
 
 
 class LimitTable(_Table, frozen=True):

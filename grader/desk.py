@@ -107,10 +107,9 @@ class Desk:
             session.close()
 
     def watch(self, exercise: str) -> tuple[str, ...]:
-        """The torch functions that an exercise forbids."""
-        groups = self.course.exercises[exercise].forbidden
-        operations = self.course.file.operations
-        return tuple(name for group in groups for name in operations[group].functions)
+        """The torch functions that an exercise forbids, and layers of the dispatcher."""
+        groups = [self.course.file.operations[g] for g in self.course.exercises[exercise].forbidden]
+        return tuple(name for group in groups for name in (*group.functions, *group.layers))
 
 
 class Seat:

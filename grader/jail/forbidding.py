@@ -39,6 +39,8 @@ KEYS = tuple(
 )
 
 
+# Layers above the operations that can be taken away whole.
+LAYERS = frozenset({"Autograd"})  # it records what backward needs, and carries forward derivatives
 UNSEEN = ("torch.onnx", "torch._inductor", "torch.ao", "torch._numpy", "torch.testing._internal")
 
 
@@ -81,9 +83,13 @@ _FUNCTIONS = _functions()
 
 
 def forbid(names: Collection[str]) -> None:
-    """Make these functions raise `ForbiddenOperation`, under whatever name they are called."""
+    """Make these functions raise `ForbiddenOperation`, under whatever name they are called.
+
+    The name of a layer takes that layer away: calls fall through it, and nothing is recorded.
+    """
     if not names:
         return
+    _peel(LAYERS.intersection(names))
     libraries: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
         for name in names:
@@ -102,9 +108,26 @@ def forbid(names: Collection[str]) -> None:
                 if not function.__code__.co_freevars:
                     function.__code__ = _code(name)
     for kernels in libraries.values():
-        # Were this object to go, the kernels would come back; and who could find it could drop it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
+        _keep_for_good(kernels)
     sys.meta_path.insert(0, _NoMoreOfTorch())
+
+
+def _peel(layers: Collection[str]) -> None:
+    """Let every operation that has a kernel in one of these layers fall through it."""
+    for layer in layers:
+        kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+        with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
+            for operation in torch._C._dispatch_get_all_op_names():
+                if operation.startswith("aten::") and (
+                    torch._C._dispatch_has_kernel_for_dispatch_key(operation, layer)
+                ):
+                    kernels.impl(operation, layer, torch.library.fallthrough_kernel)
+        _keep_for_good(kernels)
+
+
+def _keep_for_good(kernels: object) -> None:
+    """Were this object to go, torch's kernels would come back; and who found it could drop it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
 
 
 class _NoMoreOfTorch:

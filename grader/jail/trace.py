@@ -113,6 +113,8 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
     _current = record
     try:
         with ExitStack() as stack:
+            if "Autograd" in record.watch:  # forbidden: nothing is recorded
+                stack.enter_context(torch.inference_mode())
             if record.watch or observe:
                 stack.enter_context(FunctionTrace())
             if observe:
