@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,9 +123,6 @@ def _points(path: Path, text: str) -> dict[str, float]:
 
 # --- the table in the README ---------------------------------------------------------------------
 
-README = Path(__file__).parents[1] / "README.md"
-BEGIN = "<!-- attacks: written by `python -m tests.attacks_table` -->\n"
-END = "<!-- end of attacks -->"
 SHOWN_PEERS = ("otter", "nbgrader", "check50")
 
 
@@ -142,15 +138,3 @@ def table() -> str:
         rows.append(f"| {title} | {len(own)} | 0 | {' | '.join(cells)} |")
     rows.append(f"| **all** | **{len(attacks)}** | **0** | | | |")
     return "\n".join(rows) + "\n"
-
-
-def with_table(text: str) -> str:
-    """The README's text with the table of today."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + table() + "\n" + END + after
-
-
-if __name__ == "__main__":
-    README.write_text(with_table(README.read_text("utf-8")), "utf-8")
-    sys.stdout.write(table())

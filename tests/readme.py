@@ -1,0 +1,51 @@
+"""The parts of the README that are written by a program: ``python -m tests.readme``.
+
+Each stands between two comments, and says between them what the course and the tests hold today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from grader.course import load_course
+from tests import attacks_table
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+
+
+def exercises_table() -> str:
+    """One row a unit: its exercises, and what they are worth."""
+    course = load_course(ROOT / "exercises")
+    rows = ["| unit | points | exercises |", "|---|---|---|"]
+    for number, unit in enumerate(course.units, start=1):
+        points = sum(exercise.points for exercise in unit.exercise)
+        names = ", ".join(f"`{exercise.name}`" for exercise in unit.exercise)
+        rows.append(f"| {number} `{unit.name}`: {unit.title} | {points:g} | {names} |")
+    total = sum(exercise.points for exercise in course.exercises.values())
+    rows.append(f"| **all** | **{total:g}** | {len(course.exercises)} exercises |")
+    return "\n".join(rows) + "\n"
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "attacks": attacks_table.table,
+    "exercises": exercises_table,
+}
+
+
+def up_to_date(text: str) -> str:
+    """The README's text with every part as it is today."""
+    for name, part in PARTS.items():
+        begin = f"<!-- {name}: written by `python -m tests.readme` -->\n"
+        end = f"<!-- end of {name} -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"the README has no place for {name}")
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n{part()}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    README.write_text(up_to_date(README.read_text("utf-8")), "utf-8")
