@@ -13,21 +13,25 @@ if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.jail.session import Backend, Channel, Limits
 
 Name = Literal["auto", "jail", "worker"]
+Device = Literal["cpu", "cuda"]
 
 
-def backend(name: Name = "auto") -> AbstractContextManager[Backend]:
+def backend(name: Name = "auto", device: Device = "cpu") -> AbstractContextManager[Backend]:
     """Start a back end; it loads torch in the background.
 
     ``auto`` is a jail wherever one can be, and a worker elsewhere. A worker isolates nothing: it is
-    for a student's own checks. Raises `CallError` where a jail is asked for and cannot be.
+    for a student's own checks, and for a GPU, which no jail may touch. Raises `CallError` where a
+    jail is asked for and cannot be.
     """
     possible = sys.platform == "linux" and hasattr(os, "fork")
+    if name == "jail" and device != "cpu":
+        raise CallError(f"no jail may touch {device}: leave out --backend, or take a worker")
     if name == "jail" and not possible:
         raise CallError("jails need Linux; a worker runs everywhere (--backend worker)")
-    if name == "worker" or not possible:
+    if name == "worker" or device != "cpu" or not possible:
         from grader.jail.worker import Workers
 
-        return Workers()
+        return Workers(device)
     return jails()
 
 

@@ -57,6 +57,13 @@ BackendOption = Annotated[
         help="Where your code runs: forked and fenced in (Linux), or in a process that stays.",
     ),
 ]
+DeviceOption = Annotated[
+    Literal["cpu", "cuda"],
+    typer.Option(
+        "--device",
+        help="Where answers compute; never needed to pass. No jail may touch a GPU.",
+    ),
+]
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
 ]
@@ -90,6 +97,7 @@ def grade(
             help="With weak, grade even where submissions could reach secrets: see doctor.",
         ),
     ] = "strong",
+    device: DeviceOption = "cpu",
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,12 +113,17 @@ def grade(
 
     opened = load_course(find_course(course))
     opened.require_solutions("grade")
+    if device != "cpu" and isolation == "strong":
+        raise CallError(
+            f"no jail may touch {device}, so submissions run where nothing isolates them: "
+            "--isolation=weak grades all the same, and says so in each grade"
+        )
     chosen = opened.select(only or [])
     submissions = find_submissions(paths, opened)
     files = opened.test_files()
     order = Order(
         opened, seed or opened.hidden_seed(), files, chosen, isolation=isolation,
-        secrets=(out, *paths),
+        secrets=(out, *paths), device=device,
     )  # fmt: skip
     stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
@@ -153,6 +166,7 @@ def check(
         bool, typer.Option("--pdb", help="Stop in your code, at the input that it gets wrong.")
     ] = False,
     backend: BackendOption = "auto",
+    device: DeviceOption = "cpu",
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -171,7 +185,7 @@ def check(
 
     with (
         terminal.waiting("loading torch"),
-        open_checker(opened, names or [], folder, backend) as checker,
+        open_checker(opened, names or [], folder, backend, device) as checker,
     ):
         results = checker.check()
     solved = [result.name for result in results if result.solved]

@@ -23,6 +23,7 @@ from grader.collection import Case, Test, collect
 from grader.contract import TensorSpec
 from grader.course import Course
 from grader.diagnosis import Answer, Diagnosis, kept
+from grader.differences import computed_on
 from grader.faults import CallError
 from grader.grade import Picture, TestStatus
 from grader.intake import Submission
@@ -54,6 +55,7 @@ class Desk:
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
     known: Known | None = None  # of wrong answers
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
+    device: backends.Device = "cpu"  # on which submissions compute
 
     def make(self, exercise: str, test: str, case: str) -> Make:
         """Seeded inputs for one case of one test."""
@@ -147,7 +149,7 @@ class Seat:
 def open_desk(
     course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
     stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
-    backend: AbstractContextManager[Backend] | None = None,
+    backend: AbstractContextManager[Backend] | None = None, device: backends.Device = "cpu",
 ) -> Iterator[Desk]:  # fmt: skip
     """Start the warm process, and meanwhile load references and tests.
 
@@ -155,10 +157,13 @@ def open_desk(
     Without `stubs`, answers are not compared with the stubs in the course's folder: a student
     writes the answers into these very files. With strong `isolation`, raises `CallError` unless
     submissions are sure to be kept from `secrets` (besides the solutions). Student code runs in
-    jails, or in another `backend`. Where there are no solutions, recordings answer instead.
+    jails, or in another `backend`, on `device`. Where there are no solutions, recordings answer
+    instead.
     """
     # It loads torch in the background while this process does.
     with backend or backends.jails() as behind:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise CallError("torch finds no CUDA device here: leave out --device cuda")
         recorded = None if course.has_solutions else Recorded(course)
         oracle: Oracle = recorded or open_oracle(course)
         chosen = course.select(only)
@@ -184,7 +189,7 @@ def open_desk(
         layers = (*behind.layers, "weak") if reach is not None else behind.layers
         desk = Desk(
             course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, recorded,
-            layers,
+            layers, device,
         )  # fmt: skip
         if recorded is None:
             desk.known = live_known(desk, load_library(course))
@@ -261,7 +266,8 @@ def _run_case(
     }
     try:
         arguments = {name: fixtures[name]() for name in test.fixtures}
-        test.function(**arguments, **case.parameters)
+        with computed_on(desk.device):
+            test.function(**arguments, **case.parameters)
     except (AssertionError, pytest.fail.Exception) as error:
         picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
         return "failed", str(error) or f"an assertion failed ({test.place})", picture

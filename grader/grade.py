@@ -92,6 +92,7 @@ class Grade(msgspec.Struct, frozen=True):
     exercises: tuple[ExerciseResult, ...] = ()
     message: str | None = None
     notes: tuple[str, ...] = ()
+    device: str = "cpu"
     schema: int = SCHEMA
 
     def to_json(self) -> bytes:
@@ -100,6 +101,8 @@ class Grade(msgspec.Struct, frozen=True):
         for said_if_any in ("message", "notes"):
             if not fields[said_if_any]:
                 del fields[said_if_any]
+        if self.device == "cpu":
+            del fields["device"]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 
     @staticmethod

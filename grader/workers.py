@@ -10,10 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from grader import backends
+from grader.backends import Device
 from grader.course import Course
 from grader.faults import CallError, HostFault
 
@@ -39,18 +41,26 @@ class Order:
     stubs: bool = True  # whether answers are compared with the stubs
     isolation: Isolation = "strong"
     secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
-    backend: AbstractContextManager[Backend] | None = None  # where student code runs; jails
+    # Where student code runs; jails, unless it needs a device.
+    backend: AbstractContextManager[Backend] | None = None
+    device: Device = "cpu"
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
         """The desk, in this process; raises `CallError` if the course is unfit."""
         # The other process loads torch while this one does, so it is started before the import.
-        with self.backend or backends.jails() as behind:
+        start = (
+            backends.jails
+            if self.device == "cpu"
+            else partial(backends.backend, device=self.device)
+        )
+        with self.backend or start() as behind:
             from grader.desk import open_desk
 
             with open_desk(
                 self.course, seed=self.seed, files=self.files, only=self.only, stubs=self.stubs,
                 isolation=self.isolation, secrets=self.secrets, backend=nullcontext(behind),
+                device=self.device,
             ) as desk:  # fmt: skip
                 yield desk
 

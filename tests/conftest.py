@@ -28,6 +28,17 @@ collect_ignore = ["tiny_course"]  # a course's tests need a submission; see test
 gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a GPU is skipped where there is none."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked:
+        import torch
+
+        if not torch.cuda.is_available():
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason="torch finds no CUDA device here"))
+
+
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
     """The process that holds torch: 3 s to start, 20 ms to fork."""

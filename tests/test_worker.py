@@ -434,8 +434,8 @@ def test_workers_isolate_nothing_and_say_so(workers: Workers) -> None:
 
 def test_a_jail_is_taken_wherever_there_can_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    monkeypatch.setattr(backends, "jails", lambda: made.append("jail"))
-    monkeypatch.setattr(worker, "Workers", lambda: made.append("worker"))
+    monkeypatch.setattr(backends, "jails", lambda *_: made.append("jail"))
+    monkeypatch.setattr(worker, "Workers", lambda *_: made.append("worker"))
     for name in ("auto", "jail", "worker"):
         backends.backend(name)
     monkeypatch.setattr(sys, "platform", "darwin")

@@ -6,7 +6,7 @@ that twenty different ones are says much. Where two explanations of the same kin
 said. Silence is better than a false trail.
 """
 
-from grader.differences.precision import PRECISION, differing
+from grader.differences.precision import PRECISION, computed_on, differing
 from grader.differences.words import MOST_ELEMENTS, in_words
 
-__all__ = ["MOST_ELEMENTS", "PRECISION", "differing", "in_words"]
+__all__ = ["MOST_ELEMENTS", "PRECISION", "computed_on", "differing", "in_words"]

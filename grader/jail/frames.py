@@ -28,6 +28,7 @@ class Begin(msgspec.Struct, frozen=True):
 
     cpu_seconds: float  # that one request may take
     memory_mb: int  # that it may use, where the platform counts it
+    device: str = "cpu"  # on which its tensors are
 
 
 def read(stream: IO[bytes], limit: int) -> bytes | None:

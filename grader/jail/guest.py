@@ -29,6 +29,7 @@ from grader.jail.trace import Record, follow_threads, submission_line, traced
 _run_backward = torch.autograd.graph._engine_run_backward
 _set_grad_enabled = torch._C._set_grad_enabled
 _set_default_dtype = torch.set_default_dtype
+_set_default_device = torch.set_default_device
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,15 @@ class Prints(io.TextIOBase):
 class Guest:
     """One submission, and the modules and graphs that a test has made so far.
 
-    `definition` finds what a name stands for; a submission that is opened brings its own.
+    `definition` finds what a name stands for; a submission that is opened brings its own. Tensors
+    come and go as the CPU's; the submission sees them on `device`, where it makes its own too.
     """
 
     def __init__(
-        self, definition: Callable[[str], Any] | None = None, prints: Prints | None = None
+        self, definition: Callable[[str], Any] | None = None, prints: Prints | None = None,
+        device: str = "cpu",
     ) -> None:  # fmt: skip
+        self._device = device
         self._definition = definition
         self._prints = prints or Prints()
         self.submission: Submission | None = None
@@ -114,6 +118,8 @@ class Guest:
                 # What an earlier call may have left behind is not this test's concern.
                 _set_grad_enabled(True)
                 _set_default_dtype(torch.float32)
+                if self._device != "cpu":
+                    _set_default_device(self._device)
                 np.random.seed(seed % 2**32)
                 random.seed(seed)
                 return wire.Done()
@@ -123,13 +129,13 @@ class Guest:
                 parameters = parameters_of(self.kept[handle])
                 with torch.no_grad():
                     for path, value in values.items():
-                        parameters[path].copy_(payload.unpack_tensor(value))
+                        parameters[path].copy_(self._unpack(value))
                 return wire.Done()
             case wire.Convert(handle, method, argument):
                 convert(self.kept[handle], method, argument)
                 return wire.Done()
             case wire.Describe(handle, values):
-                return describe(self.kept[handle], values)
+                return describe(self.kept[handle], self._pack if values else None)
             case wire.Backward(result, gradients):
                 return self._backward(result, gradients, uses)
 
@@ -148,7 +154,7 @@ class Guest:
 
         def take(data: wire.TensorData) -> Tensor:
             sent.append(data)
-            leaves.append(payload.unpack_tensor(data))
+            leaves.append(self._unpack(data))
             if data.requires_grad:
                 # A copy, so that an in-place change is seen as one and not as an error of autograd.
                 leaves[-1].requires_grad_()
@@ -163,9 +169,11 @@ class Guest:
             # two modules that drop the same, both drop the same entries, however they were made.
             # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
             torch.default_generator.manual_seed(self._seed)
+            if self._device != "cpu":
+                getattr(torch, self._device).manual_seed(self._seed)
             self._seed = (self._seed + 1) % 2**63
         record = Record(frozenset(call.watch), self._here, uses)
-        elsewhere = any(tensor.device.type != "cpu" for tensor in passed)
+        elsewhere = any(tensor.device.type != self._device for tensor in passed)
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
                 value = target(**dict(zip(call.keywords, arguments, strict=True)))
@@ -174,16 +182,18 @@ class Guest:
             # Counted before packing; packed inside, since a result may hold code of its own.
             operations = record.operations if call.observe else None
             functions = sorted(record.names)[:MAX_NAMES] if call.observe else []
-            packed = payload.pack(value)
+            packed = payload.pack(value, self._pack)
         if call.construct:
             if not isinstance(value, nn.Module):
                 return wire.Returned(wire.Odd(f"{_type_name(value)}, not an nn.Module"), uses)
+            if self._device != "cpu":
+                convert(value, "to_device", self._device)
             self.kept[call.result] = value
             return describe(value, uses=uses)
         reply = wire.Returned(
             packed,
             uses,
-            changed=[n for n, pair in enumerate(zip(sent, passed, strict=True)) if _changed(*pair)],
+            changed=[n for n, tensor in enumerate(passed) if self._changed(sent[n], tensor)],
             operations=operations,
             functions=functions,
         )
@@ -199,7 +209,7 @@ class Guest:
     ) -> wire.Outcome:  # fmt: skip
         kept = self.kept[result]
         pairs = [
-            (output, payload.unpack_tensor(gradient))
+            (output, self._unpack(gradient))
             for output, gradient in zip(kept.outputs, gradients, strict=True)
             if gradient is not None and output.requires_grad
         ]
@@ -216,13 +226,32 @@ class Guest:
                         True, False, tuple(wanted), allow_unreachable=True, accumulate_grad=False,
                     )
                 )  # fmt: skip
-        packed = [None if g is None else payload.pack_tensor(g) for g in found]
+        packed = [None if g is None else self._pack(g) for g in found]
         by_leaf = iter(packed[: len(leaves)])
         return wire.Gradients(
             [next(by_leaf) if tensor.requires_grad else None for tensor in kept.inputs],
             dict(zip(named, packed[len(leaves) :], strict=True)),
             uses,
         )
+
+    # --- here and on the wire --------------------------------------------------------------------
+
+    def _pack(self, tensor: Tensor) -> wire.TensorData:
+        return payload.pack_tensor(tensor, home=self._device)
+
+    def _unpack(self, data: wire.TensorData) -> Tensor:
+        tensor = payload.unpack_tensor(data)
+        return tensor if data.device != "cpu" else tensor.to(self._device)
+
+    def _changed(self, sent: wire.TensorData, tensor: Tensor) -> bool:
+        """Whether a tensor is not, byte by byte, what was sent."""
+        try:
+            now = self._pack(tensor)
+        except payload.Unsendable:
+            return True
+        return (now.dtype, now.shape, now.device, now.data) != (
+            sent.dtype, sent.shape, sent.device, sent.data
+        )  # fmt: skip
 
     # --- telling where ---------------------------------------------------------------------------
 
@@ -289,9 +318,10 @@ def parameters_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def describe(
-    module: nn.Module, values: bool = False, uses: list[wire.Use] | None = None
+    module: nn.Module, pack: Callable[[Tensor], wire.TensorData] | None = None,
+    uses: list[wire.Use] | None = None,
 ) -> wire.Structure:  # fmt: skip
-    """A module's parameters, buffers and submodules."""
+    """A module's parameters, buffers and submodules; with values, if they can be packed."""
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
@@ -299,7 +329,7 @@ def describe(
         return wire.ParameterInfo(
             path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__[: wire.MAX_NAME] if own else "",
-            payload.pack_tensor(tensor) if values and known else None,
+            pack(tensor) if pack and known else None,
         )  # fmt: skip
 
     return wire.Structure(
@@ -330,41 +360,44 @@ def _converted(tensor: Tensor, method: str, argument: str) -> Tensor:
         if tensor.is_floating_point():
             tensor.data = tensor.data.to(payload.DTYPES[argument])
         return tensor
+    if tensor.device.type == argument:
+        return tensor
     moved = tensor.detach().to(argument)
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(moved, requires_grad=tensor.requires_grad)
     return moved
 
 
-def _changed(sent: wire.TensorData, tensor: Tensor) -> bool:
-    """Whether a tensor is not, byte by byte, what was sent."""
-    try:
-        now = payload.pack_tensor(tensor)
-    except payload.Unsendable:
-        return True
-    return (now.dtype, now.shape, now.device, now.data) != (
-        sent.dtype, sent.shape, sent.device, sent.data
-    )  # fmt: skip
-
-
 def _type_name(value: Any) -> str:
     return wire.clean(f"an object of type {type(value).__name__}"[:100])
 
 
-def serve(receive: Callable[[], bytes | None], send: Callable[[bytes], None]) -> None:
+def serve(
+    receive: Callable[[], bytes | None], send: Callable[[bytes], None], device: str = "cpu"
+) -> None:  # fmt: skip
     """Answer requests until the other side closes."""
     prints = Prints()
     sys.stdout = sys.stderr = prints
     follow_threads()
-    guest = Guest(prints=prints)
-    while (data := receive()) is not None:
-        try:
-            reply: wire.Reply = guest.answer(wire.decode_request(data))
-            packed = wire.encode(reply)
-        except Exception as error:
-            packed = wire.encode(
-                wire.Refused(wire.clean(f"{type(error).__name__}: {error}"[: wire.MAX_TEXT]))
-            )
-        if len(packed) > wire.MAX_REPLY:
-            packed = wire.encode(wire.Refused("the reply is larger than the limit"))
-        send(packed)
+    guest = Guest(prints=prints, device=device)
+    if device != "cpu":
+        _set_default_device(device)
+    try:
+        while (data := receive()) is not None:
+            send(_answered(guest, data))
+    finally:
+        if device != "cpu":
+            _set_default_device(None)
+
+
+def _answered(guest: Guest, data: bytes) -> bytes:
+    try:
+        reply: wire.Reply = guest.answer(wire.decode_request(data))
+        packed = wire.encode(reply)
+    except Exception as error:
+        packed = wire.encode(
+            wire.Refused(wire.clean(f"{type(error).__name__}: {error}"[: wire.MAX_TEXT]))
+        )
+    if len(packed) > wire.MAX_REPLY:
+        packed = wire.encode(wire.Refused("the reply is larger than the limit"))
+    return packed

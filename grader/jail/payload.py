@@ -47,11 +47,15 @@ _resolve_neg = Tensor.resolve_neg
 _reshape = Tensor.reshape
 _view = Tensor.view
 _numpy = Tensor.numpy
+_cpu = Tensor.cpu
 _no_subclass = torch._C.DisableTorchFunctionSubclass
 
 
-def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
-    """Copy a tensor into bytes; raise `Unsendable` for what has no dense bytes on this machine."""
+def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> TensorData:
+    """Copy a tensor into bytes; raise `Unsendable` for what has no dense bytes.
+
+    `home` is the kind of device on which tensors are here; on the wire they are the CPU's.
+    """
     with _no_subclass():
         if type(tensor) not in (Tensor, Parameter):
             # A subclass may have properties of its own, with code in them.
@@ -69,12 +73,12 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY) -> TensorData:
         name = NAMES[tensor.dtype]
         if tensor.device.type == "meta":
             return TensorData(name, shape, b"", "meta")
-        if tensor.device.type != "cpu":
+        if tensor.device.type != home:
             raise Unsendable(f"a tensor on device {tensor.device}")
         # The logical size: an expanded tensor is small until someone makes it dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
-        dense = _clone(_resolve_neg(_detach(tensor)), memory_format=torch.contiguous_format)
+        dense = _clone(_resolve_neg(_cpu(_detach(tensor))), memory_format=torch.contiguous_format)
         flat = _reshape(dense, (-1,))
         data = bytes(_numpy(_view(flat, torch.uint8))) if flat.numel() else b""
         return TensorData(name, shape, data)

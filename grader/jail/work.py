@@ -95,8 +95,9 @@ def main() -> NoReturn:
         line.send(msgspec.msgpack.encode(Ready(package)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
-            _limit_memory(begin.memory_mb)
-            _serve(line, clock, begin.cpu_seconds)
+            if begin.device == "cpu":  # a GPU's driver maps far more than it uses
+                _limit_memory(begin.memory_mb)
+            _serve(line, clock, begin)
             why_not = untouched.restore()
             clock.stop()
             line.send(why_not.encode())
@@ -104,13 +105,13 @@ def main() -> NoReturn:
         os._exit(1)
 
 
-def _serve(line: Line, clock: Clock, seconds: float) -> None:
-    """Answer the requests of one submission, each within so many seconds of CPU time."""
+def _serve(line: Line, clock: Clock, begin: Begin) -> None:
+    """Answer the requests of one submission, each within its CPU time."""
     from grader.jail.guest import serve
 
     def receive() -> bytes | None:
         data = line.receive()
-        clock.start(seconds)
+        clock.start(begin.cpu_seconds)
         return data or None
 
     def send(data: bytes) -> None:
@@ -118,7 +119,7 @@ def _serve(line: Line, clock: Clock, seconds: float) -> None:
         line.send(data)
 
     with warnings.catch_warnings():
-        serve(receive, send)
+        serve(receive, send, begin.device)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:

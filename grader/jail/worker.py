@@ -153,9 +153,13 @@ def _write(stream: IO[bytes], outbox: queue.SimpleQueue[bytes | None]) -> None:
 
 
 class Workers:
-    """A worker and its spare."""
+    """A worker and its spare.
 
-    def __init__(self) -> None:
+    Tensors of submissions are on `device`: a GPU does not survive a fork, and these are none.
+    """
+
+    def __init__(self, device: str = "cpu") -> None:
+        self._device = device
         self._lock = threading.Lock()  # a window may be closed while a thread of it checks
         self._closed = False
         # The first loads torch in the background while this process does; the spare comes after.
@@ -187,7 +191,8 @@ class Workers:
         with self._lock:
             if not self._idle and not self._closed:
                 self._idle.append(self._start())
-        process.send(msgspec.msgpack.encode(Begin(limits.test_seconds, limits.memory_mb)))
+        begin = Begin(limits.test_seconds, limits.memory_mb, self._device)
+        process.send(msgspec.msgpack.encode(begin))
         return Worker(self, process)
 
     def _next(self) -> Process:
