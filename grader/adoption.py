@@ -393,9 +393,11 @@ class _Plan:
         for choice in choices:
             for layout in _layouts(choice, self.joined):
                 for turns in self.turns(choice):
-                    yield self.settle(
-                        {group: _Choice(roles, turns) for group, roles in choice.items()}, layout
-                    )
+                    chosen = {
+                        group: _Choice(roles, turns if len(roles) > 1 else 1)
+                        for group, roles in choice.items()
+                    }
+                    yield self.settle(chosen, layout)
 
     def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
