@@ -71,21 +71,30 @@ def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
     """One row a student: status, points per unit, total. Fits into 80 columns."""
     units = _units(course, grades)
     table = Table(
-        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    most = max((grade.max for grade in grades), default=0)
+    heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
+    rows = [_points(grade, [name for _, name in units]) for grade in grades]
     table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
-    for n, _ in units:
-        table.add_column(str(n), justify="right", no_wrap=True)
-    most = max((grade.max for grade in grades), default=0)
-    table.add_column(f"of {number(most)}", justify="right", style="bold", no_wrap=True)
-    for grade in grades:
-        known = grade.status != "grader_error"
-        by_unit = [sum(e.points for e in grade.exercises if e.unit == name) for _, name in units]
-        cells = [_short(points) if known else "?" for points in (*by_unit, grade.total)]
+    for place, head in enumerate(heads):
+        # A long name gives way, and never a number.
+        width = max([len(head), *(len(row[place]) for row in rows)])
+        style = "bold" if place == len(units) else None
+        table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
+    for grade, row in zip(grades, rows, strict=True):
         style = "" if grade.status == "graded" else "yellow"
-        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *cells)
+        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *row)
     return table
+
+
+def _points(grade: Grade, units: Sequence[str]) -> list[str]:
+    """The points in each unit, and in all; they are not known where the grader failed."""
+    by_unit = [sum(e.points for e in grade.exercises if e.unit == name) for name in units]
+    known = grade.status != "grader_error"
+    return [_short(points) if known else "?" for points in (*by_unit, grade.total)]
 
 
 def _units(course: Course, grades: Sequence[Grade]) -> list[tuple[int, str]]:
