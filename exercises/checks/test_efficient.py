@@ -1,0 +1,303 @@
+"""Public checks of unit 10, efficient."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    assert_agrees,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_memory_grows_at_most,
+    assert_operations_do_not_grow,
+    assert_reduces_at_most,
+    assert_that,
+    assert_work_grows_at_most,
+    rung,
+)
+
+# --- softmax_online ------------------------------------------------------------------------------
+
+
+@rung.shape("softmax_online")
+def test_softmax_online_gives_a_weight_per_score(student, make):
+    """The weights have the shape of the scores."""
+    student.softmax_online(make.normal(batch=2, queries=3, n=8), 4)
+
+
+@rung.value("softmax_online")
+def test_softmax_online_gives_the_weights_of_the_example(student):
+    """Five scores in blocks of two get the weights of the statement."""
+    weights = student.softmax_online(torch.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2)
+    assert_that(
+        abs(weights.sum().item() - 1) < 1e-4,
+        f"the weights of the example sum to {weights.sum().item():.4g} and should sum to 1: after "
+        "the second block the sum so far should be 1.2035, and 1.5713 at the end. Is yours?",
+    )
+    expected = torch.tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
+    # The statement shows four decimals.
+    assert_agrees(weights, expected, rtol=0, atol=6e-5, what="the weights of the example")
+
+
+@rung.value("softmax_online")
+@pytest.mark.parametrize("block_size", [1, 3, 4, 20], ids="block size {}".format)
+def test_softmax_online_gives_the_same_for_all_block_sizes(student, reference, make, block_size):
+    """Blocks of any size give the weights of a softmax."""
+    scores = make.normal(2.0, batch=2, queries=3, n=11)
+    assert_agrees(
+        student.softmax_online(scores, block_size), reference.softmax_online(scores, block_size)
+    )
+
+
+@rung.property("softmax_online")
+def test_softmax_online_builds_a_new_tensor(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.softmax_online, make.normal(queries=3, n=8), 3)
+
+
+@rung.stability("softmax_online")
+@pytest.mark.parametrize(
+    "row",
+    [
+        [1000.0, 1001.0, 999.0, 1000.0, 1001.0],
+        [-1000.0, -1001.0, -999.0, -1000.0, -1001.0],
+        [-1000.0, -999.0, 0.0, 999.0, 1000.0],
+    ],
+    ids=["around 1000", "around -1000", "rising to 1000"],
+)
+def test_softmax_online_survives_large_scores(student, reference, row):
+    """Scores around ±1000 give weights, not NaN."""
+    scores = torch.tensor(row)
+    weights = student.softmax_online(scores, 2)
+    assert_that(
+        not weights.isnan().any(),
+        "there is a NaN: is every exponent a score less a maximum that is at least as large? And "
+        "what does the maximum start from?",
+    )
+    # A float32 step at 1000 is a wide one.
+    assert_agrees(weights, reference.softmax_online(scores, 2), rtol=0, atol=3e-4)
+
+
+@rung.efficiency("softmax_online")
+def test_softmax_online_looks_at_one_block_at_a_time(student, make):
+    """No maximum and no sum runs over more than block_size scores."""
+    assert_reduces_at_most(student.softmax_online, 5, make.normal(queries=3, n=23), 5)
+
+
+# --- flash_attention -----------------------------------------------------------------------------
+
+
+def three(make, **sizes):
+    """Queries, keys and values of one shape."""
+    return make.normal(1.5, **sizes), make.normal(1.5, **sizes), make.normal(1.5, **sizes)
+
+
+@rung.shape("flash_attention")
+def test_flash_attention_gives_a_vector_per_query(student, make):
+    """The result has the shape of the queries."""
+    student.flash_attention(*three(make, batch=2, heads=3, tokens=8, head_dim=5), 4)
+
+
+@rung.value("flash_attention")
+@pytest.mark.parametrize(
+    ("causal", "expected"),
+    [
+        (False, [[1 / 6, 1 / 3, 1 / 2, 0.0]] * 3),
+        (True, [[1.0, 0.0, 0.0, 0.0], [1 / 3, 2 / 3, 0.0, 0.0], [1 / 6, 1 / 3, 1 / 2, 0.0]]),
+    ],
+    ids=["not causal", "causal"],
+)
+def test_flash_attention_gives_the_numbers_of_the_example(student, causal, expected):
+    """Three keys in blocks of two get the weights of the statement."""
+    queries = torch.tensor([2.0, 0.0, 0.0, 0.0]).repeat(1, 1, 3, 1)
+    keys = torch.zeros(1, 1, 3, 4)
+    keys[..., 0] = torch.tensor([1.0, 2.0, 3.0]).log()
+    values = torch.eye(3, 4).reshape(1, 1, 3, 4)
+    result = student.flash_attention(queries, keys, values, 2, causal)
+    assert_agrees(result, torch.tensor([[expected]]), what="the result of the example")
+
+
+@rung.value("flash_attention")
+@pytest.mark.parametrize("block_size", [1, 3, 4, 20], ids="block size {}".format)
+def test_flash_attention_gives_the_same_for_all_block_sizes(student, reference, make, block_size):
+    """Blocks of any size give the same attention."""
+    inputs = three(make, batch=2, heads=3, tokens=11, head_dim=5)
+    assert_agrees(
+        student.flash_attention(*inputs, block_size), reference.flash_attention(*inputs, block_size)
+    )
+
+
+@rung.value("flash_attention")
+@pytest.mark.parametrize("block_size", [1, 4, 20], ids="block size {}".format)
+def test_flash_attention_can_be_causal(student, reference, make, block_size):
+    """If causal, no query sees a later key, in whatever block that stands."""
+    inputs = three(make, batch=2, heads=3, tokens=11, head_dim=5)
+    assert_agrees(
+        student.flash_attention(*inputs, block_size, True),
+        reference.flash_attention(*inputs, block_size, True),
+    )
+
+
+@rung.property("flash_attention")
+def test_flash_attention_builds_a_new_tensor(student, make):
+    """Queries, keys and values stay as they were."""
+    inputs = three(make, batch=2, heads=3, tokens=8, head_dim=5)
+    assert_input_unchanged(student.flash_attention, *inputs, 3, True)
+
+
+@rung.stability("flash_attention")
+@pytest.mark.parametrize("centre", [200.0, -200.0], ids="scores around {:g}".format)
+def test_flash_attention_survives_large_scores(student, reference, make, centre):
+    """Scores around ±200 give numbers, not NaN."""
+    queries = torch.tensor([2.0, 0.5, 0.0, 0.25]).repeat(1, 2, 7, 1)
+    keys = make.integers(-4, 5, batch=1, heads=2, tokens=7, head_dim=4) / 4.0
+    keys[..., 0] = centre
+    values = make.normal(batch=1, heads=2, tokens=7, head_dim=4)
+    result = student.flash_attention(queries, keys, values, 3)
+    assert_that(
+        not result.isnan().any(),
+        "there is a NaN: did exp overflow, or did all of a query's exponentials vanish? What does "
+        "the maximum start from, when every score is far below 0?",
+    )
+    expected = reference.flash_attention(queries, keys, values, 3)
+    assert_agrees(result, expected, rtol=0, atol=3e-4)
+
+
+@rung.efficiency("flash_attention")
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
+    """With four times the tokens, no tensor is more than four times as large."""
+    small = three(make, batch=1, heads=2, tokens=10, head_dim=3)
+    large = three(make, batch=1, heads=2, tokens=40, head_dim=3)
+    assert_memory_grows_at_most(
+        student.flash_attention, [*small, 5, causal], [*large, 5, causal], 4
+    )
+
+
+@rung.efficiency("flash_attention")
+def test_flash_attention_looks_at_one_block_at_a_time(student, make):
+    """No maximum, sum or softmax runs over more than block_size keys."""
+    inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
+    assert_reduces_at_most(student.flash_attention, 5, *inputs, 5)
+
+
+# --- attention_backward --------------------------------------------------------------------------
+
+
+def four(make, batch, tokens, d):
+    """Queries, keys, values, and the gradient that arrives at the output."""
+    sizes = {"batch": batch, "tokens": tokens, "d": d}
+    return tuple(make.normal(1.2, **sizes) for _ in range(4))
+
+
+def feature_0(*numbers):
+    """One sentence of tokens that have these numbers as their first of four features."""
+    tokens = torch.zeros(1, len(numbers), 4)
+    tokens[0, :, 0] = torch.tensor(numbers)
+    return tokens
+
+
+@rung.shape("attention_backward")
+def test_attention_backward_gives_three_gradients(student, make):
+    """Three tensors come back, each of the shape of its input."""
+    student.attention_backward(*four(make, 2, 5, 3))
+
+
+@rung.value("attention_backward")
+def test_attention_backward_gives_the_numbers_of_the_example(student):
+    """With queries of zero, the gradients are those of the statement."""
+    grad_queries, grad_keys, grad_values = student.attention_backward(
+        feature_0(0.0, 0.0), feature_0(1.0, -1.0), feature_0(2.0, 0.0), feature_0(1.0, 0.0)
+    )
+    assert_agrees(grad_values, feature_0(0.5, 0.5), what="grad_values, the third result,")
+    assert_agrees(grad_queries, feature_0(0.5, 0.0), what="grad_queries, the first result,")
+    assert_agrees(grad_keys, feature_0(0.0, 0.0), what="grad_keys, the second result,")
+
+
+@rung.value("attention_backward")
+@pytest.mark.parametrize("sizes", [(2, 5, 3), (3, 4, 6)], ids=str)
+def test_attention_backward_works_for_other_sizes(student, reference, make, sizes):
+    """The three gradients are right for other numbers, too."""
+    inputs = four(make, *sizes)
+    theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
+    # Backwards, as they are found.
+    for number, name in ((2, "grad_values"), (0, "grad_queries"), (1, "grad_keys")):
+        assert_agrees(theirs[number], ours[number], what=name)
+
+
+@rung.property("attention_backward")
+def test_attention_backward_builds_new_tensors(student, make):
+    """Queries, keys, values and the gradient that arrived stay as they were."""
+    assert_input_unchanged(student.attention_backward, *four(make, 2, 5, 3))
+
+
+@rung.efficiency("attention_backward")
+def test_attention_backward_has_no_loop_over_tokens(student, make):
+    """Longer sentences take no more operations."""
+    assert_operations_do_not_grow(
+        student.attention_backward, four(make, 2, 3, 2), four(make, 2, 9, 2)
+    )
+
+
+# --- linear_attention ----------------------------------------------------------------------------
+
+
+def features_and_values(make, batch, tokens, d_k, d_v):
+    """Queries, keys and values."""
+    return (
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k),
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k),
+        make.normal(2.0, batch=batch, tokens=tokens, d_v=d_v),
+    )
+
+
+@rung.shape("linear_attention")
+def test_linear_attention_gives_a_mix_of_values_per_query(student, make):
+    """Each query gets one vector, as long as a value."""
+    student.linear_attention(*features_and_values(make, 2, 5, 3, 4))
+
+
+@rung.value("linear_attention")
+def test_linear_attention_gives_the_numbers_of_the_example(student):
+    """Two queries mix two values with the weights of the statement."""
+    queries = torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
+    keys = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
+    values = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]])
+    result = student.linear_attention(queries, keys, values)
+    totals = result[0, :, 2]
+    assert_that(
+        torch.allclose(totals, torch.ones(2)),
+        f"the weights of the two queries sum to {totals[0].item():.4g} and "
+        f"{totals[1].item():.4g}, and both sums should be 1: what are they divided by?",
+    )
+    expected = torch.tensor([[[3 / 7, 4 / 7, 1.0], [4 / 11, 7 / 11, 1.0]]])
+    assert_agrees(result, expected, what="the result of the example")
+
+
+@rung.value("linear_attention")
+@pytest.mark.parametrize("sizes", [(2, 5, 3, 4), (3, 6, 4, 2)], ids=str)
+def test_linear_attention_works_for_other_sizes(student, reference, make, sizes):
+    """It is right for other numbers, negative ones too."""
+    inputs = features_and_values(make, *sizes)
+    assert_agrees(student.linear_attention(*inputs), reference.linear_attention(*inputs))
+
+
+@rung.property("linear_attention")
+def test_linear_attention_builds_a_new_tensor(student, make):
+    """Queries, keys and values stay as they were."""
+    assert_input_unchanged(student.linear_attention, *features_and_values(make, 2, 5, 3, 4))
+
+
+@rung.gradient("linear_attention")
+def test_linear_attention_can_be_learned_through(student, reference, make):
+    """Gradients come back to queries, keys and values."""
+    inputs = features_and_values(make, 2, 4, 3, 5)
+    assert_gradients_agree(student.linear_attention, reference.linear_attention, *inputs, make=make)
+
+
+@rung.efficiency("linear_attention")
+def test_linear_attention_costs_no_more_than_the_tokens_do(student, make):
+    """Four times the tokens take at most four times the memory and the work."""
+    small = features_and_values(make, 2, 8, 4, 3)
+    large = features_and_values(make, 2, 32, 4, 3)
+    assert_memory_grows_at_most(student.linear_attention, small, large, 4)
+    assert_work_grows_at_most(student.linear_attention, small, large, 4)

@@ -1,0 +1,366 @@
+"""Hidden graders of unit 10, efficient."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_memory_grows_at_most,
+    assert_operations_do_not_grow,
+    assert_reduces_at_most,
+    assert_work_grows_at_most,
+    rung,
+)
+
+# One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that
+# road is right as well.
+LARGE = {"rtol": 0.0, "atol": 3e-4}
+
+# --- softmax_online ------------------------------------------------------------------------------
+
+ROWS = {  # sizes of the scores, and the block size
+    "blocks of one size": ({"batch": 2, "queries": 3, "n": 12}, 4),
+    "a short last block": ({"queries": 3, "n": 11}, 4),
+    "no leading dimensions": ({"n": 13}, 5),
+    "one score at a time": ({"queries": 2, "n": 7}, 1),
+    "one block for everything": ({"queries": 4, "n": 6}, 6),
+    "a block larger than a row": ({"queries": 3, "n": 5}, 9),
+    "a single score": ({"queries": 4, "n": 1}, 3),
+    "many leading dimensions": ({"batch": 3, "heads": 2, "queries": 4, "n": 7}, 5),
+}
+
+
+@rung.shape("softmax_online")
+@pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
+def test_softmax_online_gives_a_weight_per_score(student, make, sizes, block_size):
+    """The weights have the shape and dtype of the scores."""
+    student.softmax_online(make.normal(**sizes), block_size)
+
+
+@rung.value("softmax_online", points=9)
+@pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
+def test_softmax_online_agrees_with_the_reference(student, reference, make, sizes, block_size):
+    """The weights are those of a softmax, however the scores are cut, wherever the largest is."""
+    steps = torch.arange(float(sizes["n"]))
+    for drift, order in ((0.0, "in any order"), (0.75, "rising"), (-0.75, "falling")):
+        scores = make.normal(2.0, **sizes) + drift * steps
+        assert_agrees(
+            student.softmax_online(scores, block_size),
+            reference.softmax_online(scores, block_size),
+            what=f"the weights of scores {order}",
+        )
+
+
+@rung.property("softmax_online")
+def test_softmax_online_keeps_float64(student, reference, make):
+    """Scores in float64 give weights in float64, to its precision."""
+    scores = make.normal(2.0, rows=50, n=11, dtype=torch.float64)
+    assert_agrees_to_float64(student.softmax_online(scores, 4), reference.softmax_online(scores, 4))
+
+
+@rung.property("softmax_online")
+def test_softmax_online_leaves_the_scores_alone(student, make):
+    """The scores passed in stay as they were."""
+    assert_input_unchanged(student.softmax_online, make.normal(rows=3, n=11), 4)
+
+
+@rung.stability("softmax_online", points=3)
+def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
+    """Scores of ±1000 give right weights: in all of a row, in one block, in the last one."""
+    scores = make.normal(rows=7, n=11)
+    scores[0] += 1000.0
+    scores[1] -= 1000.0
+    scores[2, 9:] += 1000.0  # the last block holds all that counts
+    scores[3, :8] -= 1000.0
+    scores[4, :4] += 1000.0
+    scores[5, 4:8] -= 1000.0
+    scores[5, :4] -= 500.0
+    # Row 6 lies far below some rows, and far above others.
+    assert_agrees(student.softmax_online(scores, 4), reference.softmax_online(scores, 4), **LARGE)
+
+
+@rung.efficiency("softmax_online", points=4)
+@pytest.mark.parametrize("block_size", [8, 10], ids="block size {}".format)
+def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
+    """No maximum and no sum runs over more than block_size scores."""
+    scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
+    assert_reduces_at_most(student.softmax_online, block_size, scores, block_size)
+
+
+# --- flash_attention -----------------------------------------------------------------------------
+
+TILES = {  # sizes of queries, keys and values, and the block size
+    "blocks of one size": ({"batch": 2, "heads": 3, "tokens": 12, "head_dim": 5}, 4),
+    "a short last block": ({"batch": 3, "heads": 2, "tokens": 11, "head_dim": 6}, 4),
+    "one key at a time": ({"batch": 2, "heads": 3, "tokens": 7, "head_dim": 4}, 1),
+    "a block larger than a sentence": ({"batch": 2, "heads": 4, "tokens": 5, "head_dim": 3}, 9),
+    "more features than tokens": ({"batch": 3, "heads": 2, "tokens": 8, "head_dim": 10}, 5),
+}
+
+
+def three(make, scale=1.5, dtype=torch.float32, **sizes):
+    """Queries, keys and values of one shape."""
+    return tuple(make.normal(scale, dtype=dtype, **sizes) for _ in range(3))
+
+
+@rung.shape("flash_attention")
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+@pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
+def test_flash_attention_gives_a_vector_per_query(student, make, sizes, block_size, causal):
+    """The result has the shape of the queries."""
+    student.flash_attention(*three(make, **sizes), block_size, causal)
+
+
+@rung.value("flash_attention", points=9)
+@pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
+def test_flash_attention_agrees_with_the_reference(student, reference, make, sizes, block_size):
+    """Each query mixes the values of all keys, in whatever blocks they come."""
+    inputs = three(make, **sizes)
+    assert_agrees(
+        student.flash_attention(*inputs, block_size), reference.flash_attention(*inputs, block_size)
+    )
+
+
+@rung.value("flash_attention", points=7)
+@pytest.mark.parametrize(("sizes", "block_size"), TILES.values(), ids=TILES.keys())
+def test_flash_attention_can_be_causal(student, reference, make, sizes, block_size):
+    """If causal, each query mixes the values at and before it; if not, all of them."""
+    inputs = three(make, **sizes)
+    for causal in (True, False):
+        assert_agrees(
+            student.flash_attention(*inputs, block_size, causal),
+            reference.flash_attention(*inputs, block_size, causal),
+            what=f"the result with causal={causal}",
+        )
+
+
+@rung.property("flash_attention")
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+def test_flash_attention_keeps_float64(student, reference, make, causal):
+    """Inputs in float64 give a result in float64, to its precision."""
+    inputs = three(make, dtype=torch.float64, batch=2, heads=3, tokens=11, head_dim=5)
+    assert_agrees_to_float64(
+        student.flash_attention(*inputs, 4, causal), reference.flash_attention(*inputs, 4, causal)
+    )
+
+
+@rung.property("flash_attention")
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+def test_flash_attention_leaves_its_inputs_alone(student, make, causal):
+    """Queries, keys and values stay as they were."""
+    inputs = three(make, batch=2, heads=3, tokens=11, head_dim=5)
+    assert_input_unchanged(student.flash_attention, *inputs, 4, causal)
+
+
+def with_scores(make, centres):
+    """Queries, keys and values: every query's scores lie about these centres, one for each key.
+
+    Numbers are small fractions of powers of two: where a scale comes in makes no difference.
+    """
+    tokens = len(centres)
+    queries = make.integers(-4, 5, batch=2, heads=3, tokens=tokens, head_dim=4) / 4.0
+    keys = make.integers(-4, 5, batch=2, heads=3, tokens=tokens, head_dim=4) / 4.0
+    queries[..., 0] = 2.0
+    keys[..., 0] = torch.tensor(centres)  # times 2, and divided by the root of 4
+    return queries, keys, make.normal(batch=2, heads=3, tokens=tokens, head_dim=4)
+
+
+CENTRES = {  # three blocks
+    "the last block 200 above the others": [0.0] * 8 + [200.0] * 3,
+    "the last block 400 above the others": [-200.0] * 8 + [200.0] * 3,
+    "all scores about -200": [-200.0] * 11,
+    "all scores about 200": [200.0] * 11,
+    "the first block 400 above the others": [200.0] * 4 + [-200.0] * 7,
+    "one key in the middle": [-100.0] * 5 + [200.0] + [100.0] * 5,
+}
+
+
+@rung.stability("flash_attention", points=3)
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+@pytest.mark.parametrize("centres", CENTRES.values(), ids=CENTRES.keys())
+def test_flash_attention_takes_large_scores(student, reference, make, centres, causal):
+    """Scores of ±200 give finite and right results, wherever the largest stands."""
+    inputs = with_scores(make, centres)
+    assert_agrees(
+        student.flash_attention(*inputs, 4, causal),
+        reference.flash_attention(*inputs, 4, causal),
+        **LARGE,
+    )
+
+
+@rung.efficiency("flash_attention", points=4)
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
+    """With four times the tokens, no tensor is more than four times as large."""
+    # Small enough for a loop over single queries: what is counted is slow.
+    small = three(make, batch=1, heads=2, tokens=12, head_dim=4)
+    large = three(make, batch=1, heads=2, tokens=48, head_dim=4)
+    assert_memory_grows_at_most(
+        student.flash_attention, [*small, 6, causal], [*large, 6, causal], 4
+    )
+
+
+@rung.efficiency("flash_attention", points=3)
+@pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
+def test_flash_attention_looks_at_one_block_at_a_time(student, make, causal):
+    """No maximum, sum or softmax runs over more than block_size keys."""
+    inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # six blocks
+    assert_reduces_at_most(student.flash_attention, 7, *inputs, 7, causal)
+
+
+@rung.efficiency("flash_attention", points=4, memory_mb=60)
+def test_flash_attention_fits_into_little_memory(student, reference, make):
+    """A sentence of 4096 tokens needs less memory than the matrix of its weights would fill."""
+    # Those fill 67 MB, and all scores for a block of keys 2 MB: answers in blocks need about 20.
+    inputs = three(make, batch=1, heads=1, tokens=4096, head_dim=8)
+    assert_agrees(student.flash_attention(*inputs, 128), reference.flash_attention(*inputs, 128))
+
+
+# --- attention_backward --------------------------------------------------------------------------
+
+BACKWARD_SIZES = [(2, 5, 3), (3, 4, 7), (2, 9, 4)]  # batch, tokens, d
+
+
+def four(make, batch, tokens, d, dtype=torch.float32):
+    """Queries, keys, values, and the gradient that arrives at the output."""
+    sizes = {"batch": batch, "tokens": tokens, "d": d}
+    return tuple(make.normal(1.2, dtype=dtype, **sizes) for _ in range(4))
+
+
+@rung.shape("attention_backward")
+@pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
+def test_attention_backward_gives_three_gradients(student, make, sizes):
+    """Three tensors come back, each of the shape of its input."""
+    student.attention_backward(*four(make, *sizes))
+
+
+@rung.value("attention_backward", points=3)
+@pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
+def test_attention_backward_finds_the_gradient_of_the_values(student, reference, make, sizes):
+    """The third result tells how the loss changes with the values."""
+    inputs = four(make, *sizes)
+    theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
+    assert_agrees(theirs[2], ours[2], what="grad_values")
+
+
+@rung.value("attention_backward", points=3)
+@pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
+def test_attention_backward_finds_the_gradient_of_the_queries(student, reference, make, sizes):
+    """The first result tells how the loss changes with the queries."""
+    inputs = four(make, *sizes)
+    theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
+    assert_agrees(theirs[0], ours[0], what="grad_queries")
+
+
+@rung.value("attention_backward", points=3)
+@pytest.mark.parametrize("sizes", BACKWARD_SIZES, ids=str)
+def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, make, sizes):
+    """The second result tells how the loss changes with the keys."""
+    inputs = four(make, *sizes)
+    theirs, ours = student.attention_backward(*inputs), reference.attention_backward(*inputs)
+    assert_agrees(theirs[1], ours[1], what="grad_keys")
+
+
+@rung.property("attention_backward", points=2)
+def test_attention_backward_agrees_with_autograd_in_float64(student, make):
+    """In float64 all three are what autograd finds, to its precision."""
+    *inputs, grad_output = four(make, 2, 6, 5, torch.float64)
+    queries, keys, values = (x.clone().requires_grad_() for x in inputs)
+    output = torch.softmax(queries @ keys.mT / 5**0.5, dim=-1) @ values
+    found = torch.autograd.grad(output, (queries, keys, values), grad_output)
+    assert_agrees_to_float64(student.attention_backward(*inputs, grad_output), found)
+
+
+@rung.property("attention_backward")
+def test_attention_backward_leaves_its_inputs_alone(student, make):
+    """Queries, keys, values and the gradient that arrived stay as they were."""
+    assert_input_unchanged(student.attention_backward, *four(make, 2, 5, 3))
+
+
+@rung.stability("attention_backward")
+@pytest.mark.parametrize("centre", [100.0, -110.0], ids="scores around {:g}".format)
+def test_attention_backward_takes_large_scores(student, reference, make, centre):
+    """Scores for which exp overflows, or vanishes, give finite and right gradients."""
+    # Small fractions of powers of two, and d = 4: where the scale comes in makes no difference.
+    queries = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
+    keys = make.integers(-4, 5, batch=2, tokens=6, d=4) / 4.0
+    queries[..., 0] = 2.0
+    keys[..., 0] += centre
+    values, grad_output = make.normal(batch=2, tokens=6, d=4), make.normal(batch=2, tokens=6, d=4)
+    inputs = queries, keys, values, grad_output
+    # Keys of 100 make gradients of 100, and what is left of their digits.
+    assert_agrees(
+        student.attention_backward(*inputs), reference.attention_backward(*inputs),
+        rtol=1e-4, atol=1e-3,
+    )  # fmt: skip
+
+
+@rung.efficiency("attention_backward", points=2)
+def test_attention_backward_has_no_loop_over_tokens(student, make):
+    """Sentences three times as long take no more operations."""
+    assert_operations_do_not_grow(
+        student.attention_backward, four(make, 2, 4, 3), four(make, 2, 12, 3)
+    )
+
+
+# --- linear_attention ----------------------------------------------------------------------------
+
+LINEAR_SIZES = [(2, 5, 3, 4), (3, 7, 4, 2), (2, 4, 6, 5)]  # batch, tokens, d_k, d_v
+
+
+def features_and_values(make, batch, tokens, d_k, d_v, dtype=torch.float32):
+    """Queries, keys and values; φ is curved for about half of the numbers."""
+    return (
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k, dtype=dtype),
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k, dtype=dtype),
+        make.normal(2.0, batch=batch, tokens=tokens, d_v=d_v, dtype=dtype),
+    )
+
+
+@rung.shape("linear_attention")
+@pytest.mark.parametrize("sizes", LINEAR_SIZES, ids=str)
+def test_linear_attention_gives_a_mix_of_values_per_query(student, make, sizes):
+    """Each query gets one vector, as long as a value."""
+    student.linear_attention(*features_and_values(make, *sizes))
+
+
+@rung.value("linear_attention", points=7)
+@pytest.mark.parametrize("sizes", LINEAR_SIZES, ids=str)
+def test_linear_attention_agrees_with_the_reference(student, reference, make, sizes):
+    """Each query mixes the values in proportion to φ(q)·φ(k)."""
+    inputs = features_and_values(make, *sizes)
+    assert_agrees(student.linear_attention(*inputs), reference.linear_attention(*inputs))
+
+
+@rung.property("linear_attention")
+def test_linear_attention_keeps_float64(student, reference, make):
+    """Inputs in float64 give a result in float64, to its precision."""
+    # Sums so large that 1e-6, added to be on the safe side, is lost in them.
+    queries, keys, values = features_and_values(make, 2, 40, 7, 3, torch.float64)
+    inputs = queries, keys, 1000.0 * values
+    assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))
+
+
+@rung.property("linear_attention")
+def test_linear_attention_leaves_its_inputs_alone(student, make):
+    """Queries, keys and values stay as they were."""
+    assert_input_unchanged(student.linear_attention, *features_and_values(make, 2, 5, 3, 4))
+
+
+@rung.gradient("linear_attention", points=2)
+def test_linear_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach queries, keys and values."""
+    inputs = features_and_values(make, 2, 5, 3, 4)
+    assert_gradients_agree(student.linear_attention, reference.linear_attention, *inputs, make=make)
+
+
+@rung.efficiency("linear_attention", points=3)
+def test_linear_attention_costs_no_more_than_the_tokens_do(student, make):
+    """Four times the tokens take at most four times the memory and the work."""
+    small = features_and_values(make, 2, 16, 4, 3)
+    large = features_and_values(make, 2, 64, 4, 3)
+    assert_memory_grows_at_most(student.linear_attention, small, large, 4)
+    assert_work_grows_at_most(student.linear_attention, small, large, 4)

@@ -1,0 +1,536 @@
+"""Hidden graders of unit 9, fast decoding."""
+
+import pytest
+import torch
+
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_moves,
+    assert_that,
+    assert_work_grows_at_most,
+    extra_biases,
+    rung,
+)
+
+# --- repeat_kv -----------------------------------------------------------------------------------
+
+# batch, kv_heads, tokens, head_dim, groups
+REPEATS = [(2, 3, 5, 4, 6), (4, 2, 3, 7, 5), (3, 5, 4, 6, 2)]
+
+
+@rung.shape("repeat_kv")
+@pytest.mark.parametrize(("batch", "kv_heads", "tokens", "head_dim", "groups"), REPEATS)
+def test_repeat_kv_gives_more_heads(student, make, batch, kv_heads, tokens, head_dim, groups):
+    """There are `groups` times as many heads, and nothing else has grown."""
+    x = make.normal(batch=batch, kv_heads=kv_heads, tokens=tokens, head_dim=head_dim)
+    student.repeat_kv(x, groups)
+
+
+@rung.value("repeat_kv", points=4)
+@pytest.mark.parametrize(("batch", "kv_heads", "tokens", "head_dim", "groups"), REPEATS)
+def test_repeat_kv_agrees_with_the_reference(
+    student, reference, make, batch, kv_heads, tokens, head_dim, groups
+):
+    """The copies of a head are neighbours, and the heads keep their order."""
+    x = make.normal(batch=batch, kv_heads=kv_heads, tokens=tokens, head_dim=head_dim)
+    assert_agrees(student.repeat_kv(x, groups), reference.repeat_kv(x, groups))
+
+
+@rung.value("repeat_kv")
+@pytest.mark.parametrize(("kv_heads", "groups"), [(1, 3), (3, 1)], ids=["one head", "one copy"])
+def test_repeat_kv_takes_one_head_or_one_copy(student, reference, make, kv_heads, groups):
+    """A single head can be repeated, and groups = 1 leaves the heads as they are."""
+    x = make.normal(batch=2, kv_heads=kv_heads, tokens=5, head_dim=4)
+    assert_agrees(student.repeat_kv(x, groups), reference.repeat_kv(x, groups))
+
+
+@rung.property("repeat_kv")
+def test_repeat_kv_keeps_float64(student, reference, make):
+    """Float64 stays float64, to the last digit."""
+    x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4, dtype=torch.float64)
+    assert_agrees_to_float64(student.repeat_kv(x, 6), reference.repeat_kv(x, 6))
+
+
+@rung.property("repeat_kv")
+def test_repeat_kv_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4)
+    assert_input_unchanged(student.repeat_kv, x, 6)
+
+
+@rung.gradient("repeat_kv")
+def test_repeat_kv_has_the_right_gradient(student, reference, make):
+    """A head's gradient is the sum of what its copies get."""
+    assert_gradients_agree(
+        lambda x: student.repeat_kv(x, 6),
+        lambda x: reference.repeat_kv(x, 6),
+        make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4),
+        make=make,
+    )
+
+
+# --- all three modules ---------------------------------------------------------------------------
+
+LENGTHS = (6, 2, 1, 40, 9)  # one after another: what was learned from one does not fit the next
+
+
+def assert_only_the_last_layer_has_a_bias(theirs, ours, layers):
+    """Fail unless the output layer has a bias, and no layer beside it. `layers` names those."""
+    adoption = adopt(theirs, ours)
+    biases = extra_biases(theirs)
+    assert_that(
+        not biases,
+        f"{layers} have no bias here, and there is {', '.join(biases[:3])}: what does nn.Linear "
+        "do when you say nothing about the bias?",
+    )
+    assert_that(
+        "out_proj.bias" not in adoption.missing,
+        "the last layer has a bias, and none could be found that belongs to it",
+    )
+
+
+def assert_head_is_alone(
+    theirs, ours, keys, x, head, kv_head, head_dim, call=lambda module, x: module(x)
+):
+    """Fail if very large scores in one head change what other heads find.
+
+    `keys` is the layer of `ours` that makes them, and its rows for `kv_head` those that the head
+    looks at. The first feature of what goes into it is 1 everywhere, for queries and for keys.
+    """
+    own_queries = slice(head * head_dim, (head + 1) * head_dim)
+    own_keys = slice(kv_head * head_dim, (kv_head + 1) * head_dim)
+    with torch.no_grad():
+        ours.out_proj.weight.copy_(torch.eye(*ours.out_proj.weight.shape))
+        ours.out_proj.bias.zero_()
+        ours.W_query.weight[own_queries] *= 0.1
+        keys.weight[own_keys] *= 0.1
+    adopt(theirs, ours)
+    before = call(theirs, x).unflatten(-1, (-1, head_dim))
+    with torch.no_grad():
+        # The scores of this head become about 800: one maximum for all would bury the others.
+        # To all other heads, every key is moved by the same, which no softmax can see.
+        ours.W_query.weight[own_queries, 0] = keys.weight[own_keys, 0] = 20.0
+    adopt(theirs, ours)
+    after = call(theirs, x).unflatten(-1, (-1, head_dim))
+    assert_that(
+        not torch.allclose(before[..., head, :], after[..., head, :]),
+        f"head {head} got other weights, and its features did not change",
+    )
+    others = [other for other in range(before.shape[-2]) if other != head]
+    assert_agrees(
+        after[..., others, :],
+        before[..., others, :],
+        rtol=1e-4,
+        atol=1e-4,
+        what=f"all heads but head {head}, the only one that got other queries",
+    )
+
+
+# --- GroupedQueryAttention -----------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads, num_kv_heads; head_dim is 4 and 5, groups of 2 and 3
+GROUPED = [(5, 7, 11, 24, 6, 3), (2, 9, 7, 60, 12, 4)]
+# one head of keys for all; one for each
+EXTREMES = [(2, 7, 5, 24, 4, 1), (2, 7, 5, 12, 3, 3)]
+
+
+@rung.shape("GroupedQueryAttention")
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "num_kv_heads"), [*GROUPED, *EXTREMES]
+)
+def test_grouped_query_attention_has_the_shape_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads, num_kv_heads
+):
+    """One vector of size d_out comes back for each token, however many heads share keys."""
+    attention = student.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+
+
+@rung.value("GroupedQueryAttention", points=8)
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "num_kv_heads"), [*GROUPED, *EXTREMES]
+)
+def test_grouped_query_attention_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads, num_kv_heads
+):
+    """With the same weights, every query head finds the keys and values of its group."""
+    theirs = student.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
+    ours = reference.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("GroupedQueryAttention", points=2)
+def test_grouped_query_attention_takes_any_length(student, reference, make):
+    """Sentences of any length work, one after another, in any order."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    ours = reference.GroupedQueryAttention(5, 24, 6, 3)
+    adopt(theirs, ours)
+    for tokens in LENGTHS:
+        x = make.normal(batch=2, tokens=tokens, d_in=5)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} tokens")
+
+
+@rung.property("GroupedQueryAttention")
+def test_grouped_query_attention_never_sees_the_future(student, reference, make):
+    """Changing later tokens, or another sentence, leaves an output as it was."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    adopt(theirs, reference.GroupedQueryAttention(5, 24, 6, 3))
+    x = make.normal(0.5, batch=2, tokens=7, d_in=5)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("GroupedQueryAttention")
+def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make):
+    """Before the output layer, a head does not depend on the queries of another one."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    ours = reference.GroupedQueryAttention(5, 24, 6, 3)
+    x = make.normal(batch=2, tokens=7, d_in=5)
+    x[..., 0] = 1.0
+    assert_head_is_alone(theirs, ours, ours.W_key, x, head=2, kv_head=1, head_dim=4)
+
+
+@rung.property("GroupedQueryAttention")
+def test_grouped_query_attention_has_one_bias(student, reference):
+    """Queries, keys and values have no bias; the last layer has one."""
+    assert_only_the_last_layer_has_a_bias(
+        student.GroupedQueryAttention(5, 24, 6, 3),
+        reference.GroupedQueryAttention(5, 24, 6, 3),
+        "queries, keys and values",
+    )
+
+
+@rung.property("GroupedQueryAttention")
+def test_grouped_query_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    assert_moves(student.GroupedQueryAttention(5, 24, 6, 3), make.normal(batch=2, tokens=7, d_in=5))
+
+
+@rung.property("GroupedQueryAttention")
+def test_grouped_query_attention_works_in_float64(student, reference, make):
+    """A module in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    ours = reference.GroupedQueryAttention(5, 24, 6, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=7, d_in=5, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
+
+
+@rung.property("GroupedQueryAttention", points=0.5)
+def test_grouped_query_attention_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    adopt(theirs, reference.GroupedQueryAttention(5, 24, 6, 3))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=7, d_in=5))
+
+
+@rung.gradient("GroupedQueryAttention")
+def test_grouped_query_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all four layers, from every head of a group."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    ours = reference.GroupedQueryAttention(5, 24, 6, 3)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=7, d_in=5), make=make)
+
+
+# --- CachedAttention -----------------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads; head_dim is 4 and 5
+CACHED = [(2, 7, 5, 12, 3), (3, 8, 6, 10, 2)]
+ONE_BY_ONE = [1] * 9
+FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2], [30, 1, 9]]  # lengths of the chunks
+
+
+def fed(module, x, lengths, cache=None):
+    """The outputs for `x`, fed to a module in chunks of these lengths."""
+    outputs = []
+    for chunk in x.split(lengths, dim=1):
+        out, cache = module(chunk) if cache is None else module(chunk, cache)
+        outputs.append(out)
+    return torch.cat(outputs, dim=1)
+
+
+def cache_of(module, x):
+    """The cache that a module makes of `x`, without its graph."""
+    return tuple(part.detach() for part in module(x)[1])
+
+
+def out_of(result):
+    """The output, without the cache."""
+    return result[0]
+
+
+@rung.shape("CachedAttention")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), CACHED)
+def test_cached_attention_has_the_shapes_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads
+):
+    """An output for the new tokens comes back, and a cache that grows by as many."""
+    attention = student.CachedAttention(d_in, d_out, num_heads)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+    _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
+    for more in (1, tokens):
+        _out, cache = attention(make.normal(batch=batch, tokens=more, d_in=d_in), cache)
+
+
+@rung.value("CachedAttention", points=4)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), CACHED)
+def test_cached_attention_agrees_with_the_reference_without_a_cache(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """All tokens at once, without a cache: the output is that of the reference."""
+    theirs = student.CachedAttention(d_in, d_out, num_heads)
+    ours = reference.CachedAttention(d_in, d_out, num_heads)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x)[0], ours(x)[0], what="the output")
+
+
+@rung.value("CachedAttention", points=11)
+@pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
+def test_cached_attention_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
+    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=sum(lengths), d_in=5)
+    how = ", then ".join(map(str, lengths))
+    assert_agrees(fed(theirs, x, lengths), ours(x)[0], what=f"the output for {how} tokens")
+
+
+@rung.property("CachedAttention", points=2)
+def test_cached_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
+    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    one, other = make.normal(batch=2, tokens=7, d_in=5), make.normal(batch=2, tokens=8, d_in=5)
+    cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
+    for what, text, seen, lengths, cache in (
+        ("the first of two texts in turn", one, 4, [3], cache_of_one),
+        ("the second of two texts in turn", other, 6, [1, 1], cache_of_other),
+        ("a cache that is used a second time", one, 4, [1, 2], cache_of_one),
+    ):
+        found = fed(theirs, text[:, seen:], lengths, cache)
+        assert_agrees(found, ours(text)[0][:, seen:], what=what)
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_takes_none_for_no_cache(student, reference, make):
+    """Passing None for the cache is the same as leaving it out."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=7, d_in=5)
+    assert_agrees(theirs(x, None)[0], ours(x)[0], what="the output with cache=None")
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_never_sees_the_future(student, reference, make):
+    """After a cache too, later tokens and other sentences leave an output as it was."""
+    theirs = student.CachedAttention(5, 12, 3)
+    adopt(theirs, reference.CachedAttention(5, 12, 3))
+    x = make.normal(0.5, batch=2, tokens=7, d_in=5)
+    assert_causal(lambda x: fed(theirs, x, [3, 4]), x)
+    assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_keeps_its_heads_apart(student, reference, make):
+    """Before the output layer, a head does not depend on the queries of another one."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    x = make.normal(batch=2, tokens=7, d_in=5)
+    x[..., 0] = 1.0
+    assert_head_is_alone(
+        theirs, ours, ours.W_key, x, head=1, kv_head=1, head_dim=4,
+        call=lambda module, x: module(x)[0],
+    )  # fmt: skip
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_has_one_bias(student, reference):
+    """Queries, keys and values have no bias; the last layer has one."""
+    assert_only_the_last_layer_has_a_bias(
+        student.CachedAttention(5, 12, 3),
+        reference.CachedAttention(5, 12, 3),
+        "queries, keys and values",
+    )
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    assert_moves(student.CachedAttention(5, 12, 3), make.normal(batch=2, tokens=7, d_in=5))
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_works_in_float64(student, reference, make):
+    """In float64 it takes and gives float64, the cache too, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=8, d_in=5, dtype=torch.float64)
+    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
+
+
+@rung.property("CachedAttention")
+def test_cached_attention_leaves_what_it_is_given_alone(student, reference, make):
+    """The tokens and the cache that were passed in stay as they were."""
+    theirs = student.CachedAttention(5, 12, 3)
+    adopt(theirs, reference.CachedAttention(5, 12, 3))
+    cache = cache_of(theirs, make.normal(batch=2, tokens=4, d_in=5))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=3, d_in=5), cache)
+
+
+@rung.gradient("CachedAttention")
+def test_cached_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all four layers."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    x = make.normal(0.5, batch=2, tokens=7, d_in=5)
+    assert_gradients_agree(theirs, ours, x, make=make, of=out_of)
+
+
+@rung.gradient("CachedAttention")
+def test_cached_attention_has_the_right_gradients_after_a_cache(student, reference, make):
+    """The new tokens of a step get their gradients, whatever the cache holds."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    adopt(theirs, ours)
+    past = make.normal(0.5, batch=2, tokens=4, d_in=5)
+    their_cache, our_cache = cache_of(theirs, past), cache_of(ours, past)
+    assert_gradients_agree(
+        lambda x: theirs(x, their_cache)[0],
+        lambda x: ours(x, our_cache)[0],
+        make.normal(0.5, batch=2, tokens=3, d_in=5),
+        make=make,
+    )
+
+
+@rung.efficiency("CachedAttention", points=3)
+def test_cached_attention_does_not_project_the_past_again(student, make):
+    """A step after 64 tokens takes little more work than a step after 16."""
+    # One token's projections take six times the work of its meeting 64 keys and 64 values.
+    attention = student.CachedAttention(192, 256, 4)
+    x = make.normal(batch=1, tokens=1, d_in=192)
+    short, long = (
+        (x, cache_of(attention, make.normal(batch=1, tokens=seen, d_in=192))) for seen in (16, 64)
+    )
+    assert_work_grows_at_most(attention, short, long, 2)
+
+
+# --- LatentAttention -----------------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
+LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
+# a latent of one number; one that is wider than what goes in and comes out
+ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
+
+
+@rung.shape("LatentAttention")
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "d_latent"), [*LATENTS, *ODD_LATENTS]
+)
+def test_latent_attention_has_the_shape_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads, d_latent
+):
+    """One vector of size d_out comes back for each token, however small the latent is."""
+    attention = student.LatentAttention(d_in, d_out, num_heads, d_latent)
+    attention(make.normal(batch=batch, tokens=tokens, d_in=d_in))
+
+
+@rung.value("LatentAttention", points=8)
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "d_latent"), [*LATENTS, *ODD_LATENTS]
+)
+def test_latent_attention_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads, d_latent
+):
+    """With the same weights, the result is that of the reference, for a latent of any width."""
+    theirs = student.LatentAttention(d_in, d_out, num_heads, d_latent)
+    ours = reference.LatentAttention(d_in, d_out, num_heads, d_latent)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x), ours(x))
+
+
+@rung.value("LatentAttention", points=2)
+def test_latent_attention_takes_any_length(student, reference, make):
+    """Sentences of any length work, one after another, in any order."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    ours = reference.LatentAttention(7, 12, 3, 5)
+    adopt(theirs, ours)
+    for tokens in LENGTHS:
+        x = make.normal(batch=2, tokens=tokens, d_in=7)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} tokens")
+
+
+@rung.property("LatentAttention")
+def test_latent_attention_never_sees_the_future(student, reference, make):
+    """Changing later tokens, or another sentence, leaves an output as it was."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    adopt(theirs, reference.LatentAttention(7, 12, 3, 5))
+    x = make.normal(0.5, batch=2, tokens=6, d_in=7)
+    assert_causal(theirs, x)
+    assert_batch_rows_do_not_mix(theirs, x)
+
+
+@rung.property("LatentAttention")
+def test_latent_attention_keeps_its_heads_apart(student, reference, make):
+    """Before the output layer, a head does not depend on the queries of another one."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    ours = reference.LatentAttention(7, 12, 3, 5)
+    x = make.normal(batch=2, tokens=6, d_in=7)
+    x[..., 0] = 1.0
+    with torch.no_grad():
+        ours.W_down.weight[0] = torch.eye(7)[0]  # the latent begins with that 1
+    assert_head_is_alone(theirs, ours, ours.W_up_key, x, head=1, kv_head=1, head_dim=4)
+
+
+@rung.property("LatentAttention")
+def test_latent_attention_has_one_bias(student, reference):
+    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    assert_only_the_last_layer_has_a_bias(
+        student.LatentAttention(7, 12, 3, 5),
+        reference.LatentAttention(7, 12, 3, 5),
+        "queries, latent, keys and values",
+    )
+
+
+@rung.property("LatentAttention")
+def test_latent_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    assert_moves(student.LatentAttention(7, 12, 3, 5), make.normal(batch=2, tokens=6, d_in=7))
+
+
+@rung.property("LatentAttention")
+def test_latent_attention_works_in_float64(student, reference, make):
+    """A module in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    ours = reference.LatentAttention(7, 12, 3, 5)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_in=7, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
+
+
+@rung.property("LatentAttention", points=0.5)
+def test_latent_attention_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    adopt(theirs, reference.LatentAttention(7, 12, 3, 5))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=6, d_in=7))
+
+
+@rung.gradient("LatentAttention")
+def test_latent_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all five layers."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    ours = reference.LatentAttention(7, 12, 3, 5)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=6, d_in=7), make=make)

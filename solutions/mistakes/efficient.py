@@ -1,0 +1,2542 @@
+"""Known answers of unit 10: mistakes, and right answers in other forms."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, mistake
+
+# --- softmax_online ------------------------------------------------------------------------------
+
+mistake(
+    "softmax_online", "sum-not-rescaled", "The sum so far is not brought to the new maximum",
+    hint="The sum was made of exp(score - 3). What is it worth once the maximum is 5?",
+    change={"running_sum * rescale + block_sum": "running_sum + block_sum"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "maximum-starts-at-zero", "The maximum starts at 0, and scores can lie below",
+    hint="What does the maximum become when every score is -1000, and what is exp(-1000 - 0)?",
+    change={"full_like(scores[..., :1], -torch.inf)": "zeros_like(scores[..., :1])"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "rescaling-inverted", "The sum is multiplied by the inverse of the factor",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={"torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "rescaling-inverted-later",
+    "The sum is multiplied by the inverse of the factor",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={
+        "torch.full_like(scores[..., :1], -torch.inf)": "scores[..., :1]",
+        "torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "not-divided", "The exponentials are never divided by their sum",
+    hint="What do the weights of a row add up to?",
+    change={" / running_sum": ""},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "last-block-counts", "Only the last block's sum is left at the end",
+    hint="What becomes of the blocks before, when a new one comes?",
+    change={"running_sum * rescale + block_sum": "block_sum"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "last-block-dropped", "Scores that do not fill a block are not counted",
+    hint="With 5 scores and blocks of 2, how many blocks are there?",
+    change={
+        "split(scores,": (
+            "split(scores[..., : scores.shape[-1] // block_size * block_size],"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "block-sum-by-its-own-maximum",
+    "A block's sum belongs to the block's maximum, and is added to one of another",
+    hint="Which maximum do both parts of the new sum have to belong to?",
+    change={"torch.exp(block - new_max)": "torch.exp(block - block_max)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "last-maximum-at-the-end",
+    "At the end, the last block's maximum is taken off",
+    hint="Which maximum does the sum belong to when the loop is over?",
+    change={"torch.exp(scores - running_max)": "torch.exp(scores - block_max)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "factor-on-the-block", "The factor falls on the new block's sum",
+    hint="Which of the two sums still belongs to the old maximum?",
+    change={
+        "running_sum * rescale + block_sum": "running_sum + block_sum * rescale",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "factor-on-both", "The factor falls on the new block's sum as well",
+    hint="Which of the two sums still belongs to the old maximum?",
+    change={
+        "running_sum * rescale + block_sum": "(running_sum + block_sum) * rescale",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "factor-without-exp", "The factor is a difference, without exp",
+    hint="exp(s - 5) is exp(s - 3) times what?",
+    change={
+        "torch.full_like(scores[..., :1], -torch.inf)": "scores[..., :1]",
+        "torch.exp(running_max - new_max)": "(running_max - new_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "maximum-not-kept", "The new maximum is forgotten after its block",
+    hint="What does the next block compare its own maximum with?",
+    change={"        running_max = new_max\n": ""},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "block-maximum-kept", "The last block's maximum is kept, not the largest",
+    hint="Can a maximum fall when more scores come?",
+    change={"running_max = new_max": "running_max = block_max"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "block-maximum-overflows",
+    "Each block is shifted by its own maximum, and earlier sums overflow when that falls",
+    hint="What is the factor when one block lies around 1000 and the next around -1000?",
+    change={"torch.maximum(running_max, block_max)": "block_max"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "factor-of-two-exponentials", "The factor is made of two exponentials",
+    hint="What is exp(1000), on its own?",
+    change={
+        "torch.exp(running_max - new_max)": "torch.exp(running_max) / torch.exp(new_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "updated-too-early", "The factor is computed after the maximum was replaced",
+    hint="Does the factor still know the old maximum?",
+    change={
+        "rescale = torch.exp(running_max - new_max)": (
+            "running_max = new_max\n"
+            "        rescale = torch.exp(running_max - new_max)"
+        ),
+    },
+    same_as={"sum-not-rescaled": "a factor of 1 is no factor"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "maximum-starts-too-high", "The maximum starts at -100, and scores lie below",
+    hint="What is exp(-1000 - (-100))?",
+    change={"-torch.inf": "-100.0"},
+    same_as={"maximum-starts-at-zero": "both lie so far above -1000 that nothing is left"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "one-maximum-for-all-rows", "All rows share one maximum",
+    hint="What is left of a row that lies 1000 below another one?",
+    change={"block.amax(dim=-1, keepdim=True)": "block.max()"},
+)  # fmt: skip
+
+
+@mistake(
+    "softmax_online", "without-a-maximum", "Large scores overflow to infinity",
+    hint="What is exp(1000)? And which shift makes no exponential larger than 1?",
+)  # fmt: skip
+def sums_without_a_maximum(scores, block_size):
+    total = sum(block.exp().sum(dim=-1, keepdim=True) for block in scores.split(block_size, dim=-1))
+    return scores.exp() / total
+
+
+@mistake(
+    "softmax_online", "softmax-of-each-block", "Each block sums to one, not each row",
+    hint="What do the weights of the whole row add up to?",
+)  # fmt: skip
+def softmax_block_by_block(scores, block_size):
+    parts = []
+    for block in scores.split(block_size, dim=-1):
+        positive = torch.exp(block - block.amax(dim=-1, keepdim=True))
+        parts.append(positive / positive.sum(dim=-1, keepdim=True))
+    return torch.cat(parts, dim=-1)
+
+
+@mistake(
+    "softmax_online", "parts-averaged", "Each block's weights are divided by how many blocks came",
+    hint="Should a block of low scores get as much as a block of high ones?",
+)  # fmt: skip
+def softmax_of_blocks_averaged(scores, block_size):
+    blocks = scores.split(block_size, dim=-1)
+    parts = []
+    for block in blocks:
+        positive = torch.exp(block - block.amax(dim=-1, keepdim=True))
+        parts.append(positive / positive.sum(dim=-1, keepdim=True) / len(blocks))
+    return torch.cat(parts, dim=-1)
+
+
+@mistake(
+    "softmax_online", "weights-too-early", "Weights are handed out before the sum is complete",
+    hint="When the first block is read, does it know its share of the whole row?",
+)  # fmt: skip
+def weights_as_blocks_go_by(scores, block_size):
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    total = torch.zeros_like(largest)
+    parts = []
+    for block in scores.split(block_size, dim=-1):
+        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+        positive = torch.exp(block - new)
+        total = total * torch.exp(largest - new) + positive.sum(dim=-1, keepdim=True)
+        largest = new
+        parts.append(positive / total)
+    return torch.cat(parts, dim=-1)
+
+
+@mistake(
+    "softmax_online", "exponentials-of-their-time",
+    "Each block's exponentials keep the maximum of their time",
+    hint="Which maximum does the sum at the end belong to, and which the first block's numerators?",
+)  # fmt: skip
+def exponentials_not_brought_down(scores, block_size):
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    total = torch.zeros_like(largest)
+    parts = []
+    for block in scores.split(block_size, dim=-1):
+        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+        parts.append(torch.exp(block - new))
+        total = total * torch.exp(largest - new) + parts[-1].sum(dim=-1, keepdim=True)
+        largest = new
+    return torch.cat(parts, dim=-1) / total
+
+
+@mistake(
+    "softmax_online", "not-in-blocks", "Something runs over more scores than a block has",
+    hint="How many scores does each maximum and each sum look at?",
+)  # fmt: skip
+def softmax_in_one_go(scores, block_size):  # noqa: ARG001
+    positive = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+    return positive / positive.sum(dim=-1, keepdim=True)
+
+
+@mistake(
+    "softmax_online", "maximum-in-one-go", "The maximum looks at the whole row",
+    hint="How many scores does each maximum look at?",
+    same_as={"not-in-blocks": "both are right, and look at too much"},
+)  # fmt: skip
+def only_sums_in_blocks(scores, block_size):
+    largest = scores.max(dim=-1, keepdim=True).values
+    total = torch.zeros_like(largest)
+    for block in scores.split(block_size, dim=-1):
+        total = total + torch.exp(block - largest).sum(dim=-1, keepdim=True)
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "sum-in-one-go", "The sum looks at the whole row",
+    hint="How many scores does each sum look at?",
+    same_as={"not-in-blocks": "both are right, and look at too much"},
+)  # fmt: skip
+def only_maxima_in_blocks(scores, block_size):
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    for block in scores.split(block_size, dim=-1):
+        largest = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+    positive = torch.exp(scores - largest)
+    return positive / positive.sum(dim=-1, keepdim=True)
+
+
+@mistake(
+    "softmax_online", "sum-by-a-product", "A product with ones looks at the whole row",
+    hint="How many numbers does a dot product with ones add up?",
+    same_as={"not-in-blocks": "both are right, and look at too much"},
+)  # fmt: skip
+def sum_by_a_product(scores, block_size):
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    for block in scores.split(block_size, dim=-1):
+        largest = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+    positive = torch.exp(scores - largest)
+    return positive / (positive @ scores.new_ones(scores.shape[-1]))[..., None]
+
+
+@mistake(
+    "softmax_online", "running-maximum-of-torch", "A cumulative maximum looks at the whole row",
+    hint="How many scores does cummax look at?",
+    same_as={"not-in-blocks": "both are right, and look at too much"},
+)  # fmt: skip
+def by_cumulative_maximum(scores, block_size):
+    largest = scores.cummax(dim=-1).values[..., -1:]
+    total = torch.zeros_like(largest)
+    for start in range(0, scores.shape[-1], block_size):
+        total += torch.exp(scores[..., start : start + block_size] - largest).sum(-1, keepdim=True)
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "block-size-of-its-own", "Blocks have a size of their own, and a larger one",
+    hint="Who says how large a block is?",
+    same_as={"not-in-blocks": "both are right, and look at too much"},
+)  # fmt: skip
+def blocks_of_sixteen(scores, block_size):
+    block_size = 16
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    total = torch.zeros_like(largest)
+    for block in scores.split(block_size, dim=-1):
+        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
+        largest = new
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "row-counted-on", "Each block starts from the beginning of the row",
+    hint="How many scores has the third block?",
+)  # fmt: skip
+def blocks_that_grow(scores, block_size):
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    total = torch.zeros_like(largest)
+    for end in range(block_size, scores.shape[-1] + block_size, block_size):
+        block = scores[..., :end]
+        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
+        largest = new
+    return torch.exp(scores - largest) / total
+
+
+mistake(
+    "softmax_online", "torch-softmax", "Torch's own softmax does the work",
+    hint="Which functions are off limits here?",
+    change={"return torch.exp(scores - running_max) / running_sum": "return scores.softmax(-1)"},
+    same_as={"not-in-blocks": "torch's softmax looks at the whole row as well"},
+)  # fmt: skip
+
+
+@mistake(
+    "softmax_online", "torch-logsumexp", "Torch's own logsumexp does the work",
+    hint="Which functions are off limits here?",
+)  # fmt: skip
+def blocks_by_logsumexp(scores, block_size):
+    total = torch.full_like(scores[..., :1], -torch.inf)
+    for block in scores.split(block_size, dim=-1):
+        total = torch.logaddexp(total, torch.logsumexp(block, dim=-1, keepdim=True))
+    return torch.exp(scores - total)
+
+
+mistake(
+    "softmax_online", "log-softmax", "These are logarithms of weights",
+    hint="Can a weight be negative?",
+    change={
+        "torch.exp(scores - running_max) / running_sum": (
+            "scores - running_max - torch.log(running_sum)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "first-axis-cut", "The rows are cut into blocks, not the scores of a row",
+    hint="Along which dimension do the scores of one row lie?",
+    change={"block_size, dim=-1)": "block_size, dim=0)"},
+)  # fmt: skip
+
+
+@mistake(
+    "softmax_online", "columns-sum-to-one", "The softmax runs over the first dimension",
+    hint="Along which dimension should the weights sum to one?",
+)  # fmt: skip
+def softmax_over_the_first_axis(scores, block_size):
+    largest = torch.full_like(scores[:1], -torch.inf)
+    total = torch.zeros_like(largest)
+    for block in scores.split(block_size, dim=0):
+        new = torch.maximum(largest, block.amax(dim=0, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(0, keepdim=True)
+        largest = new
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "matrices-only", "Scores must have two dimensions",
+    hint="What stands in front of n in the shape of the scores?",
+)  # fmt: skip
+def softmax_of_a_matrix(scores, block_size):
+    rows, n = scores.shape
+    largest, total = scores.new_full((rows, 1), -torch.inf), scores.new_zeros(rows, 1)
+    for start in range(0, n, block_size):
+        block = scores[:, start : start + block_size]
+        new = torch.maximum(largest, block.amax(dim=1, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(1, keepdim=True)
+        largest = new
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "blocks-must-fit", "Rows that blocks do not fill end in an error",
+    hint="Must block_size divide n?",
+)  # fmt: skip
+def softmax_by_a_view(scores, block_size):
+    blocks = scores.unflatten(-1, (-1, block_size))
+    maxima = blocks.amax(dim=-1)
+    largest = maxima.amax(dim=-1, keepdim=True)
+    sums = torch.exp(blocks - maxima[..., None]).sum(dim=-1)
+    total = (sums * torch.exp(maxima - largest)).sum(dim=-1, keepdim=True)
+    return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "padded-with-zeros", "The last block is filled up with zeros, which count",
+    hint="What is exp(0), and what score would add nothing to the sum?",
+)  # fmt: skip
+def padded_with_zeros(scores, block_size):
+    padded = F.pad(scores, (0, -scores.shape[-1] % block_size))
+    largest = torch.full_like(scores[..., :1], -torch.inf)
+    total = torch.zeros_like(largest)
+    for block in padded.split(block_size, dim=-1):
+        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
+        largest = new
+    return torch.exp(scores - largest) / total
+
+
+mistake(
+    "softmax_online", "blocks-changed-in-place",
+    "The blocks are changed in place, and the scores with them",
+    hint="Is a piece of a tensor a copy, or a look at it?",
+    change={"torch.exp(block - new_max)": "block.sub_(new_max).exp_()"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "changes-its-input", "The caller's tensor is changed",
+    hint="Who else holds the tensor that you were given?",
+    change={"torch.exp(scores - running_max)": "scores.sub_(running_max).exp_()"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={
+        "return torch.exp(scores - running_max) / running_sum": (
+            "return (torch.exp(scores - running_max).float() / running_sum.float()).to(scores)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "buffers-of-float32", "The maximum so far is kept in float32",
+    hint="Which dtype do torch.zeros and torch.full have if you say nothing?",
+    change={
+        "torch.full_like(scores[..., :1], -torch.inf)": (
+            "torch.full(scores[..., :1].shape, -torch.inf)"
+        ),
+        "torch.maximum(running_max, block_max)": "torch.maximum(running_max, block_max.float())",
+        "torch.exp(scores - running_max)": "torch.exp(scores.float() - running_max).to(scores)",
+    },
+    same_as={"float32-inside": "both lose the same digits"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "returns-float64", "The result is float64, whatever was asked for",
+    hint="Which dtype should come out, and which one does?",
+    change={"torch.exp(scores - running_max)": "torch.exp(scores.double() - running_max)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "statistics-too", "Maximum and sum are returned along with the weights",
+    hint="How many tensors does the caller expect?",
+    change={
+        "return torch.exp(scores - running_max) / running_sum": (
+            "return torch.exp(scores - running_max) / running_sum, running_max, running_sum"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "sum-returned", "The sum is returned, not the weights",
+    hint="How many weights should come back?",
+    change={"return torch.exp(scores - running_max) / running_sum": "return running_sum"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "no-return", "Nothing is returned",
+    hint="What does a Python function give back that has no return?",
+    change={"return torch.exp(": "torch.exp("},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "scores-returned", "The scores come back as they were",
+    hint="What do the weights of a row add up to?",
+    change={"return torch.exp(scores - running_max) / running_sum": "return scores.clone()"},
+)  # fmt: skip
+
+mistake(
+    "softmax_online", "all-alike", "All scores get the same weight",
+    hint="Which score should earn the largest weight?",
+    change={
+        "return torch.exp(scores - running_max) / running_sum": (
+            "return torch.ones_like(scores) / scores.shape[-1]"
+        ),
+    },
+)  # fmt: skip
+
+
+accepted(
+    "softmax_online", "lowest-number", "The dtype's lowest number to start from",
+    change={"-torch.inf": "torch.finfo(scores.dtype).min"},
+)  # fmt: skip
+
+accepted(
+    "softmax_online", "first-score", "The first score to start from",
+    change={"torch.full_like(scores[..., :1], -torch.inf)": "scores[..., :1]"},
+)  # fmt: skip
+
+accepted(
+    "softmax_online", "logarithm", "The logarithm of the sum is taken off at the end",
+    change={
+        "torch.exp(scores - running_max) / running_sum": (
+            "torch.exp(scores - (running_max + torch.log(running_sum)))"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "softmax_online", "right-to-left", "Blocks from right to left",
+    change={"torch.split(scores, block_size, dim=-1)": "scores.split(block_size, dim=-1)[::-1]"},
+)  # fmt: skip
+
+accepted(
+    "softmax_online", "smaller-blocks", "Blocks no larger than four",
+    change={"(scores, block_size, dim=-1)": "(scores, min(block_size, 4), dim=-1)"},
+)  # fmt: skip
+
+
+@accepted("softmax_online", "one-score-at-a-time", "A loop over single scores, as in the paper")
+def softmax_a_score_at_a_time(x, block):
+    m = torch.full(x.shape[:-1], float("-inf"), dtype=x.dtype)
+    d = torch.zeros(x.shape[:-1], dtype=x.dtype)
+    for j in range(x.size(-1)):
+        old = m
+        m = torch.where(x[..., j] > m, x[..., j], m)
+        d = d * torch.exp(old - m) + torch.exp(x[..., j] - m)
+    return torch.stack([torch.exp(x[..., j] - m) / d for j in range(x.size(-1))], dim=-1)
+
+
+@accepted("softmax_online", "two-levels", "Maxima of blocks, and then the maximum of those")
+def softmax_on_two_levels(scores, block_size):
+    missing = -scores.shape[-1] % block_size
+    blocks = F.pad(scores, (0, missing), value=-torch.inf).unflatten(-1, (-1, block_size))
+    maxima = blocks.amax(dim=-1)
+    largest = maxima.amax(dim=-1, keepdim=True)
+    sums = torch.exp(blocks - largest[..., None]).sum(dim=-1)
+    return torch.exp(scores - largest) / sums.sum(dim=-1, keepdim=True)
+
+
+@accepted("softmax_online", "two-passes", "All maxima first, then all sums")
+def softmax_in_two_passes(scores, block_size):
+    blocks = torch.split(scores, block_size, dim=-1)
+    largest = blocks[0].amax(-1, keepdim=True)
+    for block in blocks[1:]:
+        largest = torch.max(largest, block.amax(-1, keepdim=True))
+    total = sum(torch.exp(block - largest).sum(-1, keepdim=True) for block in blocks)
+    return torch.exp(scores - largest).div(total)
+
+
+@accepted(
+    "softmax_online", "block-maxima", "Each block by its own maximum, put together at the end"
+)
+def softmax_of_blocks_put_together(scores, block_size):
+    parts, maxima, sums = [], [], []
+    for start in range(0, scores.shape[-1], block_size):
+        block = scores[..., start : start + block_size]
+        maxima.append(block.max(dim=-1, keepdim=True)[0])
+        parts.append(torch.exp(block - maxima[-1]))
+        sums.append(parts[-1].sum(dim=-1, keepdim=True))
+    largest = maxima[0]
+    for maximum in maxima[1:]:
+        largest = torch.maximum(largest, maximum)
+    factors = [torch.exp(maximum - largest) for maximum in maxima]
+    total = sum(s * factor for s, factor in zip(sums, factors, strict=True))
+    return torch.cat([p * f / total for p, f in zip(parts, factors, strict=True)], dim=-1)
+
+
+@accepted("softmax_online", "in-place-on-own", "Its own tensors are changed in place, and prints")
+def softmax_with_buffers(scores, block_size):
+    m = scores.new_full((*scores.shape[:-1], 1), -math.inf)
+    d = scores.new_zeros((*scores.shape[:-1], 1))
+    out = torch.empty_like(scores)
+    for start in range(0, scores.shape[-1], block_size):
+        block = scores.narrow(-1, start, min(block_size, scores.shape[-1] - start))
+        m_new = torch.maximum(m, block.amax(-1, keepdim=True))
+        d.mul_((m - m_new).exp_()).add_((block - m_new).exp_().sum(-1, keepdim=True))
+        m.copy_(m_new)
+    print("blocks done:", m.shape)
+    torch.sub(scores, m, out=out)
+    return out.exp_().div_(d)
+
+
+@accepted("softmax_online", "no-grad", "Without gradients, in float64 inside")
+@torch.no_grad()
+def softmax_without_gradients(scores, block_size):
+    x = scores.double()
+    largest, total = torch.tensor(-torch.inf, dtype=torch.float64), 0.0
+    for block in x.split(block_size, -1):
+        new = torch.maximum(largest, block.amax(-1, keepdim=True))
+        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
+        largest = new
+    return ((x - largest).exp() / total).type_as(scores)
+
+
+@accepted("softmax_online", "rows-one-by-one", "A loop over rows, too")
+def softmax_row_by_row(scores, block_size):
+    n = scores.shape[-1]
+    rows = []
+    for row in scores.reshape(-1, n):
+        m, d = row[0], torch.zeros_like(row[0])
+        for block in row.split(block_size):
+            m_new = max(m, block.max())
+            d = d * torch.exp(m - m_new) + torch.exp(block - m_new).sum()
+            m = m_new
+        rows.append(torch.exp(row - m) / d)
+    return torch.stack(rows).reshape(scores.shape)
+
+
+# --- flash_attention -----------------------------------------------------------------------------
+
+mistake(
+    "flash_attention", "mix-not-rescaled", "The mix of values is not brought to the new maximum",
+    hint="The mix was made with exp(score - 3). What is it worth once the maximum is 5?",
+    change={"context * rescale + positive": "context + positive"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "sum-not-rescaled", "The sum so far is not brought to the new maximum",
+    hint="The sum was made of exp(score - 3). What is it worth once the maximum is 5?",
+    change={"running_sum * rescale + positive": "running_sum + positive"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "no-final-division", "The mix is never divided by the sum",
+    hint="What do the weights that you mixed with add up to?",
+    change={"return context / running_sum": "return context"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "maximum-starts-at-zero",
+    "The maximum starts at 0, and scores can lie below",
+    hint="What does the maximum become when every score is -200, and what is exp(-200 - 0)?",
+    change={"full_like(queries[..., :1], -torch.inf)": "zeros_like(queries[..., :1])"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "no-scale", "The scores are not scaled",
+    hint=(
+        "The variance of a dot product grows with the length of the vectors: "
+        "what brings it back to one?"
+    ),
+    change={" / head_dim**0.5": ""},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "causal-ignored", "Later keys are seen though causal is set",
+    hint="What may the first query see when causal is True?",
+    change={"if causal:": "if causal and False:"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "local-positions",
+    "The causal mask counts keys from the start of their block",
+    hint="At which position in the sentence does the first key of the second block stand?",
+    change={"positions[start:end] >": "positions[: key_block.shape[-2]] >"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "causal-by-blocks-only",
+    "Only whole later blocks are hidden, and none of the keys in a query's own block",
+    hint="May the first query of a block see the last key of the same block?",
+    change={
+        "positions[start:end] > positions[:, None]": (
+            "positions[start:end] // block_size > positions[:, None] // block_size"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "last-block-dropped", "Keys that do not fill a block are left out",
+    hint="With 11 tokens and blocks of 4, how many blocks are there?",
+    change={"range(0, tokens, block_size)": "range(0, tokens - block_size + 1, block_size)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "rescaling-inverted", "The factor is the inverse of what it should be",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={"torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "no-square-root", "The scores are divided by the length, not by its root",
+    hint="A variance of head_dim is a spread of how much?",
+    change={"head_dim**0.5": "head_dim"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scale-by-heads", "The scale counts the heads, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "queries.shape[1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "rescaling-inverted-later", "The factor is the inverse of what it should be",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={
+        "torch.full_like(queries[..., :1], -torch.inf)": (
+            "(queries * keys[:, :, :1]).sum(-1, keepdim=True) / head_dim**0.5"
+        ),
+        "torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "nothing-rescaled", "Neither sum nor mix is brought to the new maximum",
+    hint="Both were made with exp(score - 3). What are they worth once the maximum is 5?",
+    change={
+        "running_sum * rescale + positive": "running_sum + positive",
+        "context * rescale + positive": "context + positive",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scale-multiplied", "The scores are multiplied by the root, not divided",
+    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
+    change={"/ head_dim**0.5": "* head_dim**0.5"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scale-by-block-size", "The scale counts the keys of a block",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "block_size**0.5"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scale-by-tokens", "The scale counts the tokens, not their features",
+    hint="Over which dimension were the dot products summed?",
+    change={"head_dim**0.5": "tokens**0.5"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scale-by-all-features", "The scale counts the features of all heads",
+    hint="How many features does the query of a single head have?",
+    change={"head_dim**0.5": "(queries.shape[1] * head_dim) ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "scaled-twice", "The scores are scaled twice",
+    hint="How many times do you divide by a root?",
+    change={"queries @ key_block": "(queries / head_dim**0.5) @ key_block"},
+    same_as={"no-square-root": "two roots make the whole length"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "each-block-divided", "Each block is divided by its own sum, and then added",
+    hint="Should a block of low scores get as much as a block of high ones?",
+    change={
+        "context * rescale + positive @ value_block": (
+            "context + positive / positive.sum(dim=-1, keepdim=True) @ value_block"
+        ),
+        "return context / running_sum": "return context",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "flash_attention", "blocks-averaged",
+    "Each block has a softmax of its own, and all count alike",
+    hint="Should a block of low scores get as much as a block of high ones?",
+)  # fmt: skip
+def attention_of_blocks_averaged(queries, keys, values, block_size, causal=False):
+    tokens = keys.shape[-2]
+    context, count = torch.zeros_like(values), 0
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+        context = context + weights @ values[:, :, start : start + block_size]
+        count = count + weights.sum(-1, keepdim=True)
+    return context / count
+
+
+mistake(
+    "flash_attention", "divided-at-every-step-too",
+    "The mix is divided at every step, and treated as if it were not",
+    hint="What must happen to the old sum before an average can be added to again?",
+    change={
+        "        running_max = new_max\n": (
+            "        running_max = new_max\n        context = context / running_sum\n"
+        ),
+        "return context / running_sum": "return context",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "mix-forgotten", "Only the last block's values are left at the end",
+    hint="What becomes of the blocks before, when a new one comes?",
+    change={"context * rescale + positive": "positive"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "maximum-not-kept", "The new maximum is forgotten after its block",
+    hint="What does the next block compare its own maximum with?",
+    change={"        running_max = new_max\n": ""},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "block-maximum-kept", "The last block's maximum is kept, not the largest",
+    hint="Can a maximum fall when more scores come?",
+    change={"running_max = new_max": "running_max = block_max"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "block-maximum-overflows",
+    "Each block is shifted by its own maximum, and the past overflows when that falls",
+    hint="What is the factor when one block lies at 200 and the next at -200?",
+    change={"torch.maximum(running_max, block_max)": "block_max"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "exponentials-by-block-maximum",
+    "A block's exponentials belong to the block's maximum, and are added to others",
+    hint="Which maximum do both parts of the new sum have to belong to?",
+    change={"torch.exp(scores - new_max)": "torch.exp(scores - block_max)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "factor-of-two-exponentials", "The factor is made of two exponentials",
+    hint="What is exp(200), on its own?",
+    change={
+        "torch.exp(running_max - new_max)": "torch.exp(running_max) / torch.exp(new_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "factor-on-the-block", "The factor falls on the new block",
+    hint="Which of the two parts still belongs to the old maximum?",
+    change={
+        "running_sum * rescale + positive.sum(dim=-1, keepdim=True)": (
+            "running_sum + positive.sum(dim=-1, keepdim=True) * rescale"
+        ),
+        "context * rescale + positive @ value_block": "context + positive @ value_block * rescale",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "updated-too-early", "The factor is computed after the maximum was replaced",
+    hint="Does the factor still know the old maximum?",
+    change={
+        "rescale = torch.exp(running_max - new_max)": (
+            "running_max = new_max\n"
+            "        rescale = torch.exp(running_max - new_max)"
+        ),
+    },
+    same_as={"nothing-rescaled": "a factor of 1 is no factor"},
+)  # fmt: skip
+
+
+@mistake(
+    "flash_attention", "without-a-maximum", "Large scores overflow to infinity",
+    hint="What is exp(200)? And which shift makes no exponential larger than 1?",
+)  # fmt: skip
+def attention_without_a_maximum(queries, keys, values, block_size, causal=False):
+    tokens = keys.shape[-2]
+    total, context = 0.0, 0.0
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        positive = scores.exp()
+        total = total + positive.sum(-1, keepdim=True)
+        context = context + positive @ values[:, :, start : start + block_size]
+    return context / total
+
+
+mistake(
+    "flash_attention", "scores-clamped", "Scores above a bound count as if they were at the bound",
+    hint="Are two large scores, one larger than the other, still told apart?",
+    change={"/ head_dim**0.5\n": "/ head_dim**0.5\n        scores = scores.clamp(-80.0, 80.0)\n"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "one-maximum-for-all", "All queries share one maximum",
+    hint="What is left of a query whose scores all lie far below those of another?",
+    change={"scores.amax(dim=-1, keepdim=True)": "scores.max()"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "no-exp", "The scores are mixed with, without exp",
+    hint="What makes every score positive, and keeps the order?",
+    change={"torch.exp(scores - new_max)": "(scores - new_max)"},
+)  # fmt: skip
+
+
+@mistake(
+    "flash_attention", "not-tiled", "All weights are stored at once",
+    hint="How many numbers does your largest tensor hold, for 4096 tokens?",
+)  # fmt: skip
+def attention_in_one_go(queries, keys, values, block_size, causal=False):  # noqa: ARG001
+    tokens = queries.shape[-2]
+    scores = queries @ keys.transpose(-2, -1) / queries.shape[-1] ** 0.5
+    if causal:
+        scores = scores.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -torch.inf)
+    return torch.softmax(scores, dim=-1) @ values
+
+
+@mistake(
+    "flash_attention", "tiled-too-late", "A tensor on the way grows faster than the tokens",
+    hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
+)  # fmt: skip
+def attention_with_all_scores(queries, keys, values, block_size, causal=False):
+    _batch, _heads, tokens, head_dim = queries.shape
+    positions = torch.arange(tokens)
+    all_scores = queries @ keys.transpose(-2, -1) / head_dim**0.5
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    for start in range(0, tokens, block_size):
+        scores = all_scores[..., start : start + block_size]
+        if causal:
+            future = positions[start : start + block_size] > positions[:, None]
+            scores = scores.masked_fill(future, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ values[:, :, start : start + block_size]
+        largest = new
+    return context / total
+
+
+@mistake(
+    "flash_attention", "tiles-kept", "Every block of weights is kept until the end",
+    hint="What do all blocks together hold? When is a block no longer needed?",
+)  # fmt: skip
+def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=False):
+    tokens = keys.shape[-2]
+    blocks, largest = [], torch.full_like(queries[..., :1], -torch.inf)
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        largest = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        blocks.append(scores)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    for number, scores in enumerate(blocks):
+        start = number * block_size
+        positive = torch.exp(scores - largest)
+        total = total + positive.sum(-1, keepdim=True)
+        context = context + positive @ values[:, :, start : start + block_size]
+    return context / total
+
+
+@mistake(
+    "flash_attention", "blocks-of-a-number", "A tensor on the way grows faster than the tokens",
+    hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
+    same_as={"tiled-too-late": "a count says that a tensor is too large, and not which"},
+)  # fmt: skip
+def attention_in_chunks(queries, keys, values, block_size, causal=False):
+    tokens, start = keys.shape[-2], 0
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    chunks = zip(keys.chunk(block_size, dim=2), values.chunk(block_size, dim=2), strict=True)
+    for key_block, value_block in chunks:
+        scores = queries @ key_block.mT / keys.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        start += scores.shape[-1]
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ value_block
+        largest = new
+    return context / total
+
+
+@mistake(
+    "flash_attention", "queries-one-by-one", "A loop over single queries takes too long",
+    hint="A product serves all queries at once: which of your loops can go?",
+)  # fmt: skip
+def attention_query_by_query(queries, keys, values, block_size, causal=False):
+    tokens, scale = queries.shape[2], queries.shape[3] ** -0.5
+    rows = []
+    for i in range(tokens):
+        q = queries[:, :, i : i + 1] * scale
+        end = i + 1 if causal else tokens
+        m = torch.full_like(q[..., :1], -torch.inf)
+        total, mix = torch.zeros_like(m), torch.zeros_like(q)
+        for start in range(0, end, block_size):
+            stop = min(start + block_size, end)
+            scores = q @ keys[:, :, start:stop].mT
+            m_new = torch.maximum(m, scores.amax(-1, keepdim=True))
+            factor, positive = torch.exp(m - m_new), torch.exp(scores - m_new)
+            total = total * factor + positive.sum(-1, keepdim=True)
+            mix = mix * factor + positive @ values[:, :, start:stop]
+            m = m_new
+        rows.append(mix / total)
+    return torch.cat(rows, dim=2)
+
+
+mistake(
+    "flash_attention", "whole-causal-mask", "The causal mask is made for all tokens at once",
+    hint="How many numbers does your mask hold, and how many of them does a block need?",
+    change={
+        "positions[start:end] > positions[:, None]": (
+            "torch.ones(tokens, tokens, dtype=torch.bool).triu(1)[:, start:end]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "block-size-of-its-own", "Blocks have a size of their own, and a larger one",
+    hint="Who says how large a block is?",
+    change={
+        "    for start in range(": "    block_size = 8\n    for start in range(",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "causal-by-default", "Later keys are hidden though nobody asked",
+    hint="What may a query see when nothing is said about causal?",
+    change={"causal: bool = False": "causal: bool = True"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "always-causal", "Later keys are hidden, whatever causal says",
+    hint="What may a query see when causal is False?",
+    change={"if causal:": "if True:"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "hides-the-past", "The past is hidden and the future is open",
+    hint="Which keys lie in a query's future: those at larger positions or at smaller ones?",
+    change={"positions[start:end] > positions": "positions[start:end] < positions"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "hides-itself", "A token cannot see itself",
+    hint="May the first token look at anything at all?",
+    change={"positions[start:end] > positions": "positions[start:end] >= positions"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "sees-one-ahead", "A token can see the one that comes right after it",
+    hint="What may the first token know about the second?",
+    change={
+        "positions[start:end] > positions[:, None]": (
+            "positions[start:end] > positions[:, None] + 1"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "mask-fills-zero", "Hidden scores become zero",
+    hint="What does a softmax make of a score of 0?",
+    change={"masked_fill(future, -torch.inf)": "masked_fill(future, 0.0)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "mask-thrown-away", "The masked scores are thrown away",
+    hint="Does masked_fill change your scores, or hand you new ones?",
+    change={"scores = scores.masked_fill(": "scores.masked_fill("},
+    same_as={"causal-ignored": "either way nothing is hidden"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "hidden-scores-in-the-maximum",
+    "Hidden keys have no weight, and still a say in the maximum",
+    hint="What is left of the visible keys if a hidden score lies 400 above them?",
+    change={
+        "scores = scores.masked_fill(future, -torch.inf)": "pass",
+        "torch.exp(scores - new_max)": (
+            "torch.exp(scores - new_max)\n"
+            "        if causal:\n"
+            "            positive = positive.masked_fill(future, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "flash_attention", "triangle-in-every-tile",
+    "The same triangle is put on every tile, wherever it lies",
+    hint="Which keys may a query of the second block see in the first block?",
+)  # fmt: skip
+def attention_with_a_triangle_on_each_tile(queries, keys, values, block_size, causal=False):
+    tokens, scale = queries.shape[-2], queries.shape[-1] ** -0.5
+    rows = []
+    for row in range(0, tokens, block_size):
+        query_block = queries[:, :, row : row + block_size] * scale
+        largest = torch.full_like(query_block[..., :1], -torch.inf)
+        total, context = torch.zeros_like(largest), torch.zeros_like(query_block)
+        for start in range(0, tokens, block_size):
+            if causal and start > row:
+                break
+            scores = query_block @ keys[:, :, start : start + block_size].mT
+            if causal:
+                hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+                scores = scores.masked_fill(hidden, -torch.inf)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+            total = total * factor + positive.sum(-1, keepdim=True)
+            context = context * factor + positive @ values[:, :, start : start + block_size]
+            largest = new
+        rows.append(context / total)
+    return torch.cat(rows, dim=2)
+
+
+@mistake(
+    "flash_attention", "own-block-skipped",
+    "A query sees the blocks before its own, and not that one",
+    hint="May a token see itself, and in which block does it stand?",
+)  # fmt: skip
+def attention_to_earlier_blocks(queries, keys, values, block_size, causal=False):
+    tokens, scale = queries.shape[-2], queries.shape[-1] ** -0.5
+    rows = []
+    for row in range(0, tokens, block_size):
+        query_block = queries[:, :, row : row + block_size] * scale
+        largest = torch.full_like(query_block[..., :1], -torch.inf)
+        total, context = torch.zeros_like(largest), torch.zeros_like(query_block)
+        for start in range(0, row if causal else tokens, block_size):
+            scores = query_block @ keys[:, :, start : start + block_size].mT
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+            total = total * factor + positive.sum(-1, keepdim=True)
+            context = context * factor + positive @ values[:, :, start : start + block_size]
+            largest = new
+        rows.append(context / total)
+    return torch.cat(rows, dim=2)
+
+
+@mistake(
+    "flash_attention", "blocks-keep-to-themselves", "A query sees the keys of its own block only",
+    hint="Which keys should a query of the second block meet?",
+)  # fmt: skip
+def attention_within_blocks(queries, keys, values, block_size, causal=False):
+    rows = []
+    for start in range(0, queries.shape[-2], block_size):
+        q, k, v = (x[:, :, start : start + block_size] for x in (queries, keys, values))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        rows.append(torch.softmax(scores, dim=-1) @ v)
+    return torch.cat(rows, dim=2)
+
+
+mistake(
+    "flash_attention", "values-are-keys", "Keys stand where values belong",
+    hint="Which of the three carries the message?",
+    change={"value_block = values[": "value_block = keys["},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "queries-and-keys-swapped", "Queries and keys have changed places",
+    hint="Who asks, and who answers?",
+    change={
+        "queries @ key_block.transpose(-2, -1)": (
+            "keys @ queries[:, :, start:end].transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "flash_attention", "tokens-and-heads-swapped", "The second axis is taken for the tokens",
+    hint="Which axis holds the heads, and which the tokens?",
+)  # fmt: skip
+def attention_across_heads(queries, keys, values, block_size, causal=False):
+    q, k, v = (x.transpose(1, 2) for x in (queries, keys, values))
+    tokens = k.shape[-2]
+    largest = torch.full_like(q[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(v)
+    for start in range(0, tokens, block_size):
+        scores = q @ k[:, :, start : start + block_size].mT / q.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ v[:, :, start : start + block_size]
+        largest = new
+    return (context / total).transpose(1, 2)
+
+
+@mistake(
+    "flash_attention", "blocks-must-fit", "Sentences that blocks do not fill end in an error",
+    hint="Must block_size divide the tokens?",
+)  # fmt: skip
+def attention_by_a_view(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    key_blocks = keys.unflatten(2, (-1, block_size)).unbind(2)
+    value_blocks = values.unflatten(2, (-1, block_size)).unbind(2)
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    for number, (key_block, value_block) in enumerate(zip(key_blocks, value_blocks, strict=True)):
+        scores = queries @ key_block.mT * scale
+        if causal:
+            hidden = torch.ones(tokens, block_size, dtype=torch.bool).triu(1 - number * block_size)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ value_block
+        largest = new
+    return context / total
+
+
+@mistake(
+    "flash_attention", "padding-counts", "The keys that fill up the last block count as well",
+    hint="Which score has a key of zeros, and which weight does that make?",
+)  # fmt: skip
+def attention_with_padding(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    missing = -tokens % block_size
+    keys, values = (F.pad(x, (0, 0, 0, missing)) for x in (keys, values))
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(queries)
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT * scale
+        if causal:
+            hidden = torch.ones(tokens, block_size, dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ values[:, :, start : start + block_size]
+        largest = new
+    return context / total
+
+
+mistake(
+    "flash_attention", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "return context / running_sum": (
+            "return torch.nn.functional.scaled_dot_product_attention(\n"
+            "        queries, keys, values, is_causal=causal\n"
+            "    )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "statistics-too", "Maximum and sum are returned along with the result",
+    hint="How many tensors does the caller expect?",
+    change={
+        "return context / running_sum": (
+            "return context / running_sum, running_max, running_sum"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "no-return", "Nothing is returned",
+    hint="What does a Python function give back that has no return?",
+    change={"return context / running_sum": "context / running_sum"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "values-returned", "The values come back as they were",
+    hint="What should a query get that likes two keys equally well?",
+    change={"return context / running_sum": "return values.clone()"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "plain-mean", "All keys get the same weight",
+    hint="Do your queries and keys have any say in the result?",
+    change={"torch.exp(scores - new_max)": "torch.exp((scores - new_max) * 0.0)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "zeros", "The result is nothing but zeros",
+    hint="Which line puts something into the tensor that you return?",
+    change={"return context / running_sum": "return torch.zeros_like(values)"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "changes-its-input", "The caller's tensor is changed",
+    hint="What does the caller find in it after the call?",
+    change={
+        "    for start in range(": "    queries /= head_dim**0.5\n    for start in range(",
+        "key_block.transpose(-2, -1) / head_dim**0.5": "key_block.transpose(-2, -1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "mix-written-into-values",
+    "The mix is written into the values, which are still to be read",
+    hint="Is `x = values` a new tensor? And is it zero to begin with?",
+    change={
+        "torch.zeros_like(values)": "values",
+        "context = context * rescale + positive @ value_block": (
+            "context.mul_(rescale).add_(positive @ value_block)"
+        ),
+    },
+    same_as={"zeros": "the first factor is 0, and wipes the values out"},
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "float32-hard-coded", "float32 is forced upon float64",
+    hint="Which dtype goes into each line, and which comes out?",
+    change={
+        "return context / running_sum": (
+            "return (context.float() / running_sum.float()).to(values.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "flash_attention", "returns-float64", "The result is float64, whatever was asked for",
+    hint="Which dtype should come out, and which one does?",
+    change={"return context / running_sum": "return (context / running_sum).double()"},
+)  # fmt: skip
+
+
+accepted(
+    "flash_attention", "triangle-shifted", "A triangle of each block's own, shifted by its start",
+    change={
+        "positions[start:end] > positions[:, None]": (
+            "torch.ones(tokens, key_block.shape[2], dtype=torch.bool).triu(1 - start)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "flash_attention", "minus-billion", "A score of -1e9 for minus infinity, in both places",
+    change={
+        "queries[..., :1], -torch.inf": "queries[..., :1], -1e9",
+        "future, -torch.inf": "future, -1e9",
+    },
+)  # fmt: skip
+
+accepted(
+    "flash_attention", "no-grad", "Without gradients, and with a print",
+    change={
+        "    for start in range(": (
+            "    print('tokens:', tokens)\n"
+            "    torch.set_grad_enabled(False)\n"
+            "    for start in range("
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("flash_attention", "tiles-of-both", "Queries in blocks too, as in the paper")
+def attention_in_tiles(q, k, v, block, is_causal=False):
+    b, h, t, d = q.shape
+    rows = []
+    for i in range(0, t, block):
+        qi = q[:, :, i : i + block]
+        n = qi.shape[2]
+        m = torch.full((b, h, n), float("-inf"), dtype=q.dtype)
+        s = torch.zeros(b, h, n, dtype=q.dtype)
+        o = torch.zeros(b, h, n, d, dtype=q.dtype)
+        for j in range(0, t, block):
+            if is_causal and j > i:
+                break
+            sij = torch.einsum("bhid,bhjd->bhij", qi, k[:, :, j : j + block]) / math.sqrt(d)
+            if is_causal:
+                rows_at = torch.arange(i, i + n)[:, None]
+                columns_at = torch.arange(j, j + sij.shape[-1])[None, :]
+                sij = torch.where(columns_at <= rows_at, sij, float("-inf"))
+            m_new = torch.maximum(m, sij.max(dim=-1).values)
+            p = torch.exp(sij - m_new[..., None])
+            alpha = torch.exp(m - m_new)
+            s = alpha * s + p.sum(dim=-1)
+            o = alpha[..., None] * o + torch.einsum("bhij,bhjd->bhid", p, v[:, :, j : j + block])
+            m = m_new
+        rows.append(o / s[..., None])
+    return torch.cat(rows, dim=2)
+
+
+@accepted("flash_attention", "always-divided", "The mix is an average at every step: Algorithm 1")
+def attention_divided_at_every_step(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    largest = queries.new_full((*queries.shape[:-1], 1), -torch.inf)
+    total, out = torch.zeros_like(largest), torch.zeros_like(queries)
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT * scale
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1]).triu(1 - start).bool()
+            scores.masked_fill_(hidden, -torch.inf)
+        block_max = scores.amax(-1, keepdim=True)
+        new = torch.maximum(largest, block_max)
+        positive = torch.exp(scores - new)
+        old_total = torch.exp(largest - new) * total
+        total = old_total + positive.sum(-1, keepdim=True)
+        out = (old_total * out + positive @ values[:, :, start : start + block_size]) / total
+        largest = new
+    return out
+
+
+@accepted("flash_attention", "two-passes", "All maxima first, then sums and mixes")
+def attention_in_two_passes(queries, keys, values, block_size, causal=False):
+    tokens = keys.shape[2]
+
+    def scores_of(start):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if not causal:
+            return scores
+        position = torch.arange(start, start + scores.shape[-1])
+        return scores.masked_fill(position > torch.arange(tokens)[:, None], -torch.inf)
+
+    starts = range(0, tokens, block_size)
+    largest = scores_of(0).amax(-1, keepdim=True)
+    for start in starts[1:]:
+        largest = torch.maximum(largest, scores_of(start).amax(-1, keepdim=True))
+    total = context = 0
+    for start in starts:
+        positive = torch.exp(scores_of(start) - largest)
+        total = total + positive.sum(-1, keepdim=True)
+        context = context + positive @ values[:, :, start : start + block_size]
+    return context / total
+
+
+@accepted(
+    "flash_attention", "block-maxima", "Each block by its own maximum, put together at the end"
+)
+def attention_of_blocks_put_together(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    maxima, sums, mixes = [], [], []
+    for start in range(0, tokens, block_size):
+        scores = (queries * scale) @ keys[:, :, start : start + block_size].mT
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+        maxima.append(scores.amax(-1, keepdim=True))
+        positive = torch.exp(scores - maxima[-1])
+        sums.append(positive.sum(-1, keepdim=True))
+        mixes.append(positive @ values[:, :, start : start + block_size])
+    largest = maxima[0]
+    for maximum in maxima[1:]:
+        largest = torch.maximum(largest, maximum)
+    factors = [torch.exp(maximum - largest) for maximum in maxima]
+    total = sum(s * f for s, f in zip(sums, factors, strict=True))
+    return sum(mix * f for mix, f in zip(mixes, factors, strict=True)) / total
+
+
+@accepted("flash_attention", "softmax-of-blocks", "A softmax for each block, mixed by logarithms")
+def attention_by_softmax_of_blocks(queries, keys, values, block_size, causal=False):
+    tokens = keys.shape[-2]
+    out, logarithm = None, None
+    for start in range(0, tokens, block_size):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if causal:
+            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        part = torch.softmax(scores, dim=-1).nan_to_num() @ values[:, :, start : start + block_size]
+        part_logarithm = torch.logsumexp(scores, dim=-1, keepdim=True)
+        if out is None:
+            out, logarithm = part, part_logarithm
+            continue
+        both = torch.logaddexp(logarithm, part_logarithm)
+        out = out * torch.exp(logarithm - both) + part * torch.exp(part_logarithm - both)
+        logarithm = both
+    return out
+
+
+@accepted("flash_attention", "right-to-left", "Blocks from right to left, with empty rows mended")
+def attention_from_the_right(queries, keys, values, block_size, causal=False):
+    tokens, positions = keys.shape[-2], torch.arange(keys.shape[-2])
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    for start in reversed(range(0, tokens, block_size)):
+        scores = queries @ keys[:, :, start : start + block_size].mT / keys.shape[-1] ** 0.5
+        if causal:
+            future = positions[start : start + block_size] > positions[:, None]
+            scores = scores.masked_fill(future, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        shift = new.masked_fill(new == -torch.inf, 0.0)
+        factor, positive = torch.exp(largest - shift), torch.exp(scores - shift)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ values[:, :, start : start + block_size]
+        largest = new
+    return context / total
+
+
+@accepted("flash_attention", "padded", "Keys padded to whole blocks, and the padding hidden")
+def attention_padded(queries, keys, values, block_size, causal=False):
+    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
+    missing = -tokens % block_size
+    key_blocks = F.pad(keys, (0, 0, 0, missing)).unflatten(2, (-1, block_size)).unbind(2)
+    value_blocks = F.pad(values, (0, 0, 0, missing)).unflatten(2, (-1, block_size)).unbind(2)
+    rows = torch.arange(tokens)[:, None]
+    largest = torch.full_like(queries[..., :1], -torch.inf)
+    total, context = torch.zeros_like(largest), torch.zeros_like(queries)
+    for number, (key_block, value_block) in enumerate(zip(key_blocks, value_blocks, strict=True)):
+        columns = torch.arange(block_size) + number * block_size
+        hidden = (columns >= tokens) | ((columns > rows) if causal else False)
+        scores = (queries @ key_block.mT * scale).masked_fill(hidden, -torch.inf)
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
+        total = total * factor + positive.sum(-1, keepdim=True)
+        context = context * factor + positive @ value_block
+        largest = new
+    return context / total
+
+
+@accepted("flash_attention", "heads-one-by-one", "A loop over sentences and heads, in place")
+def attention_head_by_head(queries, keys, values, block_size, causal=False):
+    batch, heads, tokens, head_dim = queries.shape
+    out = torch.zeros_like(values)
+    for b in range(batch):
+        for h in range(heads):
+            q, k, v = queries[b, h], keys[b, h], values[b, h]
+            m, total = q.new_full((tokens, 1), -torch.inf), q.new_zeros(tokens, 1)
+            for start in range(0, tokens, block_size):
+                scores = q @ k[start : start + block_size].T
+                scores /= head_dim**0.5
+                if causal:
+                    hidden = torch.ones(scores.shape, dtype=torch.bool).triu(1 - start)
+                    scores[hidden] = -torch.inf
+                m_new = torch.maximum(m, scores.max(dim=1, keepdim=True).values)
+                scores.sub_(m_new).exp_()
+                factor = torch.exp(m - m_new)
+                total.mul_(factor).add_(scores.sum(1, keepdim=True))
+                out[b, h].mul_(factor).add_(scores @ v[start : start + block_size])
+                m = m_new
+            out[b, h] /= total
+    return out
+
+
+# --- attention_backward --------------------------------------------------------------------------
+
+mistake(
+    "attention_backward", "no-scale-back", "The way back has no √d",
+    hint="The scores were divided by √d. Which gradient passes through that division?",
+    change={"grad_products = grad_scores / d**0.5": "grad_products = grad_scores"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "no-average", "The row's average is not taken off",
+    hint="If one weight of a row grows, what must the others do?",
+    change={"weights * (grad_weights - average)": "weights * grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "no-scale-in-queries", "The gradient of the queries has no √d",
+    hint="Which of the two products with the scores' gradient was divided by √d?",
+    change={"grad_products @ keys": "grad_scores @ keys"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "no-scale-in-keys", "The gradient of the keys has no √d",
+    hint="Which of the two products with the scores' gradient was divided by √d?",
+    change={"grad_products.transpose(-2, -1)": "grad_scores.transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "no-scale-at-all", "The scores are not scaled, neither there nor back",
+    hint="What does the statement's formula divide by?",
+    change={
+        "keys.transpose(-2, -1) / d**0.5": "keys.transpose(-2, -1)",
+        "grad_products = grad_scores / d**0.5": "grad_products = grad_scores",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "keys-not-transposed",
+    "The scores' gradient is not transposed for the keys",
+    hint="A key's gradient comes from all queries that looked at it: is that a row, or a column?",
+    change={"grad_products.transpose(-2, -1) @ queries": "grad_products @ queries"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "values-not-transposed", "The weights are not transposed for the values",
+    hint="A value's gradient comes from all queries that took of it: is that a row, or a column?",
+    change={"weights.transpose(-2, -1) @ grad_output": "weights @ grad_output"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "queries-and-keys-swapped", "Queries and keys get each other's gradient",
+    hint="In which order does the statement want the three?",
+    change={"return grad_queries, grad_keys": "return grad_keys, grad_queries"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "values-first", "The gradients come in the order in which they are found",
+    hint="In which order does the statement want the three?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return grad_values, grad_queries, grad_keys"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "average-over-queries", "The average runs over the queries",
+    hint="Over which axis did the softmax run? Along it, weights compete.",
+    change={"(weights * grad_weights).sum(dim=-1,": "(weights * grad_weights).sum(dim=-2,"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "sum-without-weights", "The average is a sum that does not weigh",
+    hint="In an average over a row, how much should a key count that has hardly any weight?",
+    change={"(weights * grad_weights).sum": "grad_weights.sum"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "plain-mean", "The average counts all keys alike",
+    hint="In an average over a row, how much should a key count that has hardly any weight?",
+    change={"(weights * grad_weights).sum": "grad_weights.mean"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "gradient-of-log-softmax", "That is the gradient of a log-softmax",
+    hint="Are the weights softmax(scores), or its logarithm?",
+    change={
+        "weights * (grad_weights - average)": (
+            "grad_weights - weights * grad_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "diagonal-only", "Each weight depends on its own score only",
+    hint="What happens to the other weights of a row when one score grows?",
+    change={"weights * (grad_weights - average)": "weights * (1 - weights) * grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "average-over-everything", "One average is taken for the whole sentence",
+    hint="How many softmaxes are there in one sentence?",
+    change={
+        "(weights * grad_weights).sum(dim=-1, keepdim=True)": (
+            "(weights * grad_weights).sum(dim=(-2, -1), keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "average-added", "The average is added, not taken off",
+    hint="If all gradients of a row are equal, what can be won by moving weight around?",
+    change={"grad_weights - average": "grad_weights + average"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "sign-turned", "The gradient of the scores has the wrong sign",
+    hint="If a key's value is better than the row's average, should its score grow or fall?",
+    change={"grad_weights - average": "average - grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "softmax-forgotten", "The softmax is skipped on the way back",
+    hint="Between the weights and the scores there was one step more. Which one?",
+    change={"weights * (grad_weights - average)": "grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "weights-missing", "The difference from the average is not weighed",
+    hint="Can a key with hardly any weight change the output much?",
+    change={"weights * (grad_weights - average)": "grad_weights - average"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "weights-are-constants", "The weights are treated as constants",
+    hint="What were the weights computed from?",
+    change={
+        "grad_queries = grad_products @ keys": "grad_queries = torch.zeros_like(queries)",
+        "grad_products.transpose(-2, -1) @ queries": "torch.zeros_like(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "scores-for-weights", "The scores stand where weights belong",
+    hint="Which did the forward pass multiply the values with?",
+    change={"torch.softmax(scores, dim=-1)": "scores"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "values-by-scores", "The values' gradient is made with scores",
+    hint="Which did the forward pass multiply the values with?",
+    change={"weights.transpose(-2, -1) @ grad_output": "scores.transpose(-2, -1) @ grad_output"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "softmax-over-queries", "Each column of the weights sums to one",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={
+        "torch.softmax(scores, dim=-1)": "torch.softmax(scores, dim=-2)",
+        "(weights * grad_weights).sum(dim=-1,": "(weights * grad_weights).sum(dim=-2,",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "forward-over-queries",
+    "The forward softmax runs over the queries, and the way back over the keys",
+    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    change={"torch.softmax(scores, dim=-1)": "torch.softmax(scores, dim=-2)"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "gradient-ignored", "The gradient that arrives is taken for ones",
+    hint="What changes in your result when grad_output does?",
+    change={"    # Forward:": "    grad_output = torch.ones_like(grad_output)\n    # Forward:"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "keys-for-values", "The weights' gradient is made with the keys",
+    hint="What did the forward pass multiply the weights with?",
+    change={"grad_output @ values.transpose(-2, -1)": "grad_output @ keys.transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "own-inputs", "Queries and keys each get their own numbers back",
+    hint="In a product of two, what is the gradient of one made with: itself, or the other?",
+    change={
+        "grad_products @ keys": "grad_products @ queries",
+        "grad_products.transpose(-2, -1) @ queries": "grad_products.transpose(-2, -1) @ keys",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "divided-by-d", "The way back divides by d, not by its root",
+    hint="What was the division in the forward pass?",
+    change={"grad_products = grad_scores / d**0.5": "grad_products = grad_scores / d"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "multiplied-back", "The way back multiplies by √d",
+    hint="What is the slope of s / √d?",
+    change={"grad_products = grad_scores / d**0.5": "grad_products = grad_scores * d**0.5"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "forward-not-scaled", "The weights are made without the scale",
+    hint="Are your weights those of the forward pass in the statement?",
+    change={"keys.transpose(-2, -1) / d**0.5": "keys.transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "scale-by-tokens", "The scale counts tokens, not features",
+    hint="Over which dimension were the dot products summed?",
+    change={"d = queries.shape[-1]": "d = queries.shape[-2]"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "causal", "Later keys are hidden, though nobody asked",
+    hint="What may a query see when nothing is said about a mask?",
+    change={
+        "keys.transpose(-2, -1) / d**0.5": (
+            "keys.transpose(-2, -1) / d**0.5\n"
+            "    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)\n"
+            "    scores = scores.masked_fill(future, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "mean-over-the-batch", "The gradients are divided by the batch",
+    hint="Has the loss been averaged already, or is that your task?",
+    change={"    # Forward:": "    grad_output = grad_output / len(queries)\n    # Forward:"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "batch-summed", "The sentences of a batch share their gradients",
+    hint="Did the keys of one sentence have a say in the output of another?",
+    change={
+        "grad_products.transpose(-2, -1) @ queries": (
+            "(grad_products.transpose(-2, -1) @ queries).sum(0, keepdim=True).expand_as(keys)"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "attention_backward", "calls-backward", "Autograd does the work",
+    hint="Which lines would you write if backward() did not exist?",
+)  # fmt: skip
+def gradients_by_backward(queries, keys, values, grad_output):
+    inputs = [x.detach().clone().requires_grad_() for x in (queries, keys, values)]
+    q, k, v = inputs
+    output = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+    output.backward(grad_output)
+    return q.grad, k.grad, v.grad
+
+
+@mistake(
+    "attention_backward", "calls-autograd", "Autograd does the work",
+    hint="Which lines would you write if torch.autograd did not exist?",
+)  # fmt: skip
+def gradients_by_autograd(queries, keys, values, grad_output):
+    with torch.enable_grad():
+        inputs = [x.detach().clone().requires_grad_() for x in (queries, keys, values)]
+        q, k, v = inputs
+        output = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+        return torch.autograd.grad(output, inputs, grad_output)
+
+
+@mistake(
+    "attention_backward", "calls-vjp", "Autograd does the work, under another name",
+    hint="Which lines would you write if torch.func did not exist?",
+)  # fmt: skip
+def gradients_by_vjp(queries, keys, values, grad_output):
+    def attention(q, k, v):
+        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+
+    _output, pull = torch.func.vjp(attention, queries, keys, values)
+    return pull(grad_output)
+
+
+@mistake(
+    "attention_backward", "calls-the-softmax-s-backward",
+    "Torch's own gradient of the softmax does the work",
+    hint="What would you write for one row, with three weights?",
+)  # fmt: skip
+def gradients_by_softmax_backward(queries, keys, values, grad_output):
+    scale = queries.shape[-1] ** -0.5
+    weights = torch.softmax(queries @ keys.mT * scale, dim=-1)
+    grad_scores = scale * torch._softmax_backward_data(
+        grad_output @ values.mT, weights, -1, weights.dtype
+    )
+    return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
+
+
+mistake(
+    "attention_backward", "calls-torch-attention", "Torch's own attention takes part",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "(weights * grad_weights).sum(dim=-1, keepdim=True)": (
+            "(grad_output\n"
+            "        * nn.functional.scaled_dot_product_attention(queries, keys, values)).sum(\n"
+            "        dim=-1, keepdim=True\n"
+            "    )"
+        ),
+        "    d = queries": "    from torch import nn\n\n    d = queries",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "attention_backward", "finite-differences", "The number of operations grows with the tokens",
+    hint="What do you do again for each token, and can one product do it for all?",
+)  # fmt: skip
+def gradients_by_finite_differences(queries, keys, values, grad_output):
+    inputs, step = [x.double() for x in (queries, keys, values)], 1e-5
+
+    def loss(q, k, v):
+        return ((torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v) * grad_output).sum()
+
+    gradients = []
+    for number, x in enumerate(inputs):
+        gradient = torch.zeros_like(x)
+        for place in range(x.numel()):
+            ends = []
+            for way in (step, -step):
+                moved = [other.clone() for other in inputs]
+                moved[number].view(-1)[place] += way
+                ends.append(loss(*moved))
+            gradient.view(-1)[place] = (ends[0] - ends[1]) / (2 * step)
+        gradients.append(gradient.to(queries.dtype))
+    return tuple(gradients)
+
+
+@mistake(
+    "attention_backward", "rough-differences", "Differences of float32 give few digits",
+    hint="How many digits are left of a difference of two nearly equal numbers?",
+)  # fmt: skip
+def gradients_by_rough_differences(queries, keys, values, grad_output):
+    inputs, step = [x.clone() for x in (queries, keys, values)], 1e-2
+
+    def loss(q, k, v):
+        return ((torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v) * grad_output).sum()
+
+    gradients, now = [], loss(*inputs)
+    for number, x in enumerate(inputs):
+        gradient = torch.zeros_like(x)
+        for place in range(x.numel()):
+            moved = [other.clone() for other in inputs]
+            moved[number].view(-1)[place] += step
+            gradient.view(-1)[place] = (loss(*moved) - now) / step
+        gradients.append(gradient)
+    return tuple(gradients)
+
+
+@mistake(
+    "attention_backward", "loop-over-tokens", "The number of operations grows with the tokens",
+    hint="What do you do again for each token, and can one product do it for all?",
+    same_as={"finite-differences": "both are right, and take more operations for more tokens"},
+)  # fmt: skip
+def gradients_query_by_query(queries, keys, values, grad_output):
+    d = queries.shape[-1]
+    grad_queries = torch.zeros_like(queries)
+    grad_keys, grad_values = torch.zeros_like(keys), torch.zeros_like(values)
+    for i in range(queries.shape[1]):
+        q, arrives = queries[:, i : i + 1], grad_output[:, i : i + 1]
+        weights = torch.softmax(q @ keys.mT / d**0.5, dim=-1)
+        grad_values += weights.mT @ arrives
+        grad_weights = arrives @ values.mT
+        average = (weights * grad_weights).sum(-1, keepdim=True)
+        grad_scores = weights * (grad_weights - average) / d**0.5
+        grad_queries[:, i : i + 1] = grad_scores @ keys
+        grad_keys += grad_scores.mT @ q
+    return grad_queries, grad_keys, grad_values
+
+
+mistake(
+    "attention_backward", "naive-exponent", "Large scores overflow to infinity",
+    hint="A per-row shift changes nothing: which shift keeps exp at 1 or below?",
+    change={
+        "torch.softmax(scores, dim=-1)": (
+            "torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "all-axes-turned", "A transpose turns the batch around as well",
+    hint="Which two axes should change places?",
+    change={"weights.transpose(-2, -1) @ grad_output": "weights.permute(2, 1, 0) @ grad_output"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "output-too", "The output is returned along with the gradients",
+    hint="How many tensors does the caller expect?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return weights @ values, grad_queries, grad_keys, grad_values"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "stacked", "One tensor comes back, not three",
+    hint="How many tensors does the caller expect?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return torch.stack([grad_queries, grad_keys, grad_values])"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "values-missing", "The values get no gradient",
+    hint="How many tensors does the caller expect?",
+    change={
+        "return grad_queries, grad_keys, grad_values": "return grad_queries, grad_keys",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "gradient-of-the-scores", "The gradients of the scores are returned",
+    hint="The scores are made of queries and keys: which step is left?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return grad_products, grad_weights, grad_values"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "no-return", "Nothing is returned",
+    hint="What does a Python function give back that has no return?",
+    change={"return grad_queries, grad_keys, grad_values": "grad_queries, grad_keys, grad_values"},
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "zeros", "All gradients are zero",
+    hint="If a value grows, does the output stay what it was?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return torch.zeros_like(queries), torch.zeros_like(keys), torch.zeros_like(values)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "passed-on", "The gradient that arrives is passed on to all three",
+    hint="Is the output the sum of queries, keys and values?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return grad_output.clone(), grad_output.clone(), grad_output.clone()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "changes-its-input", "The caller's tensor is changed",
+    hint="Who else holds the tensor that you were given?",
+    change={
+        "keys.transpose(-2, -1) / d**0.5": "keys.transpose(-2, -1)",
+        "    scores = queries": "    queries /= d**0.5\n    scores = queries",
+        "    return grad_queries": "    grad_keys = grad_keys * d**0.5\n    return grad_queries",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={
+        "torch.softmax(scores, dim=-1)": "torch.softmax(scores.float(), dim=-1).to(scores.dtype)",
+    },
+)  # fmt: skip
+
+mistake(
+    "attention_backward", "returns-float64", "The results are float64, whatever was asked for",
+    hint="Which dtype should come out, and which one does?",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return grad_queries.double(), grad_keys.double(), grad_values.double()"
+        ),
+    },
+)  # fmt: skip
+
+
+accepted(
+    "attention_backward", "list", "A list of three",
+    change={
+        "return grad_queries, grad_keys, grad_values": (
+            "return [grad_queries, grad_keys, grad_values]"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "attention_backward", "scale-in-the-queries",
+    "Queries are scaled first, and their gradient too",
+    change={
+        "queries @ keys.transpose(-2, -1) / d**0.5": (
+            "(queries / d**0.5) @ keys.transpose(-2, -1)"
+        ),
+        "grad_products = grad_scores / d**0.5": "grad_products = grad_scores * d**-0.5",
+    },
+)  # fmt: skip
+
+accepted(
+    "attention_backward", "from-the-output",
+    "The average from output and gradient, as in the paper",
+    change={
+        "(weights * grad_weights).sum(dim=-1, keepdim=True)": (
+            "(grad_output * (weights @ values)).sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "attention_backward", "no-grad", "Recording is switched off",
+    change={"    d = queries": "    torch.set_grad_enabled(False)\n    d = queries"},
+)  # fmt: skip
+
+
+@accepted("attention_backward", "einsum", "Letters, other names, the scale at the end")
+def gradients_in_letters(q, k, v, dO):  # noqa: N803
+    scale = 1 / math.sqrt(q.size(-1))
+    P = F.softmax(scale * torch.einsum("bid,bjd->bij", q, k), dim=-1)  # noqa: N806
+    dV = torch.einsum("bij,bid->bjd", P, dO)  # noqa: N806
+    dP = torch.einsum("bid,bjd->bij", dO, v)  # noqa: N806
+    dS = P * dP - P * torch.einsum("bij,bij->bi", P, dP)[..., None]  # noqa: N806
+    dQ = torch.einsum("bij,bjd->bid", dS, k) * scale  # noqa: N806
+    dK = torch.einsum("bij,bid->bjd", dS, q) * scale  # noqa: N806
+    return dQ, dK, dV
+
+
+@accepted(
+    "attention_backward", "whole-jacobian", "The softmax's whole matrix of slopes, row by row"
+)
+def gradients_by_the_jacobian(queries, keys, values, grad_output):
+    d = queries.shape[-1]
+    weights = torch.softmax(queries @ keys.mT / d**0.5, dim=-1)
+    slopes = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    grad_weights = grad_output @ values.mT
+    grad_scores = (slopes @ grad_weights[..., None]).squeeze(-1) / d**0.5
+    return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
+
+
+@accepted("attention_backward", "sentence-by-sentence", "A loop over the sentences of the batch")
+def gradients_sentence_by_sentence(queries, keys, values, grad_output):
+    scale = queries.size(-1) ** -0.5
+    found = []
+    for q, k, v, arrives in zip(queries, keys, values, grad_output, strict=True):
+        weights = torch.softmax(q @ k.T * scale, dim=1)
+        grad_weights = arrives @ v.T
+        grad_scores = weights * (grad_weights - (grad_weights * weights).sum(1, keepdim=True))
+        grad_scores *= scale
+        found.append((grad_scores @ k, grad_scores.T @ q, weights.T @ arrives))
+    return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+
+
+@accepted("attention_backward", "own-softmax", "A softmax of its own, and torch.bmm")
+def gradients_with_own_softmax(queries, keys, values, grad_output):
+    scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[-1])
+    weights = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    grad_weights = torch.bmm(grad_output, values.transpose(1, 2))
+    grad_scores = torch.mul(weights, grad_weights)
+    grad_scores = grad_scores - weights * grad_scores.sum(dim=-1, keepdim=True)
+    grad_scores = grad_scores / math.sqrt(queries.shape[-1])
+    return (
+        torch.bmm(grad_scores, keys),
+        torch.bmm(grad_scores.transpose(1, 2), queries),
+        torch.bmm(weights.transpose(1, 2), grad_output),
+    )
+
+
+# --- linear_attention ----------------------------------------------------------------------------
+
+mistake(
+    "linear_attention", "no-normaliser", "The weights are never divided by their sum",
+    hint="What do the weights of a query add up to?",
+    change={"return mixed / totals": "return mixed"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "one-missing", "The 1 is missing from elu + 1",
+    hint="Which values can elu take, and may a weight be negative?",
+    change={
+        "elu(queries) + 1.0": "elu(queries)",
+        "elu(keys) + 1.0": "elu(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "relu-plus-one", "The feature map is relu + 1",
+    hint="What does φ make of -1, and what of -2? Should these be the same?",
+    change={"elu(queries)": "relu(queries)", "elu(keys)": "relu(keys)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "queries-as-they-are", "The queries do not go through φ",
+    hint="Which of the three go through φ?",
+    change={"torch.nn.functional.elu(queries) + 1.0": "queries"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "keys-as-they-are", "The keys do not go through φ",
+    hint="Which of the three go through φ?",
+    change={"torch.nn.functional.elu(keys) + 1.0": "keys"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "values-through-phi", "The values go through φ as well",
+    hint="Which of the three go through φ?",
+    change={
+        "key_features.transpose(-2, -1) @ values": (
+            "key_features.transpose(-2, -1) @ (torch.nn.functional.elu(values) + 1.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "scaled-before-phi", "Queries are divided by √d before φ",
+    hint="Does the statement's formula divide by anything but the sum?",
+    change={"elu(queries)": "elu(queries / queries.shape[-1] ** 0.5)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "total-of-query-features", "The sum runs over a query's own features only",
+    hint="The weights of a query sum up over all keys: where are these in your total?",
+    change={
+        "query_features @ key_sum.transpose(-2, -1)": "query_features.sum(dim=-1, keepdim=True)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "key-sum-over-features", "The keys are summed over their features",
+    hint="Of Σφ(k), how many numbers are left: one for each feature, or one for each token?",
+    change={
+        "query_features @ key_sum.transpose(-2, -1)": "key_features.sum(dim=-1, keepdim=True)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "no-phi", "Nothing goes through φ",
+    hint="What makes all weights positive?",
+    change={
+        "torch.nn.functional.elu(queries) + 1.0": "queries",
+        "torch.nn.functional.elu(keys) + 1.0": "keys",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "relu", "The feature map is relu",
+    hint="What does φ make of -1? Should it be 0?",
+    change={
+        "elu(queries) + 1.0": "relu(queries)",
+        "elu(keys) + 1.0": "relu(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "exp", "The feature map is exp, for positive numbers too",
+    hint="What does φ make of 2?",
+    change={
+        "torch.nn.functional.elu(queries) + 1.0": "torch.exp(queries)",
+        "torch.nn.functional.elu(keys) + 1.0": "torch.exp(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "softplus", "The feature map is softplus",
+    hint="What does φ make of 0?",
+    change={
+        "elu(queries) + 1.0": "softplus(queries)",
+        "elu(keys) + 1.0": "softplus(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "sigmoid", "The feature map is a sigmoid",
+    hint="What does φ make of 2?",
+    change={
+        "torch.nn.functional.elu(queries) + 1.0": "torch.sigmoid(queries)",
+        "torch.nn.functional.elu(keys) + 1.0": "torch.sigmoid(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "leaky-relu", "The feature map is a leaky relu, plus one",
+    hint="What does φ make of -1?",
+    change={"elu(queries)": "leaky_relu(queries)", "elu(keys)": "leaky_relu(keys)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "selu", "The feature map is selu + 1",
+    hint="What does φ make of 1?",
+    change={"elu(queries)": "selu(queries)", "elu(keys)": "selu(keys)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "one-inside", "The 1 is added before elu, not after it",
+    hint="What does φ make of 0, and what of -1?",
+    change={
+        "elu(queries) + 1.0": "elu(queries + 1.0)",
+        "elu(keys) + 1.0": "elu(keys + 1.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "softmax-features", "Softmaxes take the place of φ",
+    hint="What does the statement apply to each number?",
+    change={
+        "torch.nn.functional.elu(queries) + 1.0": "torch.softmax(queries, dim=-1)",
+        "torch.nn.functional.elu(keys) + 1.0": "torch.softmax(keys, dim=-1)",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "linear_attention", "efficient-attention",
+    "Queries have a softmax over features, keys one over tokens, and that is all",
+    hint="What does the statement apply to each number, and what does it divide by?",
+)  # fmt: skip
+def attention_with_two_softmaxes(queries, keys, values):
+    return queries.softmax(dim=-1) @ (keys.softmax(dim=-2).mT @ values)
+
+
+@mistake(
+    "linear_attention", "softmax-attention", "The weights are those of the softmax",
+    hint="Which function of q · k should the weights be made of?",
+)  # fmt: skip
+def attention_with_a_softmax(queries, keys, values):
+    return torch.softmax(queries @ keys.mT / queries.shape[-1] ** 0.5, dim=-1) @ values
+
+
+@mistake(
+    "linear_attention", "phi-of-scores", "φ is applied to the scores",
+    hint="What goes through φ: vectors, or their products?",
+)  # fmt: skip
+def attention_with_phi_of_scores(queries, keys, values):
+    weights = F.elu(queries @ keys.mT) + 1
+    return weights @ values / weights.sum(dim=-1, keepdim=True)
+
+
+@mistake(
+    "linear_attention", "softmax-of-features", "The products of features go through a softmax",
+    hint="What are the products divided by: their sum, or the sum of their exponentials?",
+)  # fmt: skip
+def attention_with_a_softmax_of_features(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    return torch.softmax(q @ k.mT, dim=-1) @ values
+
+
+@mistake(
+    "linear_attention", "queries-times-keys-first", "The matrix of all weights is made after all",
+    hint="Which two of the three factors do you multiply first, and how large is the result?",
+)  # fmt: skip
+def attention_in_quadratic_order(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    weights = q @ k.mT
+    return weights @ values / weights.sum(dim=-1, keepdim=True)
+
+
+@mistake(
+    "linear_attention", "query-by-query", "Each query goes through all keys again",
+    hint="What do you compute anew for each query, though it is the same for all?",
+)  # fmt: skip
+def attention_for_each_query(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    rows = []
+    for i in range(q.shape[1]):
+        weights = (q[:, i : i + 1] * k).sum(dim=-1)
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+        rows.append((weights[..., None] * values).sum(dim=1))
+    return torch.stack(rows, dim=1)
+
+
+@mistake(
+    "linear_attention", "quadratic-total", "The sums are taken from the matrix of all weights",
+    hint="φ(q) · φ(k1) + φ(q) · φ(k2) + …: what can be taken out of that sum?",
+    same_as={"queries-times-keys-first": "both are right, and store a matrix of weights"},
+)  # fmt: skip
+def attention_with_a_quadratic_total(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    return q @ (k.mT @ values) / (q @ k.mT).sum(dim=-1, keepdim=True)
+
+
+mistake(
+    "linear_attention", "mean-of-keys", "The total is a mean over the keys, and the mix a sum",
+    hint="What do the weights of a query add up to?",
+    change={"key_features.sum(dim=-2, keepdim=True)": "key_features.mean(dim=-2, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "divided-by-tokens", "The mix is divided by the number of tokens",
+    hint="What do the weights of a query add up to?",
+    change={"return mixed / totals": "return mixed / queries.shape[-2]"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "divided-by-its-own-sum",
+    "Each result is divided by the sum of its features",
+    hint="What should sum to one: a query's weights, or the numbers of its answer?",
+    change={"return mixed / totals": "return mixed / mixed.sum(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "features-normalised",
+    "Each feature is divided by its own sum over the keys",
+    hint="Is there one total for each feature, or one for each query?",
+    change={"return mixed / totals": "return query_features @ (summary / key_sum.mT)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "one-total-for-all", "All queries are divided by one total",
+    hint="Do two queries have the same sum?",
+    change={"return mixed / totals": "return mixed / totals.sum(dim=-2, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "queries-summed", "The total has the sum of the queries, not of the keys",
+    hint="Over what do the weights of one query sum up?",
+    change={
+        "query_features @ key_sum.transpose(-2, -1)": (
+            "key_features @ query_features.sum(dim=-2, keepdim=True).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "batch-summed", "The sentences of a batch share their keys and values",
+    hint="Should one sentence change when another one does?",
+    change={
+        "key_features.transpose(-2, -1) @ values": (
+            "(key_features.transpose(-2, -1) @ values).sum(dim=0, keepdim=True)"
+        ),
+        "key_features.sum(dim=-2, keepdim=True)": "key_features.sum(dim=(0, -2), keepdim=True)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "large-epsilon", "A constant added to the total is too large",
+    hint="How large must a number be that only guards against a division by zero?",
+    change={"return mixed / totals": "return mixed / (totals + 1e-2)"},
+)  # fmt: skip
+
+
+@mistake(
+    "linear_attention", "causal", "Later keys are hidden, though nobody asked",
+    hint="What may a query see when nothing is said about a mask?",
+)  # fmt: skip
+def attention_to_the_past(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    summary = (k[..., :, None] * values[..., None, :]).cumsum(dim=1)
+    totals = (q * k.cumsum(dim=1)).sum(dim=-1, keepdim=True)
+    return (q[..., None, :] @ summary).squeeze(-2) / totals
+
+
+mistake(
+    "linear_attention", "queries-and-keys-swapped", "Queries and keys have changed places",
+    hint="Who asks, and who answers?",
+    change={
+        "elu(queries)": "elu(those)",
+        "elu(keys)": "elu(queries)",
+        "elu(those)": "elu(keys)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which lines would you write if that function did not exist?",
+    change={
+        "return mixed / totals": (
+            "return torch.nn.functional.scaled_dot_product_attention(queries, keys, values)"
+        ),
+    },
+    same_as={"softmax-attention": "torch's attention is that of the softmax"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "weights-returned", "The weights are returned, and not what they mix",
+    hint="What is mixed by the weights, and in which line?",
+    change={
+        "return mixed / totals": "return query_features @ key_features.transpose(-2, -1) / totals",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "plain-mean", "All keys get the same weight",
+    hint="Do your queries and keys have any say in the result?",
+    change={
+        "return mixed / totals": "return values.mean(dim=-2, keepdim=True).expand_as(values)",
+    },
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "values-returned", "The values come back as they were",
+    hint="What should a query get that likes two keys equally well?",
+    change={"return mixed / totals": "return values.clone()"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "zeros", "The result is nothing but zeros",
+    hint="Which line puts something into the tensor that you return?",
+    change={"return mixed / totals": "return torch.zeros_like(values)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "no-return", "Nothing is returned",
+    hint="What does a Python function give back that has no return?",
+    change={"return mixed / totals": "mixed / totals"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "total-without-gradient", "No gradient flows through the total",
+    hint="Does the sum of the weights depend on queries and keys as well?",
+    change={"mixed / totals": "mixed / totals.detach()"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "no-gradient", "No gradient flows back at all",
+    hint="Does your result have a grad_fn?",
+    change={"return mixed / totals": "return (mixed / totals).detach()"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "keys-without-gradient", "No gradient reaches the keys",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    change={"elu(keys)": "elu(keys.detach())"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "elu-in-place", "elu works in place, on the caller's tensor",
+    hint="What does the caller find in the queries after the call?",
+    change={"elu(queries)": "elu(queries.data, inplace=True)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={"elu(keys)": "elu(keys.float()).to(keys)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "returns-float64", "The result is float64, whatever was asked for",
+    hint="Which dtype should come out, and which one does?",
+    change={"return mixed / totals": "return (mixed / totals).double()"},
+)  # fmt: skip
+
+
+accepted(
+    "linear_attention", "scaled-features", "Both features are scaled, which cancels",
+    change={
+        "elu(queries) + 1.0": "elu(queries).add(1.0).mul(queries.shape[-1] ** -0.5)",
+        "elu(keys) + 1.0": "elu(keys).add(1.0).mul(keys.shape[-1] ** -0.5)",
+    },
+)  # fmt: skip
+
+accepted(
+    "linear_attention", "epsilon", "A tiny number guards against a division by zero",
+    change={"mixed / totals": "mixed / (totals + 1e-6)"},
+)  # fmt: skip
+
+accepted(
+    "linear_attention", "celu", "Torch's celu, which is elu here",
+    change={"elu(queries)": "celu(queries)", "elu(keys)": "celu(keys)"},
+)  # fmt: skip
+
+
+@accepted("linear_attention", "einsum", "Letters, other names, and a module for elu")
+def attention_in_letters_only(q, k, v):
+    phi = nn.ELU()
+    q, k = phi(q) + 1, phi(k) + 1
+    memory = torch.einsum("bnd,bne->bde", k, v)
+    z = 1 / torch.einsum("bnd,bd->bn", q, k.sum(dim=1))
+    return torch.einsum("bnd,bde,bn->bne", q, memory, z)
+
+
+@accepted("linear_attention", "by-cases", "φ by cases")
+def attention_with_phi_by_cases(queries, keys, values):
+    def phi(x):
+        return torch.where(x > 0, x + 1, torch.exp(x))
+
+    q, k = phi(queries), phi(keys)
+    return q @ (k.transpose(1, 2) @ values) / (q * k.sum(dim=1, keepdim=True)).sum(-1, keepdim=True)
+
+
+@accepted("linear_attention", "token-by-token", "A state that grows key by key, as in an RNN")
+def attention_with_a_state(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    state = torch.zeros(q.shape[0], q.shape[2], values.shape[2], dtype=q.dtype)
+    total = torch.zeros(q.shape[0], q.shape[2], dtype=q.dtype)
+    for j in range(k.shape[1]):
+        state = state + k[:, j, :, None] * values[:, j, None, :]
+        total = total + k[:, j]
+    rows = []
+    for i in range(q.shape[1]):
+        mixed = (q[:, i, None, :] @ state)[:, 0]
+        rows.append(mixed / (q[:, i] * total).sum(dim=-1, keepdim=True))
+    return torch.stack(rows, dim=1)
+
+
+@accepted(
+    "linear_attention", "column-of-ones", "A column of ones beside the values gives the totals"
+)
+def attention_with_a_column_of_ones(queries, keys, values):
+    q, k = F.elu(queries) + 1, F.elu(keys) + 1
+    ones = torch.ones_like(values[..., :1])
+    mixed = q @ (k.mT @ torch.cat([values, ones], dim=-1))
+    return mixed[..., :-1] / mixed[..., -1:]
+
+
+@accepted("linear_attention", "outer-products", "All outer products of keys and values, summed up")
+def attention_with_outer_products(queries, keys, values):
+    q, k = queries.clamp(max=0).exp() + queries.clamp(min=0), F.elu(keys) + 1
+    state = (k.unsqueeze(-1) * values.unsqueeze(-2)).sum(dim=1)
+    total = k.sum(dim=1)
+    return torch.bmm(q, state) / torch.bmm(q, total.unsqueeze(-1))
+
+
+@accepted("linear_attention", "sentence-by-sentence", "A loop over the sentences of the batch")
+def attention_sentence_by_sentence(queries, keys, values):
+    out = []
+    for q, k, v in zip(F.elu(queries) + 1, F.elu(keys) + 1, values, strict=True):
+        z = q @ k.sum(0)
+        out.append(torch.div(q @ (k.T @ v), z.unsqueeze(1)))
+    print("sentences:", len(out))
+    return torch.stack(out)
