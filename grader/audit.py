@@ -99,6 +99,11 @@ def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Finding]:
 
 def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
     library, unit = desk.live.library, desk.course.unit_of[name]
+    # Some calls load a part of torch when they are first made: that is no mistake's time.
+    for test in desk.tests[name]:
+        if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
+            text = "the reference fails it outside a jail"
+            yield Finding(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
     result = _graded(desk, name, library.submission(name))
@@ -114,11 +119,6 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
         result = _graded(desk, name, library.submission(name, variant))
         yield _mistake(library, variant, result, excuses)
         tellers[variant.id] = _tellers(desk, variant, result)
-    # Some calls load a part of torch when they are first made: that is no mutant's time.
-    for test in desk.tests[name]:
-        if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
-            text = "the reference fails it outside a jail"
-            yield Finding(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
         tellers[mutant.id] = killers = _killers(desk, variant)

@@ -203,7 +203,9 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
                         f"{contract.name}: {dimension.label} is {known} and also {size}"
                     )
             if tensor.is_floating_point() and dtype is None:
-                dtype, device = tensor.dtype, tensor.device.type
+                dtype = tensor.dtype
+            if tensor.device.type != "cpu":
+                device = tensor.device.type
     for parameter in signature.parameters:
         # What only an absent argument would name has no size: nothing was seen before.
         for spec in parameter.specs if parameter.nullable else ():

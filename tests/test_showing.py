@@ -223,6 +223,12 @@ def test_large_tensors_are_told_without_their_numbers(shown: Show) -> None:
     assert (result.what, result.values) == ("(37,) float32", "")
 
 
+def test_a_nest_is_told_with_the_shapes_inside(shown: Show) -> None:
+    made = "import torch\ndef staircase(size, x=torch.ones(37)):\n    return x, (x, [x, (x,)])\n"
+    (result,) = shown("staircase", made)[0].calls[0].result
+    assert result.what == "((37,) float32, ((37,) float32, list))"
+
+
 def test_many_lines_are_cut(shown: Show) -> None:
     body = "\n".join(f"    y{n} = x" for n in range(100))
     _, value = shown("center", f"def center(x):\n{body}\n    return x - x.mean()\n")

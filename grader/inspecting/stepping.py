@@ -24,6 +24,7 @@ from grader.jail.source import SourceFile
 MAX_STEPS = 60  # statements that are shown of one call
 MAX_TEXT = 60  # characters of a value
 FEW = 4  # items of a list, or tensors of a module, that are shown
+DEEP = 2  # an output and, beside it, a cache of two tensors
 HUGE = 10**18
 BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 LOOPS = (ast.For, ast.While)  # their head runs once more than they go round: no one counts that
@@ -41,7 +42,7 @@ def described(value: Any) -> str:
             return _type_name(value)
 
 
-def _described(value: Any, nested: bool = False) -> str:
+def _described(value: Any, depth: int = 0) -> str:
     kind = type(value)
     if issubclass(kind, Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
@@ -54,13 +55,13 @@ def _described(value: Any, nested: bool = False) -> str:
     if kind is str:
         text = repr(value[:MAX_TEXT])
         return text if len(value) <= MAX_TEXT else f"{text}…"
-    if kind in (tuple, list) and not nested:
-        inside = ", ".join(_described(item, nested=True) for item in value[:FEW])
+    if kind in (tuple, list) and depth < DEEP:
+        inside = ", ".join(_described(item, depth + 1) for item in value[:FEW])
         more = ", …" if len(value) > FEW else ""
         if kind is list:
             return f"[{inside}{more}]"
         return f"({inside}{more or (',' if len(value) == 1 else '')})"
-    if issubclass(kind, nn.Module) and not nested:
+    if issubclass(kind, nn.Module) and depth == 0:
         slots = object.__getattribute__(value, "__dict__").get("_parameters") or {}
         sizes = [f"{n} {tuple(p.shape)}" for n, p in slots.items() if isinstance(p, Tensor)]
         return f"{_type_name(value)} {', '.join(sizes[:FEW])}".rstrip()
