@@ -330,6 +330,20 @@ def test_a_result_made_on_another_device_is_told() -> None:
     assert "on device meta, like the input, got cpu" in message
 
 
+def mark(lengths: Int[Tensor, " batch"], size: int) -> Bool[Tensor, "batch size"]:
+    raise NotImplementedError
+
+
+def test_whole_numbers_tell_the_device_too() -> None:
+    lengths = torch.tensor([1, 2]).to("meta")
+    here, there = (
+        torch.zeros(2, 3, dtype=torch.bool),
+        torch.zeros(2, 3, dtype=torch.bool).to("meta"),
+    )
+    judge(mark, [lengths, 3], there)
+    assert "on device meta, like the input, got cpu" in complaint(mark, [lengths, 3], here)
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [
