@@ -76,7 +76,8 @@ def audit(
     for of_one in share(order, partial(_examine, excuses), names, jobs):
         findings += of_one
         report(of_one)
-    return sorted(findings, key=lambda finding: (finding.exercise, KINDS.index(finding.kind)))
+    place = {name: number for number, name in enumerate(course.exercises)}
+    return sorted(findings, key=lambda f: (place[f.exercise], KINDS.index(f.kind)))
 
 
 def _read_excuses(course: Course) -> Excuses:

@@ -153,15 +153,28 @@ def audit_report(
             yield Text(f"{title}: {len(excused)}", style="bold")
         for finding in excused:
             yield Text(f"  {finding.name}: {finding.text}")
+    sums = {
+        kind: (
+            sum(row[kind][0] for row in counted.values()),
+            sum(row[kind][1] for row in counted.values()),
+        )
+        for kind in AUDITED
+    }
+    rows = {**counted, "all": sums}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    table.add_column("unit", no_wrap=True)
-    for title in AUDITED.values():
-        table.add_column(title, justify="right", no_wrap=True)
-    for unit, row in counted.items():
-        table.add_row(unit, *(f"{row[kind][0]}/{row[kind][1]}" for kind in AUDITED))
-    sums = ([sum(row[kind][i] for row in counted.values()) for i in (0, 1)] for kind in AUDITED)
-    table.add_row("all", *(f"{well}/{every}" for well, every in sums), style="bold")
+    table.add_column("unit", no_wrap=True, overflow="ellipsis")
+    for kind, title in AUDITED.items():
+        # A long name gives way, and never a number.
+        width = max(len(title), *(len(_share(row[kind])) for row in rows.values()))
+        table.add_column(title, justify="right", no_wrap=True, min_width=width)
+    for unit, row in rows.items():
+        style = "bold" if unit == "all" else None
+        table.add_row(unit, *(_share(row[kind]) for kind in AUDITED), style=style)
     yield table
+
+
+def _share(counts: tuple[int, int]) -> str:
+    return f"{counts[0]}/{counts[1]}"
 
 
 # --- a student's checks --------------------------------------------------------------------------
