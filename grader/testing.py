@@ -38,9 +38,9 @@ __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
     "assert_agrees_to_float64", "assert_batch_rows_do_not_mix", "assert_causal",
     "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
-    "assert_memory_grows_at_most", "assert_moves", "assert_operations_do_not_grow",
-    "assert_reduces_at_most", "assert_refuses", "assert_rows_sum_to_one", "assert_that",
-    "assert_uses", "assert_work_grows_at_most", "rung",
+    "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
+    "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
+    "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_grows_at_most", "rung",
 ]  # fmt: skip
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -124,6 +124,26 @@ def extra_biases(theirs: RemoteModule) -> list[str]:
     adoption, sizes = theirs.adoption, theirs.parameters()
     beside = adoption.homes()
     return [p for p in adoption.extra if sizes[p].dim() == 1 and p.rpartition(".")[0] in beside]
+
+
+def assert_one_bias(
+    theirs: RemoteModule, ours: nn.Module, layers: str, of: str = "out_proj"
+) -> None:
+    """Adopt the weights of `ours`; fail unless the layer `of` has a bias, and none beside it.
+
+    `layers` names those that have none, for the message: ``"queries, keys and values"``.
+    """
+    adoption = adopt(theirs, ours)
+    biases = extra_biases(theirs)
+    assert_that(
+        not biases,
+        f"{layers} have no bias here, and there is {', '.join(biases[:3])}: what does nn.Linear "
+        "do when you say nothing about the bias?",
+    )
+    assert_that(
+        f"{of}.bias" not in adoption.missing,
+        "the last layer has a bias, and none could be found that belongs to it",
+    )
 
 
 # --- values --------------------------------------------------------------------------------------

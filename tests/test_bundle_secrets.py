@@ -100,11 +100,11 @@ def references() -> Iterator[str]:
 def mistakes() -> Iterator[str]:
     """Statements of known answers, and changes that make one of a reference.
 
-    Titles and hints of mistakes are no secret: they are what a student is told.
+    Titles, hints and slugs of mistakes are no secret: recordings name them by these.
     """
     library = load_library(COURSE)
     variants = [v for name in COURSE.exercises for v in library.of(name, "mistake")]
-    told = {text for variant in variants for text in (variant.title, variant.hint)}
+    told = {text for variant in variants for text in (variant.title, variant.hint, variant.slug)}
     for unit in COURSE.units:
         path = COURSE.mistakes_file(unit.name)
         for node in functions(path):

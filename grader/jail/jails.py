@@ -46,8 +46,6 @@ class Warm:
                 env={
                     "LANG": "C.UTF-8",
                     "OMP_NUM_THREADS": "1",
-                    # What is freed goes back at once: holes in a heap would count as memory used.
-                    "MALLOC_MMAP_THRESHOLD_": str(2**18),
                     "PYTHONDONTWRITEBYTECODE": "1",
                     "HOME": "/",  # torch asks, and a user of a container may have none
                     "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there

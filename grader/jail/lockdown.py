@@ -59,6 +59,11 @@ class Unavailable(Exception):
     """A layer that this kernel, or this user, cannot have; the text says why."""
 
 
+M_MMAP_THRESHOLD = -3  # malloc.h
+TIGHT = 128  # megabytes: a limit that a test sets, and no course
+LARGE = 2**18  # bytes of what gets a mapping of its own
+
+
 # --- once, in the warm process -------------------------------------------------------------------
 
 
@@ -163,6 +168,10 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
         plan.libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     put_on("uid", lambda: _become_nobody(plan, kept))
     _drop_capabilities(plan.libc, kept)
+    if memory_mb <= TIGHT:
+        # What is freed goes back at once: holes in a heap count as used, and differ from run to
+        # run. It makes every large tensor dearer, so it is for tests that ask for little memory.
+        plan.libc.mallopt(M_MMAP_THRESHOLD, LARGE)
     if "rlimits" not in missing:
         _limit(plan, cpu_seconds, memory_mb * 2**20, own_uid="uid" not in missing)
     # After the change of user, which clears it.

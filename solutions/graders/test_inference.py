@@ -12,9 +12,9 @@ from grader.testing import (
     assert_gradients_agree,
     assert_input_unchanged,
     assert_moves,
+    assert_one_bias,
     assert_that,
     assert_work_grows_at_most,
-    extra_biases,
     rung,
 )
 
@@ -78,21 +78,6 @@ def test_repeat_kv_has_the_right_gradient(student, reference, make):
 # --- all three modules ---------------------------------------------------------------------------
 
 LENGTHS = (6, 2, 1, 40, 9)  # one after another: what was learned from one does not fit the next
-
-
-def assert_only_the_last_layer_has_a_bias(theirs, ours, layers):
-    """Fail unless the output layer has a bias, and no layer beside it. `layers` names those."""
-    adoption = adopt(theirs, ours)
-    biases = extra_biases(theirs)
-    assert_that(
-        not biases,
-        f"{layers} have no bias here, and there is {', '.join(biases[:3])}: what does nn.Linear "
-        "do when you say nothing about the bias?",
-    )
-    assert_that(
-        "out_proj.bias" not in adoption.missing,
-        "the last layer has a bias, and none could be found that belongs to it",
-    )
 
 
 def assert_head_is_alone(
@@ -201,7 +186,7 @@ def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make)
 @rung.property("GroupedQueryAttention")
 def test_grouped_query_attention_has_one_bias(student, reference):
     """Queries, keys and values have no bias; the last layer has one."""
-    assert_only_the_last_layer_has_a_bias(
+    assert_one_bias(
         student.GroupedQueryAttention(5, 24, 6, 3),
         reference.GroupedQueryAttention(5, 24, 6, 3),
         "queries, keys and values",
@@ -356,7 +341,7 @@ def test_cached_attention_keeps_its_heads_apart(student, reference, make):
 @rung.property("CachedAttention")
 def test_cached_attention_has_one_bias(student, reference):
     """Queries, keys and values have no bias; the last layer has one."""
-    assert_only_the_last_layer_has_a_bias(
+    assert_one_bias(
         student.CachedAttention(5, 12, 3),
         reference.CachedAttention(5, 12, 3),
         "queries, keys and values",
@@ -495,7 +480,7 @@ def test_latent_attention_keeps_its_heads_apart(student, reference, make):
 @rung.property("LatentAttention")
 def test_latent_attention_has_one_bias(student, reference):
     """Neither the queries nor the way through the latent have a bias; the last layer has one."""
-    assert_only_the_last_layer_has_a_bias(
+    assert_one_bias(
         student.LatentAttention(7, 12, 3, 5),
         reference.LatentAttention(7, 12, 3, 5),
         "queries, latent, keys and values",
