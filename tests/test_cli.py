@@ -124,7 +124,7 @@ def test_two_processes_in_a_shell_give_the_grades_of_one(
     one, two = tmp_path / "one", tmp_path / "two"
     grader("grade", students, "--out", one, "--course", TINY, "--jobs", 1)
     ran = subprocess.run(
-        [sys.executable, "-m", "grader.cli", "grade", students, "--out", two, "--jobs", "2"],
+        [sys.executable, "-m", "grader", "grade", students, "--out", two, "--jobs", "2"],
         cwd=TINY, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -378,7 +378,7 @@ def test_a_grader_that_cannot_be_imported_is_shown_and_nothing_is_written(
     assert ran.code == 2
     assert "test_layers.py" in ran.err
     assert "No module named 'pytset'" in ran.err
-    assert "grader/cli.py" not in ran.err
+    assert "grader/cli/" not in ran.err
     assert not (tmp_path / "out").exists()
 
 

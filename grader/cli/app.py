@@ -1,0 +1,90 @@
+"""The program itself, and the options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from grader.faults import CallError, HostFault
+
+
+class _Sections(TyperGroup):
+    """The commands by who types them: a student need not know of the others."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
+            whose = getattr(command, "rich_help_panel", None) or "Commands"
+            width = formatter.width - 6 - max(map(len, self.commands))
+            sections.setdefault(whose, []).append((name, command.get_short_help_str(width)))
+        for whose, rows in sections.items():
+            with formatter.section(whose):
+                formatter.write_dl(rows)
+
+
+app = typer.Typer(
+    cls=_Sections, name="grader", add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    help="Exercises and an autograder for self-attention in PyTorch.",
+)  # fmt: skip
+
+# Who types a command: a heading in the help.
+STUDENTS, INSTRUCTORS, AUTHORS = "For students", "For instructors", "For authors and everyone"
+
+CourseOption = Annotated[
+    Path | None,
+    typer.Option("--course", metavar="DIR", help="The course: a folder with course.toml in it."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def _one_or_more(jobs: int | None) -> int | None:
+    if jobs is not None and jobs < 1:
+        raise CallError(f"--jobs must be at least 1, got {jobs}")
+    return jobs
+
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", callback=_one_or_more, help="Processes (default: by the cores)."
+    ),
+]
+SeedOption = Annotated[
+    str | None,
+    typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
+]
+BackendOption = Annotated[
+    Literal["auto", "jail", "worker"],
+    typer.Option(
+        "--backend",
+        help="Where your code runs: forked and fenced in (Linux), or in a process that stays.",
+    ),
+]
+DeviceOption = Annotated[
+    Literal["cpu", "cuda"],
+    typer.Option(
+        "--device",
+        help="Where answers compute; never needed to pass. No jail may touch a GPU.",
+    ),
+]
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
+]
+
+
+def main() -> None:
+    """Run a command; our exceptions become one line and an exit code."""
+    try:
+        app()
+    except CallError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        sys.exit(2)
+    except HostFault as fault:
+        print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
+        sys.exit(3)

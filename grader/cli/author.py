@@ -1,0 +1,92 @@
+"""What the author of a course types, and whoever wants to know what this machine can do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from grader.cli.app import (
+    AUTHORS,
+    CourseOption,
+    JobsOption,
+    JsonOption,
+    NamesArgument,
+    SeedOption,
+    app,
+)
+from grader.course import find_course, load_course
+
+
+@app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
+def audit(
+    names: NamesArgument = None,
+    jobs: JobsOption = None,
+    seed: SeedOption = None,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove the course's tests on references, stubs, known answers and mechanical mutants.
+
+    Exits with 1 unless every mistake and mutant is caught, every right answer is accepted, every
+    mistake is named as itself, and every hidden test tells of something that no other one tells of;
+    or solutions/mistakes/audit.toml says why not.
+    """
+    from grader import terminal
+    from grader.audit import Finding, totals
+    from grader.audit import audit as examine
+    from grader.workers import default_jobs
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("audit")
+    chosen = opened.select(names or [])
+    console = Console(highlight=False)
+    stderr = Console(stderr=True)
+
+    def heard(findings: Sequence[Finding]) -> None:
+        advance()
+        for finding in findings:
+            if not finding.well and not as_json:
+                console.print(f"{finding.kind} {finding.name}: {finding.text}", markup=False)
+
+    try:
+        with terminal.progress(stderr, "auditing", len(chosen)) as advance:
+            findings = examine(
+                opened, chosen, jobs or default_jobs(4 * len(chosen)), heard, seed=seed
+            )
+    except KeyboardInterrupt:
+        print("grader: stopped; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if as_json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        for part in terminal.audit_report(findings, totals(findings)):
+            console.print(part, soft_wrap=True)
+    raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+@app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
+def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
+    """Show versions, the course and the isolation layers, and what is missing.
+
+    Exits with 1 if something is missing without which this machine cannot grade or check.
+    """
+    from grader.doctor import examine
+
+    findings = examine(course)
+    if as_json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        console = Console()
+        signs = {"well": "[green]✓[/green]", "bad": "[red]✗[/red]", "absent": "-"}
+        for topic in dict.fromkeys(finding.topic for finding in findings):
+            table = Table(title=topic, title_justify="left", show_header=False)
+            for finding in findings:
+                if finding.topic == topic:
+                    table.add_row(signs[finding.state], finding.name, finding.text)
+            console.print(table)
+    raise typer.Exit(1 if any(finding.state == "bad" for finding in findings) else 0)

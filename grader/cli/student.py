@@ -1,0 +1,301 @@
+"""What a student types: checks, hints, progress, and the zip to hand in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from grader import __version__
+from grader.cli.app import (
+    STUDENTS,
+    BackendOption,
+    CourseOption,
+    DeviceOption,
+    JsonOption,
+    NamesArgument,
+    app,
+)
+from grader.course import Course, find_course, load_course
+from grader.faults import CallError
+from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"attention-grader {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    _wanted: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Exercises and an autograder for self-attention in PyTorch.
+
+    Without a command, inside a course: grader watch.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(watch)
+
+
+@app.command(
+    rich_help_panel=STUDENTS, epilog="Example: grader check softmax_naive causal_attention"
+)
+def check(
+    names: NamesArgument = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--in", metavar="PATH", help="The answers: a folder, file or zip (default: the course)."
+        ),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option("--show", help="Show inputs, the shapes along the way, and your prints."),
+    ] = False,
+    pdb: Annotated[
+        bool, typer.Option("--pdb", help="Stop in your code, at the input that it gets wrong.")
+    ] = False,
+    backend: BackendOption = "auto",
+    device: DeviceOption = "cpu",
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the public checks on your answers, and say what is wrong first.
+
+    With --show or --pdb, look closer at one exercise: your code then runs in this process, and what
+    never ends is ended by Ctrl-C.
+    """
+    from grader import terminal
+
+    opened = load_course(find_course(course))
+    opened.require_answers()
+    if show or pdb:
+        raise typer.Exit(_look_closer(opened, names or [], folder, show=show, pdb=pdb))
+    from grader.checking import open_checker
+
+    with (
+        terminal.waiting("loading torch"),
+        open_checker(opened, names or [], folder, backend, device) as checker,
+    ):
+        results = checker.check()
+    solved = [result.name for result in results if result.solved]
+    before = _remember(opened, solved=solved) if folder is None else Progress()
+    if as_json:
+        print(msgspec.json.encode(results).decode())
+    else:
+        console = Console(highlight=False)
+        _print_checks(console, opened, results, before.solved, bool(names), folder is None)
+    statuses = {test.status for result in results for test in result.tests}
+    if "grader_error" in statuses:
+        raise typer.Exit(3)
+    raise typer.Exit(0 if all(result.solved for result in results) else 1)
+
+
+def _look_closer(
+    course: Course, names: Sequence[str], folder: Path | None, *, show: bool, pdb: bool
+) -> int:  # fmt: skip
+    """Show one exercise's code at work, or stop in it; the exit code."""
+    if len(names) != 1 or (show and pdb):
+        what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
+        raise CallError(f"give {what}: grader check causal_mask --show")
+    if pdb:
+        from grader.inspecting.debugging import debug
+
+        return int(debug(course, names[0], folder))
+    from grader.inspecting.showing import show as shown
+    from grader.inspecting.shown import show_lines
+
+    return int(not show_lines(shown(course, names[0], folder), Console(highlight=False)))
+
+
+def _remember(course: Course, **news: Any) -> Progress:
+    """Add to a student's progress, and return what was known before.
+
+    A folder that cannot be read or written costs a warning, and no verdict.
+    """
+    try:
+        before = read_progress(course.folder)
+        record(course.folder, **news)
+    except CallError as error:
+        print(f"grader: progress is not recorded: {error}", file=sys.stderr)
+        return Progress()
+    return before
+
+
+def _print_checks(
+    console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool,
+    in_place: bool,
+) -> None:  # fmt: skip
+    from grader import terminal
+
+    unit = None
+    for result in results:
+        if result.unit != unit:
+            unit = result.unit
+            title = next(u.title for u in course.units if u.name == unit)
+            console.print(f"\n[bold]{unit}[/bold]: {title}")
+        terminal.verdict(console, result, detail, result.name in solved_before)
+    solved = sum(result.solved for result in results)
+    console.print(f"\n{solved} of {len(results)} pass the public checks")
+    if solved == len(results):
+        console.print("[dim]tests for grades look at more of what the docstrings promise[/dim]")
+    known = solved_before | {result.name for result in results if result.solved}
+    wrong = next((result.name for result in results if not result.solved), None)
+    # Of answers that live elsewhere nobody knows what else is solved.
+    todo = wrong or (Progress(known).first_unsolved(course.exercises) if in_place else None)
+    if todo is not None and not (detail and wrong):
+        console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+
+
+@app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
+def list_(
+    names: NamesArgument = None,
+    todo: Annotated[bool, typer.Option("--todo", help="Only what was never solved.")] = False,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the exercises: which were solved, and how many of their hints you have read."""
+    from grader import terminal
+
+    opened = load_course(find_course(course))
+    progress = read_progress(opened.folder)
+    chosen = [n for n in opened.select(names or []) if not (todo and n in progress.solved)]
+    if as_json:
+        rows = [
+            {
+                "name": name, "unit": opened.unit_of[name], "title": exercise.title,
+                "points": exercise.points, "solved": name in progress.solved,
+                "hints": len(exercise.hints), "hints_read": progress.hints.get(name, 0),
+            }
+            for name in chosen
+            for exercise in [opened.exercises[name]]
+        ]  # fmt: skip
+        print(json.dumps(rows))
+        return
+    console = Console(highlight=False)
+    for part in terminal.exercises(opened, chosen, progress):
+        console.print(part, soft_wrap=True)
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
+def hint(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="An exercise; the next one if none.")
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Give the next hint: first a question, then a pointer, then nearly the solution."""
+    opened = load_course(find_course(course))
+    progress = read_progress(opened.folder)
+    if name is None:
+        name = progress.first_unsolved(opened.exercises)
+        if name is None:
+            print(ALL_SOLVED)
+            return
+    level, text = next_hint(opened, name, progress)
+    levels = len(opened.exercises[name].hints)
+    _remember(opened, hints={name: level})
+    console = Console(highlight=False)
+    console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
+    console.print(text, markup=False)
+    if level < levels:
+        console.print(f"[dim]another one: grader hint {name}[/dim]")
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")
+def reset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a whole unit.")],
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take back what you had before the last reset.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    course: CourseOption = None,
+) -> None:
+    """Put the stub of an exercise back into your file; what was there is kept beside it."""
+    from grader import resetting
+
+    opened = load_course(find_course(course))
+    opened.select([name])
+    if undo:
+        restored = resetting.undo(opened, name)
+        if restored is None:
+            raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
+        print(f"{restored} is as it was; once more takes this back")
+        return
+    path = opened.stub_file(opened.unit_of.get(name, name))
+    if not yes:
+        typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
+    print(f"{name} is a stub again; your file as it was: {resetting.reset(opened, name)}")
+    print(f"to take it back: grader reset {name} --undo")
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader pack --to ada.zip")
+def pack(
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The zip to write.")] = Path(
+        "answers.zip"
+    ),
+    course: CourseOption = None,
+) -> None:
+    """Make the zip to hand in, and say what is in it and what is not solved."""
+    from grader.packing import pack as make
+
+    opened = load_course(find_course(course))
+    packed = make(opened, to)
+    solved = read_progress(opened.folder).solved
+    print(f"{packed.path}: {', '.join(packed.names)}")
+    missing = []
+    for unit in opened.units:
+        names = [exercise.name for exercise in unit.exercise if exercise.name not in solved]
+        missing += names if len(names) < len(unit.exercise) else [f"all of {unit.name}"]
+    if missing:
+        print(f"not solved at any check so far: {', '.join(missing)}")
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader watch causal_mask")
+def watch(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Where to begin; the first unsolved one if none."),
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
+    ] = False,
+    poll: Annotated[
+        bool,
+        typer.Option("--poll", help="Look at the files all the time; wait for no event."),
+    ] = False,
+    backend: BackendOption = "auto",
+    course: CourseOption = None,
+) -> None:
+    """Show an exercise, and check it whenever you save."""
+    from grader.watch import run_watch
+
+    opened = load_course(find_course(course))
+    opened.require_answers()
+    if name is not None and name not in opened.exercises:
+        name = opened.select([name])[0]
+    run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader init attention/")
+def init(
+    to: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to make.")] = Path(
+        "attention"
+    ),
+) -> None:
+    """Write the course that came with this install into a new folder."""
+    from grader.release.init import init as write
+
+    write(to)
+    print(f"the course is in {to}. Next: cd {to}, then: grader")
