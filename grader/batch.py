@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from grader.grade import Grade
 from grader.gradebook import Gradebook, open_gradebook, refuse_loss, refuse_strangers
 from grader.intake import Submission
+from grader.rows import Person, Row
 from grader.workers import Order, share
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ def grade_into(
     report: Callable[[Grade], object] = id,
     *,
     replace: bool = False,
-) -> list[Grade]:
+    people: Mapping[str, Person] | None = None,
+) -> list[Row]:
     """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
-    Grades of an earlier run that this one would lose are lost only with `replace`.
+    Grades of an earlier run that this one would lose are lost only with `replace`. `people` says
+    who the students are, those who handed in nothing among them.
     """
-    students = [submission.student for submission in submissions]
+    students = [student for submission in submissions for student in submission.members]
+    handed_in = {submission.student: submission for submission in submissions}
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
     if not replace:
@@ -40,12 +44,14 @@ def grade_into(
         for grade in grades:
             if book is None:
                 book = stack.enter_context(open_gradebook(folder, order.course.name))
-            book.record(grade)
+            book.record(grade, handed_in[grade.submission])
             report(grade)
         assert book is not None
         book.keep_only(students)
-        book.write_files(exercises)
-        return list(book.grades())
+        book.set_people(people or {})
+        book.exercises = exercises
+        book.write_files()
+        return book.rows()
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -76,6 +77,19 @@ class Aliases(_Table, frozen=True):
     parameters: Mapping[str, tuple[str, ...]] = {}
 
 
+Told = Literal["mistakes", "verdicts", "nothing"]
+
+
+class FeedbackTable(_Table, frozen=True):
+    """What students read of hidden tests.
+
+    ``mistakes``: title, verdict, and the mistake's name and hint where it is a known one;
+    ``verdicts``: title and verdict; ``nothing``: whether all of them passed.
+    """
+
+    hidden: Told = "mistakes"
+
+
 class CourseFile(_Table, frozen=True):
     """The whole of ``course.toml``."""
 
@@ -86,6 +100,7 @@ class CourseFile(_Table, frozen=True):
     operations: Mapping[str, OperationGroup] = {}
     limits: LimitTable = LimitTable()
     aliases: Aliases = Aliases()
+    feedback: FeedbackTable = FeedbackTable()
 
 
 @dataclass(frozen=True)

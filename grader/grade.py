@@ -76,6 +76,12 @@ class ExerciseResult(msgspec.Struct, frozen=True):
         return max(drawn, key=lambda pair: pair[0])[1] if drawn else None
 
 
+# What is not written down where it is so.
+USUAL: dict[str, object] = {
+    "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1,
+}  # fmt: skip
+
+
 class Grade(msgspec.Struct, frozen=True):
     """One submission's grade, as it stands in ``results.jsonl``."""
 
@@ -93,16 +99,16 @@ class Grade(msgspec.Struct, frozen=True):
     message: str | None = None
     notes: tuple[str, ...] = ()
     device: str = "cpu"
+    late: bool = False  # by the mark of the system that it came through
+    attempts: int = 1  # how many hand-ins are known, of which this is the last
     schema: int = SCHEMA
 
     def to_json(self) -> bytes:
         """One line of ``results.jsonl``, schema first."""
         fields = msgspec.structs.asdict(self)
-        for said_if_any in ("message", "notes"):
-            if not fields[said_if_any]:
-                del fields[said_if_any]
-        if self.device == "cpu":
-            del fields["device"]
+        for name, usual in USUAL.items():
+            if fields[name] == usual:
+                del fields[name]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 
     @staticmethod

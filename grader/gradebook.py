@@ -1,25 +1,33 @@
 """The gradebook: the only place where grades live.
 
-``grades.db`` is the source of truth, and each grade is committed as it comes. ``gradebook.csv``
-and ``results.jsonl`` are written from it, whole or not at all.
+``grades.db`` is the source of truth: the grades, each committed as it comes with the text that was
+graded, who the students are, and what people corrected. ``gradebook.csv`` and ``results.jsonl`` are
+written from it, whole or not at all.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
+
+from grader.course import THOUSAND
 from grader.faults import CallError
 from grader.files import write_whole
 from grader.grade import Grade
+from grader.intake import Submission
+from grader.rows import Adjustment, Person, Row
+from grader.spreadsheets import gradebook_csv
 
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
-VERSION = 1
+VERSION = 2
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -28,7 +36,30 @@ CREATE TABLE IF NOT EXISTS grades (
     status TEXT NOT NULL,
     grade BLOB NOT NULL  -- one Grade as JSON
 ) STRICT;
+CREATE TABLE IF NOT EXISTS earlier (  -- what a regrading replaced
+    run INTEGER NOT NULL,
+    student TEXT NOT NULL,
+    grade BLOB NOT NULL,
+    PRIMARY KEY (run, student)
+) STRICT;
+CREATE TABLE IF NOT EXISTS submissions (
+    name TEXT PRIMARY KEY,
+    submission BLOB NOT NULL  -- the text that was graded: JSON, deflated
+) STRICT;
+CREATE TABLE IF NOT EXISTS people (
+    student TEXT PRIMARY KEY,
+    person BLOB NOT NULL  -- one Person as JSON
+) STRICT;
+CREATE TABLE IF NOT EXISTS adjustments (
+    student TEXT NOT NULL,
+    exercise TEXT NOT NULL,
+    points INTEGER NOT NULL,  -- thousandths
+    reason TEXT NOT NULL,
+    PRIMARY KEY (student, exercise)
+) STRICT;
 """
+# Every table with students in it, and the column that names them.
+OF_STUDENTS = ("grades", "earlier", "people", "adjustments")
 
 
 class Gradebook:
@@ -38,18 +69,23 @@ class Gradebook:
         self.folder = folder
         self._connection = connection
 
-    def record(self, grade: Grade) -> None:
-        """Commit one grade; it replaces an earlier one of the same student."""
-        with self._connection:
-            self._connection.execute(
-                "INSERT OR REPLACE INTO grades VALUES (?, ?, ?)",
-                (grade.student, grade.status, grade.to_json()),
-            )
+    # --- what a grading writes -------------------------------------------------------------------
 
-    def grades(self) -> Iterator[Grade]:
-        """All grades, by student."""
-        rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
-        return (Grade.from_json(row[0]) for row in rows)
+    def record(self, grade: Grade, submission: Submission | None = None) -> None:
+        """Commit one grade, for each of its students; it replaces an earlier one of theirs."""
+        students = submission.members if submission is not None else (grade.student,)
+        with self._connection:
+            for student in students:
+                own = msgspec.structs.replace(grade, student=student)
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO grades VALUES (?, ?, ?)",
+                    (student, own.status, own.to_json()),
+                )
+            if submission is not None:
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO submissions VALUES (?, ?)",
+                    (submission.student, zlib.compress(msgspec.json.encode(submission))),
+                )
 
     def keep_only(self, students: Sequence[str]) -> None:
         """Forget grades of an earlier run that this one did not make."""
@@ -59,52 +95,145 @@ class Gradebook:
                 "DELETE FROM grades WHERE student = ?",
                 [(student,) for student in set(known) - set(students)],
             )
+            self._drop_orphans()
 
-    def write_files(self, exercises: Sequence[str]) -> None:
+    def _drop_orphans(self) -> None:
+        """Texts that no grade is of."""
+        kept = {grade.submission for grade in self.grades()}
+        names = [row[0] for row in self._connection.execute("SELECT name FROM submissions")]
+        self._connection.executemany(
+            "DELETE FROM submissions WHERE name = ?", [(n,) for n in names if n not in kept]
+        )
+
+    def set_people(self, people: Mapping[str, Person]) -> None:
+        """Replace what is known of students; who has no grade is shown as absent."""
+        with self._connection:
+            self._connection.execute("DELETE FROM people")
+            self._connection.executemany(
+                "INSERT INTO people VALUES (?, ?)",
+                [(student, msgspec.json.encode(person)) for student, person in people.items()],
+            )
+
+    def put_aside(self) -> int:
+        """Keep today's grades as those of an earlier run; the run's number."""
+        with self._connection:
+            (last,) = self._connection.execute("SELECT max(run) FROM earlier").fetchone()
+            run = (last or 0) + 1
+            self._connection.execute(
+                "INSERT INTO earlier SELECT ?, student, grade FROM grades", (run,)
+            )
+        return run
+
+    # --- what a person writes --------------------------------------------------------------------
+
+    def adjust(self, student: str, adjustment: Adjustment) -> None:
+        """Correct a student's points in one exercise, in place of any earlier correction there."""
+        points = round(adjustment.points * THOUSAND)
+        with self._connection:
+            if points:
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO adjustments VALUES (?, ?, ?, ?)",
+                    (student, adjustment.exercise, points, adjustment.reason),
+                )
+            else:
+                self._connection.execute(
+                    "DELETE FROM adjustments WHERE student = ? AND exercise = ?",
+                    (student, adjustment.exercise),
+                )
+
+    def forget(self, student: str) -> None:
+        """Remove a student from every table, and from the file's free pages."""
+        with self._connection:
+            for table in OF_STUDENTS:
+                self._connection.execute(f"DELETE FROM {table} WHERE student = ?", (student,))
+            self._drop_orphans()
+        self._connection.execute("VACUUM")  # what is deleted stays in the file until then
+
+    # --- what is read ----------------------------------------------------------------------------
+
+    @property
+    def exercises(self) -> tuple[str, ...]:
+        """What was graded, in the course's order."""
+        return tuple(json.loads(self._about("exercises") or "[]"))
+
+    @exercises.setter
+    def exercises(self, names: Sequence[str]) -> None:
+        self._remember("exercises", json.dumps(names))
+
+    def _about(self, key: str) -> str | None:
+        found = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        return found[0] if found else None
+
+    def _remember(self, key: str, value: str) -> None:
+        with self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
+
+    def grades(self) -> Iterator[Grade]:
+        """All grades as they were computed, by student."""
+        rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
+        return (Grade.from_json(row[0]) for row in rows)
+
+    def earlier(self, run: int) -> dict[str, Grade]:
+        """The grades that a regrading replaced, by student."""
+        rows = self._connection.execute(
+            "SELECT student, grade FROM earlier WHERE run = ? ORDER BY student", (run,)
+        )
+        return {student: Grade.from_json(grade) for student, grade in rows}
+
+    def people(self) -> dict[str, Person]:
+        """What is known of students."""
+        rows = self._connection.execute("SELECT student, person FROM people ORDER BY student")
+        return {student: msgspec.json.decode(text, type=Person) for student, text in rows}
+
+    def submission(self, name: str) -> Submission | None:
+        """The text that was graded under this name."""
+        found = self._connection.execute(
+            "SELECT submission FROM submissions WHERE name = ?", (name,)
+        ).fetchone()
+        return _unpacked(found[0]) if found else None
+
+    def submissions(self) -> Iterator[Submission]:
+        """All texts that were graded, by name."""
+        rows = self._connection.execute("SELECT submission FROM submissions ORDER BY name")
+        return (_unpacked(row[0]) for row in rows)
+
+    def rows(self) -> list[Row]:
+        """Every student who has a grade or is on the roster, by name."""
+        grades = {grade.student: grade for grade in self.grades()}
+        people = self.people()
+        adjusted: dict[str, list[Adjustment]] = {}
+        for student, exercise, points, reason in self._connection.execute(
+            "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
+        ):
+            adjustment = Adjustment(exercise, points / THOUSAND, reason)
+            adjusted.setdefault(student, []).append(adjustment)
+        return [
+            Row(student, grades.get(student), people.get(student, Person()),
+                tuple(adjusted.get(student, ())))
+            for student in sorted(grades.keys() | people.keys())
+        ]  # fmt: skip
+
+    def write_files(self) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
-        rows = [["student", "submission", "status", "total", "max", *exercises]]
-        lines = []
-        for grade in self.grades():
-            rows.append([harmless(cell) for cell in _row(grade, exercises)])
-            lines.append(grade.to_json() + b"\n")
-        write_whole(self.folder / TABLE, "".join(map(_csv_line, rows)).encode())
-        write_whole(self.folder / LINES, b"".join(lines))
+        rows = self.rows()
+        write_whole(self.folder / TABLE, gradebook_csv(rows, self.exercises).encode())
+        lines = b"".join(row.grade.to_json() + b"\n" for row in rows if row.grade is not None)
+        write_whole(self.folder / LINES, lines)
 
 
-def _row(grade: Grade, exercises: Sequence[str]) -> list[str]:
-    # What the grader itself got wrong is no zero: the cell stays empty.
-    known = grade.status != "grader_error"
-    points = {
-        exercise.name: number(exercise.points) if known else "" for exercise in grade.exercises
-    }
-    return [
-        grade.student, grade.submission, grade.status, number(grade.total) if known else "",
-        number(grade.max), *(points.get(name, "") for name in exercises),
-    ]  # fmt: skip
+def _unpacked(blob: bytes) -> Submission:
+    return msgspec.json.decode(zlib.decompress(blob), type=Submission)
 
 
-def _csv_line(cells: Sequence[str]) -> str:
-    """One line; a cell is quoted for whatever some program may take for the end of it."""
-    # The csv module knows one separator: a spreadsheet elsewhere has semicolons, or tabs.
-    quoted = (
-        '"' + cell.replace('"', '""') + '"' if re.search(r'[",;|\t\r\n]|^\s|\s$', cell) else cell
-        for cell in cells
-    )
-    return ",".join(quoted) + "\n"
-
-
-def number(points: float) -> str:
-    """Points without needless digits: ``2``, ``1.333``."""
-    return f"{points:.3f}".rstrip("0").rstrip(".")
-
-
-def harmless(cell: str) -> str:
-    """A CSV cell that no spreadsheet takes for a formula."""
-    return (
-        f"'{cell}"
-        if cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
-        else cell
-    )
+@contextmanager
+def existing_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
+    """Open the gradebook in a folder; `CallError` if there is none, or another course's."""
+    if not (folder / DATABASE).is_file():
+        raise CallError(
+            f"there is no gradebook in {folder}: name a folder that `grader grade` wrote (--out)"
+        )
+    with open_gradebook(folder, course) as book:
+        yield book
 
 
 @contextmanager

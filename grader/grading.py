@@ -73,7 +73,7 @@ def grade(desk: Desk, submission: Submission) -> Grade:
         _total(desk.course.exercises[name].points for name in desk.tests),
         desk.seed, desk.fingerprint, desk.isolation, torch.__version__.partition("+")[0],
         round(time.perf_counter() - started, 3), tuple(exercises), message, tuple(notes),
-        desk.device,
+        desk.device, submission.late, submission.attempts,
     )  # fmt: skip
 
 

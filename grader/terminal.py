@@ -26,9 +26,10 @@ from rich.text import Text
 
 from grader.course import Course
 from grader.grade import ExerciseResult, Grade
-from grader.gradebook import number
 from grader.pictures.text import drawn
 from grader.progress import Progress
+from grader.rows import Row
+from grader.spreadsheets import number
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.audit import Finding
@@ -67,45 +68,46 @@ def progress(console: Console, doing: str, total: int) -> Iterator[Callable[[], 
         yield lambda: bar.update(task, advance=1, description=doing)
 
 
-def gradebook_table(course: Course, grades: Sequence[Grade]) -> Table:
+def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     """One row a student: status, points per unit, total. Fits into 80 columns."""
-    units = _units(course, grades)
+    units = _units(course, rows)
     table = Table(
         title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
         padding=(0, 1, 0, 0),
     )  # fmt: skip
-    most = max((grade.max for grade in grades), default=0)
+    most = max((row.grade.max for row in rows if row.grade), default=0)
     heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
-    rows = [_points(grade, [name for _, name in units]) for grade in grades]
+    cells = [_points(course, row, [name for _, name in units]) for row in rows]
     table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
         # A long name gives way, and never a number.
-        width = max([len(head), *(len(row[place]) for row in rows)])
+        width = max([len(head), *(len(row[place]) for row in cells)])
         style = "bold" if place == len(units) else None
         table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
-    for grade, row in zip(grades, rows, strict=True):
-        style = "" if grade.status == "graded" else "yellow"
-        table.add_row(Text(safe(grade.student)), Text(grade.status, style=style), *row)
+    for row, points in zip(rows, cells, strict=True):
+        style = "" if row.status == "graded" else "yellow"
+        table.add_row(Text(safe(row.student)), Text(row.status, style=style), *points)
     return table
 
 
-def _points(grade: Grade, units: Sequence[str]) -> list[str]:
+def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
     """The points in each unit, and in all; they are not known where the grader failed."""
-    by_unit = [sum(e.points for e in grade.exercises if e.unit == name) for name in units]
-    known = grade.status != "grader_error"
-    return [_short(points) if known else "?" for points in (*by_unit, grade.total)]
+    if row.total is None:
+        return ["?" if row.grade else "-"] * (len(units) + 1)
+    by_unit = [sum(p for e, p in row.points.items() if course.unit_of[e] == u) for u in units]
+    return [_short(points) for points in (*by_unit, row.total)]
 
 
-def _units(course: Course, grades: Sequence[Grade]) -> list[tuple[int, str]]:
+def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
     """Number and name of each unit that was graded."""
-    present = {exercise.unit for grade in grades for exercise in grade.exercises}
+    present = {exercise.unit for row in rows if row.grade for exercise in row.grade.exercises}
     return [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
 
 
-def legend(course: Course, grades: Sequence[Grade]) -> str:
+def legend(course: Course, rows: Sequence[Row]) -> str:
     """What the numbers over the columns mean."""
-    return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, grades))
+    return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, rows))
 
 
 def _short(points: float) -> str:

@@ -18,6 +18,7 @@ from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
+from grader.rows import Row
 from tests.attacks_table import (
     ATTACKS,
     CLASSES,
@@ -89,7 +90,9 @@ def assert_harmless(grade: Grade, course: Course) -> None:
     console = Console(file=shown, width=100, force_terminal=False, color_system=None)
     for exercise in grade.exercises:
         terminal.verdict(console, exercise, detail=True)
-    console.print(terminal.gradebook_table(course, [grade]), *terminal.notes([grade]))
+    console.print(
+        terminal.gradebook_table(course, [Row(grade.student, grade)]), *terminal.notes([grade])
+    )
     odd = {c for c in shown.getvalue() if not c.isprintable() and c != "\n"}
     assert not odd
 
@@ -125,7 +128,8 @@ def test_a_hostile_name_of_a_student_or_file_is_only_text(
     assert_harmless(result, course)
     with open_gradebook(tmp_path / "out", course.name) as book:
         book.record(result)
-        book.write_files(list(course.exercises))
+        book.exercises = list(course.exercises)
+        book.write_files()
     row = (tmp_path / "out" / "gradebook.csv").read_text("utf-8").partition("\n")[2]
     assert not row.lstrip('"').startswith(("=", "+", "-", "@", "\t", "\r"))
 

@@ -8,11 +8,15 @@ import re
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.faults import CallError
 from grader.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
-from grader.gradebook import open_gradebook
+from grader.gradebook import existing_gradebook, open_gradebook
+from grader.intake import Submission
+from grader.jail.wire import SourceText
+from grader.rows import Adjustment, Person
 
 EXERCISES = ("center", "weigh")
 
@@ -38,12 +42,13 @@ def table(folder: Path) -> list[list[str]]:
 
 
 def written(folder: Path, *grades: Grade) -> list[list[str]]:
-    """Record these, and return the rows below the header."""
+    """Record these, and return the rows below the header, as far as they hold points."""
     with open_gradebook(folder, "tiny") as book:
         for grade in grades:
             book.record(grade)
-        book.write_files(EXERCISES)
-    return table(folder)[1:]
+        book.exercises = EXERCISES
+        book.write_files()
+    return [row[: 5 + len(EXERCISES)] for row in table(folder)[1:]]
 
 
 # --- the table -----------------------------------------------------------------------------------
@@ -52,7 +57,7 @@ def written(folder: Path, *grades: Grade) -> list[list[str]]:
 def test_the_columns_are_those_of_the_contract(tmp_path: Path) -> None:
     written(tmp_path, grade_of("ada", 2, 1))
     header = (tmp_path / "gradebook.csv").read_text("utf-8").split("\n")[0]
-    assert header == "student,submission,status,total,max,center,weigh"
+    assert header == "student,submission,status,total,max,center,weigh,late,attempts,adjustment"
 
 
 def test_students_are_rows_in_order_of_their_names(tmp_path: Path) -> None:
@@ -104,6 +109,108 @@ def test_other_names_come_back_as_they_were(tmp_path: Path, name: str) -> None:
 
 
 # --- the lines -----------------------------------------------------------------------------------
+
+
+def test_how_a_submission_came_stands_behind_the_points(tmp_path: Path) -> None:
+    late = msgspec.structs.replace(grade_of("ada", 2, 1), late=True, attempts=3)
+    written(tmp_path, late, grade_of("bob", 1, 1))
+    assert [row[7:] for row in table(tmp_path)[1:]] == [["late", "3", ""], ["", "1", ""]]
+
+
+def test_a_roster_adds_its_columns_and_those_who_handed_in_nothing(tmp_path: Path) -> None:
+    people = {
+        "ada": Person("s1", "Ada L.", "ada@x.edu", extra={"section": "=A"}),
+        "zoe": Person("s2", "Zoë", extra={"section": "B"}),
+    }
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 2, 1))
+        book.set_people(people)
+        book.exercises = EXERCISES
+        book.write_files()
+    header, ada, zoe = table(tmp_path)
+    assert header[-4:] == ["id", "name", "email", "section"]
+    assert ada[-4:] == ["s1", "Ada L.", "ada@x.edu", "'=A"]
+    assert zoe == ["zoe", "", "absent", "", "", "", "", "", "0", "", "s2", "Zoë", "", "B"]
+
+
+# --- corrections ---------------------------------------------------------------------------------
+
+
+def test_a_correction_counts_and_stands_apart_from_what_was_computed(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 2, 1))
+        book.adjust("ada", Adjustment("weigh", -0.5, "handed in a day late"))
+        book.exercises = EXERCISES
+        book.write_files()
+        (row,) = book.rows()
+    assert table(tmp_path)[1][3:] == ["2.5", "4", "2", "0.5", "", "1", "-0.5"]
+    assert row.grade is not None
+    assert (row.grade.total, row.total) == (3, 2.5)
+
+
+def test_a_correction_outlives_a_regrading_and_a_second_one_replaces_it(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 0, 0))
+        book.adjust("ada", Adjustment("weigh", 1, "a typo in the statement"))
+        book.adjust("ada", Adjustment("weigh", 2, "a typo in the statement"))
+        book.record(grade_of("ada", 1, 0))
+        (row,) = book.rows()
+        assert row.points == {"center": 1, "weigh": 2}
+        book.adjust("ada", Adjustment("weigh", 0, ""))
+        assert book.rows()[0].adjustments == ()
+
+
+# --- what else is kept ---------------------------------------------------------------------------
+
+
+def test_the_text_that_was_graded_comes_back_as_it_was(tmp_path: Path) -> None:
+    handed_in = Submission("ada", (SourceText("a.py", ("x = 1\n",)),), ("b.py: too large",))
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 1, 1), handed_in)
+    with existing_gradebook(tmp_path, "tiny") as book:
+        assert book.submission("ada") == handed_in
+        assert list(book.submissions()) == [handed_in]
+
+
+def test_a_group_gets_one_grade_in_several_rows(tmp_path: Path) -> None:
+    handed_in = Submission("team-7", (), group=("ada", "bob"))
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("team-7", 2, 1), handed_in)
+        rows = [(row.student, row.grade.submission, row.total) for row in book.rows() if row.grade]
+    assert rows == [("ada", "team-7", 3), ("bob", "team-7", 3)]
+
+
+def test_what_a_regrading_replaced_is_kept(tmp_path: Path) -> None:
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 0, 0))
+        run = book.put_aside()
+        book.record(grade_of("ada", 2, 0))
+        assert [grade.total for grade in book.grades()] == [2]
+        assert {student: grade.total for student, grade in book.earlier(run).items()} == {"ada": 0}
+        assert book.put_aside() == run + 1
+
+
+def test_who_is_to_be_forgotten_is_nowhere_in_the_file(tmp_path: Path) -> None:
+    secret = "Ada Lovelace of Ockham"
+    handed_in = Submission("ada", (SourceText("a.py", (f"# {secret}",)),))
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 1, 1, message=secret), handed_in)
+        book.set_people({"ada": Person(name=secret)})
+        book.put_aside()
+        book.adjust("ada", Adjustment("weigh", 1, secret))
+        book.record(grade_of("bob", 1, 1), Submission("bob", ()))
+        book.forget("ada")
+        assert [row.student for row in book.rows()] == ["bob"]
+        assert [one.student for one in book.submissions()] == ["bob"]
+    assert secret.encode() not in (tmp_path / "grades.db").read_bytes()
+
+
+def test_a_folder_without_a_gradebook_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CallError, match="no gradebook in"), existing_gradebook(tmp_path, "tiny"):
+        pass
+
+
+# --- lines of results ----------------------------------------------------------------------------
 
 
 def test_results_are_one_grade_a_line_and_come_back_as_they_were(tmp_path: Path) -> None:
@@ -165,7 +272,7 @@ def test_the_same_grades_give_the_same_bytes(tmp_path: Path) -> None:
 def test_no_draft_is_left_where_a_file_could_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "gradebook.csv").mkdir()
     with open_gradebook(tmp_path, "tiny") as book, pytest.raises((OSError, CallError)):
-        book.write_files(EXERCISES)
+        book.write_files()
     assert {path.name for path in tmp_path.iterdir()} == {"grades.db", "gradebook.csv"}
 
 

@@ -83,7 +83,7 @@ def grade(
     stderr, stdout = Console(stderr=True), Console(highlight=False)
     try:
         with terminal.progress(stderr, "grading", len(submissions)) as advance:
-            grades = grade_into(
+            rows = grade_into(
                 out, order, submissions, jobs or default_jobs(len(submissions)),
                 lambda _: advance(), replace=replace,
             )  # fmt: skip
@@ -91,14 +91,16 @@ def grade(
         print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
-        fields = ("student", "status", "total", "max")
-        print(json.dumps([{f: getattr(g, f) for f in fields} for g in grades]))
+        most = [row.grade.max if row.grade else None for row in rows]
+        fields = ("student", "status", "total")
+        told = [{f: getattr(row, f) for f in fields} for row in rows]
+        print(json.dumps([{**one, "max": most} for one, most in zip(told, most, strict=True)]))
     else:
-        stdout.print(terminal.gradebook_table(opened, grades))
-        stdout.print(terminal.legend(opened, grades), soft_wrap=True)
-        for note in terminal.notes(grades):
+        stdout.print(terminal.gradebook_table(opened, rows))
+        stdout.print(terminal.legend(opened, rows), soft_wrap=True)
+        for note in terminal.notes([row.grade for row in rows if row.grade]):
             stdout.print(note)
-        count = f"{len(grades)} submission{'s' if len(grades) != 1 else ''}"
+        count = f"{len(rows)} submission{'s' if len(rows) != 1 else ''}"
         stdout.print(f"{count} in {out / 'gradebook.csv'}", soft_wrap=True)
-    if any(grade.status == "grader_error" for grade in grades):
+    if any(row.status == "grader_error" for row in rows):
         raise typer.Exit(3)

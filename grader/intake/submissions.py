@@ -28,6 +28,14 @@ class Submission:
     student: str
     sources: tuple[SourceText, ...]
     problems: tuple[str, ...] = ()  # files that could not be read, one line each
+    group: tuple[str, ...] = ()  # who gets the grade, where that is not one student alone
+    late: bool = False  # by the mark of the system that it came through
+    attempts: int = 1  # how many hand-ins are known, of which this is the last
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The students who get the grade."""
+        return self.group or (self.student,)
 
     @property
     def status(self) -> str:

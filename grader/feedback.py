@@ -1,0 +1,46 @@
+"""What a student may read of a grade: all of the public tests, and some of the hidden ones.
+
+Whoever shows a grade to a student (a page, another system) shows what comes out of `for_students`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from grader.course import Course, Told
+from grader.grade import ExerciseResult, Grade, TestResult
+
+
+def for_students(grade: Grade, course: Course) -> Grade:
+    """The grade without the seed, and without what hidden tests saw.
+
+    Of a hidden test remain its title, its status, its points, and a known mistake with its hint:
+    never a message, which holds numbers. ``[feedback] hidden`` in ``course.toml`` may tell less.
+    """
+    told = course.file.feedback.hidden
+    exercises = tuple(_told(exercise, told) for exercise in grade.exercises)
+    return msgspec.structs.replace(grade, seed="", exercises=exercises)
+
+
+def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
+    tests = [_without_numbers(test, told) if test.hidden else test for test in exercise.tests]
+    hidden = [test for test in tests if test.hidden]
+    if told == "nothing" and hidden:
+        tests = [test for test in tests if not test.hidden] + [_summed_up(hidden)]
+    return msgspec.structs.replace(exercise, tests=tuple(tests))
+
+
+def _without_numbers(test: TestResult, told: Told) -> TestResult:
+    named = test if told == "mistakes" else msgspec.structs.replace(test, mistake=None, hint=None)
+    return msgspec.structs.replace(named, message=None, picture=None)
+
+
+def _summed_up(hidden: list[TestResult]) -> TestResult:
+    """One line for all hidden tests: whether they passed, and what they earned."""
+    statuses = {test.status for test in hidden}
+    status = next((s for s in ("grader_error", "failed") if s in statuses), None)
+    return TestResult(
+        "hidden", f"All {len(hidden)} hidden tests pass",
+        status or ("passed" if statuses == {"passed"} else "failed"),
+        round(sum(test.points for test in hidden), 3), round(sum(test.max for test in hidden), 3),
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""A row of the gradebook: a student, the computed grade, and what a person corrected.
+
+The computed grade is never changed: a correction stands beside it, and outlives a regrading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from grader.course import THOUSAND
+from grader.grade import Grade
+
+ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
+
+
+class Person(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A student, as far as a download and the roster tell."""
+
+    id: str = ""  # the university's
+    name: str = ""
+    email: str = ""
+    canvas: str = ""  # Canvas' own number of this user
+    moodle: str = ""  # Moodle's number of this participant
+    extra: Mapping[str, str] = {}  # further columns of the roster
+
+
+class Adjustment(msgspec.Struct, frozen=True):
+    """Points that a person added to one exercise, or took away."""
+
+    exercise: str
+    points: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student."""
+
+    student: str
+    grade: Grade | None  # None where nothing was handed in
+    person: Person = field(default_factory=Person)
+    adjustments: tuple[Adjustment, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The submission's, or ``absent``."""
+        return self.grade.status if self.grade is not None else ABSENT
+
+    @property
+    def known(self) -> bool:
+        """Whether there are points: not where nothing came, nor where the grader failed."""
+        return self.grade is not None and self.grade.status != "grader_error"
+
+    @property
+    def points(self) -> Mapping[str, float]:
+        """The points of each exercise, corrections included; empty where they are not known."""
+        if self.grade is None or not self.known:
+            return {}
+        added = {a.exercise: a.points for a in self.adjustments}
+        return {e.name: _sum([e.points, added.get(e.name, 0)]) for e in self.grade.exercises}
+
+    @property
+    def total(self) -> float | None:
+        """The sum of the points, corrections included; None where they are not known."""
+        return _sum([*self.points.values()]) if self.known else None
+
+    @property
+    def adjustment(self) -> float:
+        """By how much corrections change the total."""
+        graded = {e.name for e in self.grade.exercises} if self.grade else set()
+        return _sum([a.points for a in self.adjustments if a.exercise in graded])
+
+
+def _sum(points: Sequence[float]) -> float:
+    """Exact to a thousandth, as points are."""
+    return sum(round(part * THOUSAND) for part in points) / THOUSAND
