@@ -28,6 +28,7 @@ from grader.jail.jails import Warm
 
 TINY = Path(__file__).parent / "tiny_course"
 HEADER = "student,submission,status,total,max,center,staircase,weigh,Projection"
+BEHIND = ",late,attempts,adjustment"
 
 Grader = Callable[..., Any]  # the fixture `grader` returns how a command ended: code, out, err
 
@@ -60,10 +61,10 @@ def students(tmp_path: Path, right: str) -> Path:
 
 
 def rows(out: Path) -> dict[str, list[str]]:
-    """The rows of a gradebook by student, without names."""
+    """The rows of a gradebook by student, as far as they hold status and points."""
     with (out / "gradebook.csv").open(newline="", encoding="utf-8") as file:
-        _, *body = csv.reader(file)
-    return {row[0]: row[2:] for row in body}
+        header, *body = csv.reader(file)
+    return {row[0]: row[2 : header.index("late")] for row in body}
 
 
 def results(out: Path) -> list[dict[str, Any]]:
@@ -78,7 +79,7 @@ def results(out: Path) -> list[dict[str, Any]]:
 def test_a_class_is_graded_into_a_gradebook(grader: Grader, students: Path, tmp_path: Path) -> None:
     ran = grader("grade", students, "--out", tmp_path / "out", "--course", TINY)
     assert ran.code == 0
-    assert (tmp_path / "out" / "gradebook.csv").read_text("utf-8").splitlines()[0] == HEADER
+    assert (tmp_path / "out" / "gradebook.csv").read_text("utf-8").splitlines()[0] == HEADER + BEHIND
     assert rows(tmp_path / "out") == {
         "ada": ["graded", "10", "10", "2", "1", "3", "4"],
         "bob": ["graded", "8", "10", "0", "1", "3", "4"],
@@ -192,7 +193,7 @@ def test_only_some_exercises_can_be_graded(grader: Grader, students: Path, tmp_p
     call = ("grade", students, "--out", out, "--course", TINY)
     assert grader(*call, "--only", "layers", "--only", "center").code == 0
     header = (out / "gradebook.csv").read_text("utf-8").splitlines()[0]
-    assert header == "student,submission,status,total,max,center,Projection"
+    assert header == "student,submission,status,total,max,center,Projection" + BEHIND
     assert rows(out)["ada"] == ["graded", "6", "6", "2", "4"]
 
 

@@ -64,7 +64,7 @@ def orphans_become_children_of_this_process() -> None:
 def command(folder: Path, out: Path, course: Course) -> list[str]:
     """Grade a folder with two processes."""
     return [
-        *(sys.executable, "-m", "grader.cli", "grade", str(folder), "--out", str(out)),
+        *(sys.executable, "-m", "grader", "grade", str(folder), "--out", str(out)),
         *("--course", str(course.folder), "--jobs", "2"),
         *(word for unit in UNITS for word in ("--only", unit)),
     ]

@@ -104,7 +104,7 @@ def test_a_wheel_that_is_installed_writes_the_course(
     options = ("--no-deps", "--no-index", "--disable-pip-version-check")
     installed = run("-m", "pip", "install", wheel, "--target", place, *options)
     assert installed.returncode == 0, installed.stderr
-    ran = run("-m", "grader.cli", "init", "attention", place=tmp_path, modules=place)
+    ran = run("-m", "grader", "init", "attention", place=tmp_path, modules=place)
     assert ran.returncode == 0, ran.stderr
     assert sorted(path.name for path in course.iterdir()) == sorted(CARRIED)
     for unit in COURSE.units:
