@@ -79,7 +79,9 @@ def results(out: Path) -> list[dict[str, Any]]:
 def test_a_class_is_graded_into_a_gradebook(grader: Grader, students: Path, tmp_path: Path) -> None:
     ran = grader("grade", students, "--out", tmp_path / "out", "--course", TINY)
     assert ran.code == 0
-    assert (tmp_path / "out" / "gradebook.csv").read_text("utf-8").splitlines()[0] == HEADER + BEHIND
+    assert (tmp_path / "out" / "gradebook.csv").read_text("utf-8").splitlines()[
+        0
+    ] == HEADER + BEHIND
     assert rows(tmp_path / "out") == {
         "ada": ["graded", "10", "10", "2", "1", "3", "4"],
         "bob": ["graded", "8", "10", "0", "1", "3", "4"],

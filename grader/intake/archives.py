@@ -14,15 +14,27 @@ import stat
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
+from time import mktime
 from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from grader.intake import limits
-from grader.intake.files import NOT_PLAIN, Found, Listed, Problem, Unreadable, open_plain, reason
+from grader.intake.files import (
+    NOT_PLAIN,
+    Found,
+    Item,
+    Listed,
+    Parts,
+    Problem,
+    Unreadable,
+    open_plain,
+    reason,
+)
 from grader.intake.folders import NESTED
 from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
 
@@ -37,8 +49,6 @@ TOO_LONG = f"a path of more than {limits.MAX_PATH} characters: shorten it"
 CONTROLS = "control characters in its name: rename it"
 TWICE = "the archive holds several files with this path: the last one is read"
 ALIKE = "another path differs only in capital letters: both are read"
-
-Parts = tuple[str, ...]
 
 
 class _Metered:
@@ -75,19 +85,56 @@ def _told_as(why: str) -> Iterator[None]:
         raise Unreadable(why) from None
 
 
-def archive_files(path: Path) -> Iterator[Found]:
+def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[Found]:
     """List a zip's source files, which can be read until the next one is asked for."""
     try:
-        with open_plain(path) as file:
-            metered = _Metered(file, limits.MAX_DIRECTORY)
-            with _told_as(NO_ZIP):
-                archive = ZipFile(metered)
-            metered.left = math.inf
-            yield from _files(archive)
+        with opened() as file:
+            yield from _files(_open(file, limits.MAX_DIRECTORY))
     except Unreadable as error:
-        yield Problem(shown(path.name), str(error))
+        yield Problem(name, str(error))
     except OSError as error:
-        yield Problem(shown(path.name), reason(error))
+        yield Problem(name, reason(error))
+
+
+@contextmanager
+def zip_items(path: Path) -> Iterator[list[Item]]:
+    """All plain files in a zip that is no student's own: a download of a whole assignment.
+
+    Raises `Unreadable` or `OSError` where it is no zip.
+    """
+    with open_plain(path) as file:
+        archive = _open(file, limits.MAX_DOWNLOAD_DIRECTORY)
+        yield [item for entry in archive.infolist() if (item := _item(archive, entry)) is not None]
+
+
+def _open(file: BinaryIO, most: int) -> ZipFile:
+    metered = _Metered(file, most)
+    with _told_as(NO_ZIP):
+        archive = ZipFile(metered)
+    metered.left = math.inf
+    return archive
+
+
+def _item(archive: ZipFile, entry: ZipInfo) -> Item | None:
+    """An entry of a download. A path that leads out of it is nobody's hand-in."""
+    name = _name(entry)
+    with suppress(Unreadable):
+        parts = _safe_parts(name)
+        if parts and not name.endswith("/"):
+            return Item(
+                parts,
+                lambda shown_as: _listed(archive, entry, shown_as),
+                lambda: BytesIO(_whole(archive, entry)),
+                mktime((*entry.date_time, 0, 0, -1)),
+            )
+    return None
+
+
+def _whole(archive: ZipFile, entry: ZipInfo) -> bytes:
+    """An archive, or a system's note, inside a download."""
+    if why_not := _refusal(entry):
+        raise Unreadable(why_not)
+    return _read(archive, entry, limits.MAX_ARCHIVE)
 
 
 def _files(archive: ZipFile) -> Iterator[Found]:
@@ -118,12 +165,15 @@ def _files(archive: ZipFile) -> Iterator[Found]:
             yield Problem(name, TWICE)
         if folded["/".join(parts).casefold()] > 1:
             yield Problem(name, ALIKE)
-        why_not = _refusal(entry)
-        if why_not:
-            yield Problem(name, why_not)
-        else:
-            size = max(entry.file_size, entry.compress_size)
-            yield Listed(name, size, partial(_read, archive, entry))
+        yield _listed(archive, entry, name)
+
+
+def _listed(archive: ZipFile, entry: ZipInfo, name: str) -> Found:
+    why_not = _refusal(entry)
+    if why_not:
+        return Problem(name, why_not)
+    size = max(entry.file_size, entry.compress_size)
+    return Listed(name, size, partial(_read, archive, entry))
 
 
 def _refusal(entry: ZipInfo) -> str | None:
@@ -139,12 +189,12 @@ def _refusal(entry: ZipInfo) -> str | None:
     return None
 
 
-def _read(archive: ZipFile, entry: ZipInfo) -> bytes:
+def _read(archive: ZipFile, entry: ZipInfo, most: int = limits.MAX_FILE) -> bytes:
     """The bytes of an entry: as many as it claims to hold, or `Unreadable`."""
     # Some versions warn of entries that share bytes; what is read in all is limited anyway.
     with _told_as(DAMAGED), warnings.catch_warnings(action="ignore"), archive.open(entry) as file:
         # To ask for one byte more makes zipfile look at the checksum of an empty file, too.
-        data = file.read(min(entry.file_size, limits.MAX_FILE) + 1)
+        data = file.read(min(entry.file_size, most) + 1)
     if len(data) != entry.file_size:
         raise Unreadable(DAMAGED)
     return data
@@ -159,15 +209,20 @@ def _name(entry: ZipInfo) -> str:
     return name
 
 
+def _safe_parts(name: str) -> Parts:
+    name = name.replace("\\", "/")  # some archives from Windows are made with these
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in parts:
+        raise Unreadable(ESCAPES)
+    return parts
+
+
 def _path(name: str) -> Parts:
     """A source file's or an archive's path; empty for anything else.
 
     Raise `Unreadable` for a path that no honest archive has.
     """
-    name = name.replace("\\", "/")  # some archives from Windows are made with these
-    parts = tuple(part for part in name.split("/") if part not in ("", "."))
-    if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in parts:
-        raise Unreadable(ESCAPES)
+    parts = _safe_parts(name)
     if not parts or name.endswith("/") or skipped(parts[-1], folder=False):
         return ()
     if any(skipped(part, folder=True) for part in parts[:-1]):

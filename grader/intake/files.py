@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,6 +48,17 @@ class Problem:
 
 
 Found = Listed | Problem
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file in a download of a whole assignment: its path below the top, and ways to read it."""
+
+    parts: Parts
+    found: Callable[[str], Found]  # as a source file, which is shown under this name
+    opened: Callable[[], BinaryIO]  # as an archive or a note; raises `Unreadable`, `OSError`
+    modified: float = 0.0  # seconds since the epoch
 
 
 def on_disk(path: Path, name: str) -> Found:
@@ -59,6 +71,13 @@ def on_disk(path: Path, name: str) -> Found:
         return Problem(name, NOT_PLAIN)
     size = status.st_size
     return Listed(name, size, lambda: _read(path, size))
+
+
+def item_on_disk(path: Path, parts: Parts) -> Item:
+    """A file in a download that was unpacked."""
+    with suppress(OSError):
+        return Item(parts, partial(on_disk, path), partial(open_plain, path), path.lstat().st_mtime)
+    return Item(parts, partial(on_disk, path), partial(open_plain, path))
 
 
 def _read(path: Path, size: int) -> bytes:

@@ -16,6 +16,9 @@ MAX_NAME = 200  # characters of a name that is shown, or is a student's key
 # A virtual environment with PyTorch has 28,000 entries in 4 MB of table. One that was zipped along
 # must cost nobody a grade.
 MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
+# Of a whole class, some of whom did just that; and a student's archive inside it.
+MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
+MAX_ARCHIVE = 64 * 2**20
 MAX_PATH = 1_000  # characters of an entry's name, folders included
 
 # A notebook that prints zeros shrinks to a 200th, and deflate ends at a 1,032nd. Above that size

@@ -5,13 +5,14 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from grader.course import Course
 from grader.faults import CallError
 from grader.intake import limits
 from grader.intake.archives import archive_files
-from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, reason
+from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, open_plain, reason
 from grader.intake.folders import folder_files
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, suffix
 from grader.intake.notebooks import code_cells
@@ -136,7 +137,7 @@ def _files(path: Path) -> Iterator[Found]:
     if folder:
         yield from folder_files(path)
     elif suffix(path.name) == ZIP:
-        yield from archive_files(path)
+        yield from archive_files(name, partial(open_plain, path))
     elif suffix(path.name) in SOURCES:
         yield on_disk(path, name)
     else:
