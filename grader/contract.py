@@ -55,6 +55,7 @@ class TensorSpec:
 
 
 Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
+Nest = TensorSpec | tuple[TensorSpec | Tensors, ...]
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,7 @@ class Signature:
     """Parameters in order, and the tensors that come back."""
 
     parameters: tuple[Parameter, ...]
-    returns: TensorSpec | tuple[TensorSpec | Tensors, ...] | Literal["mapping", "anything"] = (
-        "anything"
-    )
+    returns: Nest | Literal["mapping", "anything"] = "anything"
 
 
 @dataclass(frozen=True)
@@ -245,37 +244,31 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
 def check(name: str, signature: Signature, binding: Binding, value: Any) -> None:
     """Compare a result with what was promised; raise `ContractBroken` with a message to act on."""
     returns = signature.returns
-    if isinstance(returns, TensorSpec):
-        _check_tensor(f"{name} should return", returns, binding, value)
-    elif isinstance(returns, tuple):
-        _are(f"{name} should return", len(returns), value, nested=not _flat(returns))
-        for number, (spec, part) in enumerate(zip(returns, value, strict=True), start=1):
-            what = f"result {number} of {name} should be"
-            if isinstance(spec, TensorSpec):
-                _check_tensor(what, spec, binding, part)
-                continue
-            _are(what, len(spec), part)
-            for inner, (one, tensor) in enumerate(zip(spec, part, strict=True), start=1):
-                _check_tensor(f"result {number}.{inner} of {name} should be", one, binding, tensor)
+    if not isinstance(returns, str):
+        _check_nest(name, (), returns, binding, value)
     elif returns == "mapping" and not isinstance(value, dict):
         raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
 
 
-def _flat(returns: Sequence[object]) -> bool:
-    return all(isinstance(spec, TensorSpec) for spec in returns)
-
-
-def _are(what: str, count: int, value: Any, nested: bool = False) -> None:
-    if not isinstance(value, (tuple, list)) or len(value) != count:
-        wanted = "values" if nested else "tensors"
-        forgot = ": is there a `return` at the end?" if value is None else ""
-        raise ContractBroken(f"{what} {count} {wanted}, got {describe(value)}{forgot}")
+def _check_nest(
+    name: str, place: tuple[int, ...], spec: Nest, binding: Binding, value: Any
+) -> None:
+    """Compare what stands at a place of the result: ``(2, 1)`` is the first part of the second."""
+    numbers = ".".join(map(str, place))
+    what = f"result {numbers} of {name} should be" if place else f"{name} should return"
+    if isinstance(spec, TensorSpec):
+        _check_tensor(what, spec, binding, value)
+        return
+    if not isinstance(value, (tuple, list)) or len(value) != len(spec):
+        wanted = "tensors" if all(isinstance(part, TensorSpec) for part in spec) else "values"
+        raise ContractBroken(f"{what} {len(spec)} {wanted}, got {_returned(value)}")
+    for number, (inner, part) in enumerate(zip(spec, value, strict=True), start=1):
+        _check_nest(name, (*place, number), inner, binding, part)
 
 
 def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> None:
     if not isinstance(value, Tensor):
-        forgot = ": is there a `return` at the end?" if value is None else ""
-        raise ContractBroken(f"{what} a tensor, got {describe(value)}{forgot}")
+        raise ContractBroken(f"{what} a tensor, got {_returned(value)}")
     labels, sizes = expected_shape(spec, binding)
     if tuple(value.shape) != sizes:
         raise ContractBroken(f"{what} {shape_message(labels, sizes, tuple(value.shape))}")
@@ -365,6 +358,10 @@ def describe(value: Any) -> str:
     if isinstance(value, dict):
         return f"a dictionary of {len(value)} entries"
     return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def _returned(value: Any) -> str:
+    return describe(value) + (": is there a `return` at the end?" if value is None else "")
 
 
 def _dtype(dtype: torch.dtype) -> str:
