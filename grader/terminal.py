@@ -7,7 +7,7 @@ characters in them mean nothing here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -81,14 +81,18 @@ def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
-        # A long name gives way, and never a number.
-        width = max([len(head), *(len(row[place]) for row in cells)])
         style = "bold" if place == len(units) else None
-        table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
+        _add_numbers(table, head, (row[place] for row in cells), style)
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
         table.add_row(Text(safe(row.student)), Text(row.status, style=style), *points)
     return table
+
+
+def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
+    # A long name gives way, and never a number.
+    width = max(map(len, (head, *numbers)))
+    table.add_column(head, justify="right", style=style, no_wrap=True, min_width=width)
 
 
 def _points(course: Course, row: Row, units: Sequence[str]) -> list[str]:
@@ -166,9 +170,7 @@ def audit_report(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     table.add_column("unit", no_wrap=True, overflow="ellipsis")
     for kind, title in AUDITED.items():
-        # A long name gives way, and never a number.
-        width = max(len(title), *(len(_share(row[kind])) for row in rows.values()))
-        table.add_column(title, justify="right", no_wrap=True, min_width=width)
+        _add_numbers(table, title, (_share(row[kind]) for row in rows.values()))
     for unit, row in rows.items():
         style = "bold" if unit == "all" else None
         table.add_row(unit, *(_share(row[kind]) for kind in AUDITED), style=style)
