@@ -59,7 +59,7 @@ class OperationGroup(_Table, frozen=True):
 
     title: str
     functions: tuple[str, ...]
-    layers: tuple[str, ...] = ()
+    layers: tuple[Literal["Autograd"], ...] = ()
 
 
 class LimitTable(_Table, frozen=True):

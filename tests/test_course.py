@@ -115,6 +115,10 @@ def test_a_missing_key_is_told_with_the_line_of_its_table(
             "'Projection' does not come before weigh",
         ),
         ('forbidden = ["softmax"]', 'forbidden = ["sofmax"]', "softmax, no 'sofmax'"),
+        (
+            'functions = ["softmax", "log_softmax"]', 'functions = ["grad"]\nlayers = ["Autogard"]',
+            "layers: Invalid enum value 'Autogard'",
+        ),
         ("points = 4", "points = 0", "points must be positive"),
         ("points = 4", "points = nan", "points must be"),
         ("points = 4", "points = inf", "points must be"),
@@ -131,7 +135,7 @@ def test_what_makes_no_sense_is_told_with_its_line(
     refusal: Edit, before: str, after: str, told: str
 ) -> None:
     message = refusal(before, after)
-    assert message.startswith(f":{line_of(before, after, after)}: ")
+    assert message.startswith(f":{line_of(before, after, after.splitlines()[-1])}: ")
     assert told in message
 
 

@@ -39,8 +39,8 @@ KEYS = tuple(
 )
 
 
-# Layers above the operations that can be taken away whole.
-LAYERS = frozenset({"Autograd"})  # it records what backward needs, and carries forward derivatives
+# The dispatcher's layer that records what backward needs, and carries forward derivatives.
+AUTOGRAD = "Autograd"
 UNSEEN = ("torch.onnx", "torch._inductor", "torch.ao", "torch._numpy", "torch.testing._internal")
 
 
@@ -85,11 +85,12 @@ _FUNCTIONS = _functions()
 def forbid(names: Collection[str]) -> None:
     """Make these functions raise `ForbiddenOperation`, under whatever name they are called.
 
-    The name of a layer takes that layer away: calls fall through it, and nothing is recorded.
+    `AUTOGRAD` takes that layer away: calls fall through it, and nothing is recorded.
     """
     if not names:
         return
-    _peel(LAYERS.intersection(names))
+    if AUTOGRAD in names:
+        _peel(AUTOGRAD)
     libraries: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
         for name in names:
@@ -112,17 +113,16 @@ def forbid(names: Collection[str]) -> None:
     sys.meta_path.insert(0, _NoMoreOfTorch())
 
 
-def _peel(layers: Collection[str]) -> None:
-    """Let every operation that has a kernel in one of these layers fall through it."""
-    for layer in layers:
-        kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
-        with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
-            for operation in torch._C._dispatch_get_all_op_names():
-                if operation.startswith("aten::") and (
-                    torch._C._dispatch_has_kernel_for_dispatch_key(operation, layer)
-                ):
-                    kernels.impl(operation, layer, torch.library.fallthrough_kernel)
-        _keep_for_good(kernels)
+def _peel(layer: str) -> None:
+    """Let every operation that has a kernel in this layer fall through it."""
+    kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
+    with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
+        for operation in torch._C._dispatch_get_all_op_names():
+            if operation.startswith("aten::") and (
+                torch._C._dispatch_has_kernel_for_dispatch_key(operation, layer)
+            ):
+                kernels.impl(operation, layer, torch.library.fallthrough_kernel)
+    _keep_for_good(kernels)
 
 
 def _keep_for_good(kernels: object) -> None:

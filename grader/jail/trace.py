@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.jail.costs import Cost, cost
-from grader.jail.forbidding import plain_name
+from grader.jail.forbidding import AUTOGRAD, plain_name
 from grader.jail.wire import Operations, Place, Use
 
 MAX_USES = 20
@@ -113,7 +113,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
     _current = record
     try:
         with ExitStack() as stack:
-            if "Autograd" in record.watch:  # forbidden: nothing is recorded
+            if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
                 stack.enter_context(torch.inference_mode())
             if record.watch or observe:
                 stack.enter_context(FunctionTrace())
