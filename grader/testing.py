@@ -35,9 +35,9 @@ from grader.pictures.data import picture_of
 from grader.tensors import Make
 
 __all__ = [
-    "Make", "Reference", "Student", "StudentRaised", "adopt", "assert_agrees",
-    "assert_agrees_to_float64", "assert_batch_rows_do_not_mix", "assert_causal",
-    "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
+    "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights",
+    "assert_agrees", "assert_agrees_to_float64", "assert_batch_rows_do_not_mix",
+    "assert_causal", "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
     "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
     "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
     "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_grows_at_most", "rung",
@@ -114,6 +114,16 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
     adoption = _adoption.adopt(theirs, ours, theirs.aliases)
     theirs.remember_make(adoption.in_roles())
     return adoption
+
+
+def adopt_identity_weights(theirs: RemoteModule, ours: nn.Module) -> None:
+    """Make every weight matrix of `ours` an identity and every bias zero, and adopt them.
+
+    A matrix that is not square has ones on its diagonal.
+    """
+    for weight in ours.parameters():
+        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
+    adopt(theirs, ours)
 
 
 def extra_biases(theirs: RemoteModule) -> list[str]:

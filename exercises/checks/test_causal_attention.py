@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
 
 from grader.testing import (
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_causal,
     assert_drops_weights,
@@ -205,10 +205,7 @@ def test_causal_attention_gives_one_vector_per_token(student, make):
 def test_causal_attention_with_identity_weights(student, reference):
     """With every weight matrix the identity, it gives the answer of the example."""
     theirs = student.CausalAttention(2, 2, 4, 0.0)
-    ours = reference.CausalAttention(2, 2, 4, 0.0)
-    for weight in ours.parameters():
-        nn.init.eye_(weight)
-    adopt(theirs, ours)
+    adopt_identity_weights(theirs, reference.CausalAttention(2, 2, 4, 0.0))
     result = theirs(torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]]))
     expected = torch.tensor([[[1.0, 0.0], [0.0558, 1.8884], [1.8765, 1.9732]]])
     assert_agrees(result, expected, rtol=0, atol=1e-4, what="three tokens with identity weights")

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
 
 from grader.testing import (
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_input_unchanged,
     assert_one_bias,
@@ -48,17 +48,6 @@ def test_padding_mask_keeps_the_lengths(student):
     assert_input_unchanged(student.padding_mask, torch.tensor([2, 4, 1]), 5)
 
 
-# --- both modules --------------------------------------------------------------------------------
-
-
-def with_identity_weights(theirs, ours):
-    """Put ones on the diagonal of every weight matrix, and make every bias zero."""
-    for weight in ours.parameters():
-        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
-    adopt(theirs, ours)
-    return theirs
-
-
 # --- CrossAttention ------------------------------------------------------------------------------
 
 TWO_QUERIES = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
@@ -95,7 +84,7 @@ def test_cross_attention_gives_one_vector_per_query(student, make):
 def test_cross_attention_with_identity_weights(student, reference):
     """With ones on the diagonals, it gives the answer of the example."""
     theirs = student.CrossAttention(2, 3, 2, 1)
-    with_identity_weights(theirs, reference.CrossAttention(2, 3, 2, 1))
+    adopt_identity_weights(theirs, reference.CrossAttention(2, 3, 2, 1))
     result = theirs(TWO_QUERIES, THREE_KEYS, LAST_HIDDEN)
     expected = torch.tensor([[[0.6698, 0.3302], [0.1956, 0.8044]]])
     assert_agrees(result, expected, rtol=0, atol=1e-4, what="two queries, and two visible keys")
@@ -173,7 +162,7 @@ def test_encoder_gives_one_vector_per_token(student, make):
 def test_encoder_with_identity_weights(student, reference):
     """With identity matrices and zero biases, it gives the answer of the example."""
     theirs = student.EncoderSelfAttention(4, 4, 2)
-    with_identity_weights(theirs, reference.EncoderSelfAttention(4, 4, 2))
+    adopt_identity_weights(theirs, reference.EncoderSelfAttention(4, 4, 2))
     result = theirs(THREE_TOKENS, LAST_HIDDEN)[:, :2]
     expected = torch.tensor([[[0.6698, 0.6605, 0.5, 1.0], [0.0558, 1.8884, 0.6698, 1.0]]])
     assert_agrees(result, expected, rtol=0, atol=1e-4, what="two tokens, the third is padding")

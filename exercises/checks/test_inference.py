@@ -1,25 +1,16 @@
 """Public checks of unit 9, fast decoding."""
 
 import torch
-from torch import nn
 
 from grader.testing import (
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_causal,
     assert_input_unchanged,
     assert_one_bias,
     rung,
 )
-
-
-def with_identity_weights(theirs, ours):
-    """Make every weight matrix an identity, and every bias zero."""
-    for weight in ours.parameters():
-        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
-    adopt(theirs, ours)
-    return theirs
-
 
 # --- repeat_kv -----------------------------------------------------------------------------------
 
@@ -69,7 +60,7 @@ def test_grouped_query_attention_gives_one_vector_per_token(student, make):
 def test_grouped_query_attention_with_identity_weights(student, reference):
     """With identity matrices and zero biases it gives the answer of the example."""
     theirs = student.GroupedQueryAttention(4, 4, 2, 1)
-    with_identity_weights(theirs, reference.GroupedQueryAttention(4, 4, 2, 1))
+    adopt_identity_weights(theirs, reference.GroupedQueryAttention(4, 4, 2, 1))
     expected = torch.tensor([[[1.0, 0.0, 1.0, 0.0], [0.0558, 1.8884, 0.3302, 1.3395]]])
     assert_agrees(
         theirs(FOUR_FEATURES), expected, rtol=0, atol=1e-4, what="two heads with the same keys"
@@ -121,7 +112,7 @@ def test_cached_attention_gives_an_output_and_a_cache(student, make):
 def test_cached_attention_with_identity_weights(student, reference):
     """With identity matrices, two tokens and then a third give the answers of the example."""
     theirs = student.CachedAttention(2, 2, 1)
-    with_identity_weights(theirs, reference.CachedAttention(2, 2, 1))
+    adopt_identity_weights(theirs, reference.CachedAttention(2, 2, 1))
     first, cache = theirs(THREE_TOKENS[:, :2])
     expected = torch.tensor([[[1.0, 0.0], [0.0558, 1.8884]]])
     assert_agrees(first, expected, rtol=0, atol=1e-4, what="the output for the first two tokens")
@@ -211,7 +202,7 @@ def test_latent_attention_gives_one_vector_per_token(student, make):
 def test_latent_attention_with_identity_weights(student, reference):
     """With identity matrices, only what fits into the latent gets through."""
     theirs = student.LatentAttention(4, 4, 2, 2)
-    with_identity_weights(theirs, reference.LatentAttention(4, 4, 2, 2))
+    adopt_identity_weights(theirs, reference.LatentAttention(4, 4, 2, 2))
     expected = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [0.0558, 1.8884, 0.0, 0.0]]])
     assert_agrees(
         theirs(FOUR_FEATURES), expected, rtol=0, atol=1e-4, what="a latent of two features"

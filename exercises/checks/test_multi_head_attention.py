@@ -1,10 +1,10 @@
 """Public checks of unit 6, multi-head attention."""
 
 import torch
-from torch import nn
 
 from grader.testing import (
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_causal,
     assert_drops_weights,
@@ -92,14 +92,6 @@ def test_merge_heads_gives_back_what_was_split(student, reference, make):
 THREE_TOKENS = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]])
 
 
-def with_identity_weights(theirs, ours):
-    """Make every weight matrix an identity, and every bias zero."""
-    for weight in ours.parameters():
-        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
-    adopt(theirs, ours)
-    return theirs
-
-
 @rung.shape("MultiHeadAttentionWrapper")
 def test_wrapper_puts_heads_side_by_side(student, make):
     """Each token comes back with num_heads * d_out features."""
@@ -124,7 +116,7 @@ def test_wrapper_shows_its_parameters(student):
 def test_wrapper_with_identity_weights_says_everything_twice(student, reference):
     """With every weight matrix the identity, both heads give the answer of the example."""
     theirs = student.MultiHeadAttentionWrapper(2, 2, 4, 0.0, 2)
-    with_identity_weights(theirs, reference.MultiHeadAttentionWrapper(2, 2, 4, 0.0, 2))
+    adopt_identity_weights(theirs, reference.MultiHeadAttentionWrapper(2, 2, 4, 0.0, 2))
     head = torch.tensor([[[1.0, 0.0], [0.0558, 1.8884], [1.8765, 1.9732]]])
     result = theirs(THREE_TOKENS)
     assert_agrees(result[..., :2], head, rtol=0, atol=1e-4, what="head 0 with identity weights")
@@ -162,7 +154,7 @@ def test_multi_head_attention_gives_one_vector_per_token(student, make):
 def test_multi_head_attention_with_identity_weights(student, reference):
     """With identity matrices and zero biases it gives the answer of the example."""
     theirs = student.MultiHeadAttention(4, 4, 4, 0.0, 2)
-    with_identity_weights(theirs, reference.MultiHeadAttention(4, 4, 4, 0.0, 2))
+    adopt_identity_weights(theirs, reference.MultiHeadAttention(4, 4, 4, 0.0, 2))
     result = theirs(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]]))
     expected = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0558, 1.8884, 0.6698, 1.0]]])
     assert_agrees(result, expected, rtol=0, atol=1e-4, what="two heads with identity weights")
