@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.faults import CallError
 from grader.grade import Grade
-from grader.gradebook import Gradebook, open_gradebook, refuse_loss, refuse_strangers
-from grader.intake import Submission
-from grader.rows import Person, Row
+from grader.gradebook import (
+    Gradebook,
+    existing_gradebook,
+    open_gradebook,
+    refuse_loss,
+    refuse_strangers,
+)
+from grader.intake import NOBODY, Arrivals, Roster, Submission
+from grader.rows import Row
 from grader.workers import Order, share
 
 if TYPE_CHECKING:
@@ -20,26 +27,26 @@ if TYPE_CHECKING:
 def grade_into(
     folder: Path,
     order: Order,
-    submissions: Sequence[Submission],
+    arrivals: Arrivals,
     jobs: int,
     report: Callable[[Grade], object] = id,
     *,
     replace: bool = False,
-    people: Mapping[str, Person] | None = None,
+    roster: Roster = NOBODY,
 ) -> list[Row]:
     """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
-    Grades of an earlier run that this one would lose are lost only with `replace`. `people` says
-    who the students are, those who handed in nothing among them.
+    Grades of an earlier run that this one would lose are lost only with `replace`. The `roster` is
+    kept for the next run.
     """
-    students = [student for submission in submissions for student in submission.members]
-    handed_in = {submission.student: submission for submission in submissions}
+    students = [student for one in arrivals.submissions for student in one.members]
+    handed_in = {one.student: one for one in arrivals.submissions}
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
     if not replace:
         refuse_loss(folder, students, exercises)
-    with closing(share(order, _grade, submissions, jobs)) as grades, ExitStack() as stack:
+    with closing(share(order, _grade, arrivals.submissions, jobs)) as grades, ExitStack() as stack:
         book: Gradebook | None = None
         for grade in grades:
             if book is None:
@@ -48,10 +55,54 @@ def grade_into(
             report(grade)
         assert book is not None
         book.keep_only(students)
-        book.set_people(people or {})
+        book.set_people(arrivals.people)
+        book.roster = roster
         book.exercises = exercises
         book.write_files()
         return book.rows()
+
+
+def grade_again(
+    folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id
+) -> tuple[int, list[Row]]:  # fmt: skip
+    """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
+
+    Returns the number of that run, and the new rows. Nothing is written before all are graded.
+    """
+    with existing_gradebook(folder, order.course.name) as book:
+        handed_in = {one.student: one for one in book.submissions()}
+        if not handed_in:
+            raise CallError(f"{folder} holds no submissions to grade again: name them")
+        with closing(share(order, _grade, [*handed_in.values()], jobs)) as grades:
+            fresh = []
+            for grade in grades:
+                fresh.append(grade)
+                report(grade)
+        run = book.put_aside()
+        for grade in fresh:
+            book.record(grade, handed_in[grade.submission])
+        book.write_files()
+        return run, book.rows()
+
+
+def grade_arrivals(
+    folder: Path, order: Order, arrivals: Iterable[Arrivals]
+) -> Iterator[list[Row]]:  # fmt: skip
+    """Grade what is new at each look at a folder of submissions; the rows that changed.
+
+    Nobody is forgotten whose file is gone.
+    """
+    with order.desk() as desk, open_gradebook(folder, order.course.name) as book:
+        book.exercises = order.course.select(order.only)
+        for seen in arrivals:
+            known = {one.student: one for one in book.submissions()}
+            new = [one for one in seen.submissions if known.get(one.student) != one]
+            for submission in new:
+                book.record(_grade(desk, submission), submission)
+            book.set_people(book.people() | dict(seen.people))
+            book.write_files()
+            changed = {student for one in new for student in one.members}
+            yield [row for row in book.rows() if row.student in changed]
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:

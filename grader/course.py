@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -90,6 +91,16 @@ class FeedbackTable(_Table, frozen=True):
     hidden: Told = "mistakes"
 
 
+class Assignment(_Table, frozen=True):
+    """A part of the course that is handed in, graded and exported together."""
+
+    name: str
+    exercises: tuple[str, ...]  # names of exercises, or of units for all of theirs
+    title: str = ""
+    points: float | None = None  # what it counts elsewhere, if that is not the exercises' sum
+    due: datetime | None = None
+
+
 class CourseFile(_Table, frozen=True):
     """The whole of ``course.toml``."""
 
@@ -101,6 +112,7 @@ class CourseFile(_Table, frozen=True):
     limits: LimitTable = LimitTable()
     aliases: Aliases = Aliases()
     feedback: FeedbackTable = FeedbackTable()
+    assignment: tuple[Assignment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -227,6 +239,15 @@ class Course:
                 raise CallError(f"there is no exercise called {name!r}{self._nearest(name)}")
         return tuple(name for name in self.exercises if name in chosen or not names)
 
+    def assignment(self, name: str) -> Assignment:
+        """The assignment of this name."""
+        found = [one for one in self.file.assignment if one.name == name]
+        if not found:
+            known = ", ".join(one.name for one in self.file.assignment)
+            named = f"the assignments are {known}" if known else "course.toml names none"
+            raise CallError(f"there is no assignment called {name!r}; {named}")
+        return found[0]
+
     def one(self, name: str, of_unit: str) -> Exercise:
         """The exercise of this name; `of_unit` is what to say to one who names a unit."""
         if name not in self.exercises:
@@ -304,6 +325,7 @@ def load_course(folder: Path) -> Course:
 
 
 def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
+    yield from _problems_of_assignments(file)
     for key, value in msgspec.structs.asdict(file.limits).items():
         if not 0 < value < math.inf:
             yield f"$.limits.{key}", f"{key} must be positive, got {value}"
@@ -331,6 +353,23 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
                     known = ", ".join(file.operations)
                     yield f"{where}.forbidden", f"there are operations {known}, no {name!r}"
             seen.add(exercise.name)
+
+
+def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
+    known = {unit.name for unit in file.unit} | {e.name for u in file.unit for e in u.exercise}
+    names: set[str] = set()
+    for a, assignment in enumerate(file.assignment):
+        where = f"$.assignment[{a}]"
+        if assignment.name in names:
+            yield f"{where}.name", f"assignment {assignment.name!r} is there twice"
+        names.add(assignment.name)
+        if not assignment.exercises:
+            yield f"{where}.exercises", f"assignment {assignment.name!r} has no exercises"
+        for name in assignment.exercises:
+            if name not in known:
+                yield f"{where}.exercises", f"there is no exercise or unit called {name!r}"
+        if assignment.points is not None and not 0 < assignment.points < math.inf:
+            yield f"{where}.points", f"points must be positive, got {assignment.points}"
 
 
 # --- where in the file ---------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from grader.course import THOUSAND
 from grader.faults import CallError
 from grader.files import write_whole
 from grader.grade import Grade
-from grader.intake import Submission
+from grader.intake import NOBODY, Roster, Submission
 from grader.rows import Adjustment, Person, Row
 from grader.spreadsheets import gradebook_csv
 
@@ -143,6 +143,8 @@ class Gradebook:
 
     def forget(self, student: str) -> None:
         """Remove a student from every table, and from the file's free pages."""
+        listed = self.people().get(student)
+        self.roster = self.roster.without(listed) if listed is not None else self.roster
         with self._connection:
             for table in OF_STUDENTS:
                 self._connection.execute(f"DELETE FROM {table} WHERE student = ?", (student,))
@@ -159,6 +161,16 @@ class Gradebook:
     @exercises.setter
     def exercises(self, names: Sequence[str]) -> None:
         self._remember("exercises", json.dumps(names))
+
+    @property
+    def roster(self) -> Roster:
+        """The roster that was given last."""
+        known = self._about("roster")
+        return msgspec.json.decode(known, type=Roster) if known else NOBODY
+
+    @roster.setter
+    def roster(self, roster: Roster) -> None:
+        self._remember("roster", msgspec.json.encode(roster).decode())
 
     def _about(self, key: str) -> str | None:
         found = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()

@@ -28,11 +28,12 @@ from grader.course import Course
 from grader.grade import ExerciseResult, Grade
 from grader.pictures.text import drawn
 from grader.progress import Progress
-from grader.rows import Row
+from grader.rows import ABSENT, Row
 from grader.spreadsheets import number
 
-if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.audit import Finding
+if TYPE_CHECKING:
+    from grader.audit import Finding  # it loads torch, which takes seconds
+    from grader.intake import Arrivals
 
 SIGNS = {
     "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
@@ -109,6 +110,13 @@ def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
     return [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
 
 
+def row_line(row: Row) -> Text:
+    """One student in one line, as soon as the grade is there."""
+    most = f" of {number(row.grade.max)}" if row.grade else ""
+    total = "?" if row.total is None else number(row.total)
+    return Text(safe(f"{row.student}: {row.status}, {total}{most}"))
+
+
 def legend(course: Course, rows: Sequence[Row]) -> str:
     """What the numbers over the columns mean."""
     return ", ".join(f"{n} {name.replace('_', ' ')}" for n, name in _units(course, rows))
@@ -116,6 +124,27 @@ def legend(course: Course, rows: Sequence[Row]) -> str:
 
 def _short(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
+
+
+def arrivals_table(arrivals: Arrivals) -> Table:
+    """Who handed in what, before anything is graded."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("student", overflow="fold", max_width=32)
+    table.add_column("how", no_wrap=True)
+    table.add_column("files", overflow="fold")
+    handed_in: set[str] = set()
+    for one in arrivals.submissions:
+        handed_in |= {*one.members}
+        files = [source.name for source in one.sources]
+        marks = ["late"] * one.late + [f"{one.attempts} times"] * (one.attempts > 1)
+        group = f"{one.student}: {', '.join(one.members)}" if one.group else one.student
+        table.add_row(
+            Text(safe(group)), ", ".join([one.status, *marks]),
+            Text(safe("\n".join([*files, *one.problems]))),
+        )  # fmt: skip
+    for student in sorted(arrivals.people.keys() - handed_in):
+        table.add_row(Text(safe(student)), ABSENT, "")
+    return table
 
 
 def notes(grades: Sequence[Grade]) -> Iterator[Text]:

@@ -407,7 +407,25 @@ def test_without_a_course_the_call_says_how_to_name_one(
     assert "--course DIR" in one_line(grader("check"))
 
 
-@pytest.mark.parametrize("call", [["grade"], ["grade", "x", "--nonsense"], ["nonsense"]])
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (["--out", "out"], "which submissions?"), (["x"], "where should the gradebook go?"),
+        (["--again"], "where should the gradebook go?"),
+        (["x", "--again", "--out", "out"], "leave out the submissions"),
+        (["x", "--again", "--watch", "--out", "out"], "exclude one another"),
+        (["x.zip", "--watch", "--out", "out"], "--watch takes one folder"),
+        (["x", "--out", "out", "--only", "center", "--assignment", "one"], "exclude one another"),
+        (["x", "--out", "out", "--assignment", "one"], "course.toml names none"),
+    ],
+)  # fmt: skip
+def test_a_call_to_grade_that_makes_no_sense_is_one_line(
+    grader: Grader, call: list[str], answer: str
+) -> None:
+    assert answer in one_line(grader("grade", *call, "--course", TINY))
+
+
+@pytest.mark.parametrize("call", [["grade", "x", "--nonsense"], ["nonsense"]])
 def test_a_call_that_no_command_understands_is_exit_code_2(grader: Grader, call: list[str]) -> None:
     ran = grader(*call)
     assert ran.code == 2

@@ -59,6 +59,10 @@ SeedOption = Annotated[
     str | None,
     typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
 ]
+AssignmentOption = Annotated[
+    str | None,
+    typer.Option("--assignment", metavar="NAME", help="Just this assignment of course.toml."),
+]
 BackendOption = Annotated[
     Literal["auto", "jail", "worker"],
     typer.Option(

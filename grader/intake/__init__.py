@@ -1,11 +1,23 @@
 """From paths to submissions: which files belong to whom, read as text and never run.
 
-A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such a folder. Its text
-goes to the student's process as it is; nothing here parses Python, and nothing is written to disk.
+A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such a folder; many come
+as the download of a whole assignment (`downloads`, and a file for each system). Their text goes to
+the student's process as it is; nothing here parses Python, and nothing is written to disk.
 What students hand in is not trusted: names, sizes, links and archives are limited (`limits`), and
 what cannot be read is one line for its author, never an exception that stops a class.
 """
 
-from grader.intake.submissions import Submission, find_submissions, read_submission
+from grader.intake.arrivals import Arrivals, find_submissions, take_in
+from grader.intake.roster import NOBODY, Roster, read_roster
+from grader.intake.submissions import Submission, read_submission
 
-__all__ = ["Submission", "find_submissions", "read_submission"]
+__all__ = [
+    "NOBODY",
+    "Arrivals",
+    "Roster",
+    "Submission",
+    "find_submissions",
+    "read_roster",
+    "read_submission",
+    "take_in",
+]

@@ -1,20 +1,18 @@
-"""Who handed in what: paths become names, and names become submissions."""
+"""One submission: its source files as text, and what could not be read."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from grader.course import Course
-from grader.faults import CallError
 from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, open_plain, reason
 from grader.intake.folders import folder_files
-from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, suffix
+from grader.intake.names import ARCHIVES, SOURCES, ZIP, shown, suffix
 from grader.intake.notebooks import code_cells
 from grader.jail.wire import SourceText
 
@@ -46,62 +44,17 @@ class Submission:
         return "unreadable" if self.problems else "empty"
 
 
-def find_submissions(
-    paths: Sequence[Path], course: Course, *, single: bool = False
-) -> list[Submission]:  # fmt: skip
-    """The submissions under these paths, by name; raise `CallError` if there are none.
-
-    A file is one submission, and so is a folder with a file named like a unit, or with no files
-    and folders at all. Any other folder is a folder of submissions.
-    """
-    units = {unit.name for unit in course.units}
-    found: dict[str, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise CallError(f"there is no such file or folder: {path}")
-        try:
-            own = [path] if single or _is_one(path, units) else _entries(path)
-        except OSError as error:
-            raise CallError(f"{path}: {reason(error)}") from None
-        for entry in own:
-            real = entry.resolve()  # "." has no name, and a path that was typed may be a link
-            name = shown(real.name if real.is_dir() else real.stem)
-            if name in found:
-                both = " and ".join(escaped(one.as_posix()) for one in (found[name], entry))
-                raise CallError(f"two submissions are called '{name}': {both}; rename one")
-            found[name] = entry
-    if not found:
-        raise CallError(f"no submissions in {', '.join(map(str, paths))}")
-    return [read_submission(name, found[name].resolve()) for name in sorted(found)]
-
-
-def _is_one(path: Path, units: set[str]) -> bool:
-    if not path.is_dir():
-        if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
-            raise CallError(f"{path} is {NO_SOURCE}")
-        return True
-    names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
-    inside = path / "exercises"
-    names += list(inside.iterdir()) if inside.is_dir() else []
-    return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
-
-
-def _entries(folder: Path) -> list[Path]:
-    """The submissions in a folder of them. Links are never followed."""
-    return sorted(
-        entry
-        for entry in folder.iterdir()
-        if not entry.name.startswith((".", "__")) and not entry.is_symlink()
-        if suffix(entry.name) in (*SOURCES, *ARCHIVES) or entry.is_dir()
-    )
-
-
 def read_submission(student: str, path: Path) -> Submission:
     """Read all source files of one submission. What cannot be read is a problem, not an error."""
+    return Submission(student, *read_files(_files(path)))
+
+
+def read_files(found: Iterable[Found]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
+    """The text of these files, and one line for each that could not be read."""
     sources: list[SourceText] = []
     problems: list[str] = []
     files, left = 0, limits.MAX_TOTAL
-    for file in _files(path):
+    for file in found:
         if isinstance(file, Problem):
             problems.append(f"{file.name}: {file.why}")
             continue
@@ -124,7 +77,7 @@ def read_submission(student: str, path: Path) -> Submission:
             problems.append(f"{file.name}: {error}")
         except OSError as error:
             problems.append(f"{file.name}: {reason(error)}")
-    return Submission(student, tuple(sources), _the_first(problems))
+    return tuple(sources), _the_first(problems)
 
 
 def _files(path: Path) -> Iterator[Found]:

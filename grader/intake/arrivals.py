@@ -1,0 +1,337 @@
+"""Who handed in what: paths become hand-ins, and hand-ins become submissions with names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.intake.archives import archive_files
+from grader.intake.canvas import CANVAS
+from grader.intake.downloads import SUBMITTED, HandIn, System, items_of, top_names
+from grader.intake.files import Found, Item, Problem, Unreadable, reason
+from grader.intake.gradescope import GRADESCOPE
+from grader.intake.moodle import MOODLE
+from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
+from grader.intake.nbgrader import NBGRADER
+from grader.intake.roster import NOBODY, Roster
+from grader.intake.submissions import (
+    NO_SOURCE,
+    OTHER_ARCHIVE,
+    Submission,
+    read_files,
+    read_submission,
+)
+from grader.rows import Person
+
+NAMED = 5  # students, in a line about some of them
+SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """All that came, from whom, and how it was understood."""
+
+    submissions: tuple[Submission, ...]
+    people: Mapping[str, Person] = field(default_factory=dict)  # by student; absent ones as well
+    told: tuple[str, ...] = ()  # a line for each path, and for what someone should look at
+
+
+@dataclass(frozen=True)
+class _Arrived:
+    """A hand-in that was read, before it is known whether it is the last, and whose."""
+
+    place: Path
+    submission: Submission
+    people: tuple[Person, ...] = ()
+    number: tuple[str, str] | None = None  # the system and its number: one student, or group
+    moment: tuple[float, ...] = ()
+
+
+def find_submissions(
+    paths: Sequence[Path], course: Course, *, single: bool = False
+) -> list[Submission]:  # fmt: skip
+    """The submissions under these paths, by name; raise `CallError` if there are none.
+
+    With `single`, each path is one submission, whatever is in it.
+    """
+    if single:
+        return [read_submission(_name_of(path), path.resolve()) for path in paths]
+    return list(take_in(paths, course).submissions)
+
+
+def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
+    """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
+
+    A file is one submission, and so is a folder with a file named like a unit, or with no files
+    and folders at all. A download of a whole assignment is known by the names at its top, and any
+    other folder is a folder of submissions. Of several hand-ins of a student the last one counts.
+    With a `roster`, those who handed in nothing are among the people.
+    """
+    units = {unit.name for unit in course.units}
+    for path in paths:
+        if not path.exists():
+            raise CallError(f"there is no such file or folder: {path}")
+    systems = _recognised(paths, units)
+    arrived: list[_Arrived] = []
+    told: list[str] = []
+    for path in paths:
+        try:
+            system = systems[path]
+            own = _plain(path, units) if system is None else _downloaded(path, system, units)
+        except (OSError, Unreadable) as error:
+            why = reason(error) if isinstance(error, OSError) else str(error)
+            raise CallError(f"{path}: {why}") from None
+        if system is not None or len(own) != 1:
+            told.append(_told(path, system, own))
+        arrived += own
+    if not arrived:
+        raise CallError(f"no submissions in {', '.join(map(str, paths))}")
+    return _settled(_named(_latest(arrived)), roster, told)
+
+
+# --- what a path holds ---------------------------------------------------------------------------
+
+
+def _recognised(paths: Sequence[Path], units: set[str]) -> dict[Path, System | None]:
+    """The system that each path is a download of, if any.
+
+    A zip that is one of several is a download only if all of them are: a student can name what is
+    in a zip after the manner of Canvas, and must not hand in for others when a class is graded as
+    ``*.zip``.
+    """
+    found = {path: _system(path, units) for path in paths}
+    zips = [path for path in paths if path.is_file()]
+    if not all(found[path] for path in zips):
+        found |= dict.fromkeys(zips)
+    return found
+
+
+def _system(path: Path, units: set[str]) -> System | None:
+    try:
+        if path.is_dir():
+            if _is_one(path, units):
+                return None
+            names = top_names(path)
+            if path.resolve().name == SUBMITTED and _is_tree(path):
+                names = {SUBMITTED}
+        elif suffix(path.name) == ZIP:
+            with items_of(path) as items:
+                names = {item.parts[0] for item in items}
+        else:
+            return None
+    except (OSError, Unreadable):  # told when it is read
+        return None
+    return next((system for system in SYSTEMS if system.made(names)), None)
+
+
+def _is_tree(folder: Path) -> bool:
+    """Whether there are students in it, and below them nothing but assignments."""
+    students = [folder / name for name in top_names(folder)]
+    return bool(students) and all(
+        student.is_dir() and all((student / name).is_dir() for name in top_names(student))
+        for student in students
+    )
+
+
+def _downloaded(path: Path, system: System, units: set[str]) -> list[_Arrived]:
+    with items_of(path) as items:
+        return [
+            _Arrived(
+                path, _read(hand_in), hand_in.people, (system.name, hand_in.number), hand_in.moment
+            )
+            for hand_in in system.hand_ins(items, units)
+        ]
+
+
+def _read(hand_in: HandIn) -> Submission:
+    sources, problems = read_files(_found(hand_in.files))
+    return Submission(
+        shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
+    )
+
+
+def _found(files: Mapping[str, Item]) -> Iterator[Found]:
+    """The source files of one hand-in, those in its archives among them."""
+    for path, item in sorted(files.items()):
+        *folders, name = path.split("/")
+        if skipped(name, folder=False) or any(skipped(part, folder=True) for part in folders):
+            continue
+        if suffix(name) in SOURCES:
+            yield item.found(shown(path))
+        elif suffix(name) == ZIP:
+            inside = archive_files(shown(path), item.opened)
+            yield from inside if len(files) == 1 else map(partial(_below, path), inside)
+        elif suffix(name) in ARCHIVES:
+            yield Problem(shown(path), OTHER_ARCHIVE)
+
+
+def _below(archive: str, found: Found) -> Found:
+    """Two archives of one hand-in may hold files of one name."""
+    return replace(found, name=shown(f"{archive}/{found.name}"))
+
+
+def _plain(path: Path, units: set[str]) -> list[_Arrived]:
+    """One submission, or a folder of submissions that nobody but the instructor named."""
+    entries = [path] if _is_one(path, units) else _entries(path)
+    return [_Arrived(entry, read_submission(_name_of(entry), entry.resolve())) for entry in entries]
+
+
+def _name_of(path: Path) -> str:
+    real = path.resolve()  # "." has no name, and a path that was typed may be a link
+    return shown(real.name if real.is_dir() else real.stem)
+
+
+def _is_one(path: Path, units: set[str]) -> bool:
+    if not path.is_dir():
+        if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
+            raise CallError(f"{path} is {NO_SOURCE}")
+        return True
+    names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+    inside = path / "exercises"
+    names += list(inside.iterdir()) if inside.is_dir() else []
+    return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The submissions in a folder of them. Links are never followed."""
+    return sorted(
+        entry
+        for entry in folder.iterdir()
+        if not entry.name.startswith((".", "__")) and not entry.is_symlink()
+        if suffix(entry.name) in (*SOURCES, *ARCHIVES) or entry.is_dir()
+    )
+
+
+# --- the last one of each, under a name of its own -----------------------------------------------
+
+
+def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
+    """The last of several hand-ins through one system, which knows that they are one student's."""
+    of_one: dict[object, list[_Arrived]] = {}
+    for one in arrived:
+        of_one.setdefault(one.number or id(one), []).append(one)
+    return [
+        _with(
+            max(own, key=lambda one: one.moment),
+            attempts=max(
+                len({one.moment for one in own}), *(one.submission.attempts for one in own)
+            ),
+        )
+        for own in of_one.values()
+    ]
+
+
+def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
+    """Each under a name of its own; raise `CallError` where the names leave that open."""
+    counts = Counter(one.submission.student for one in arrived)
+    named: dict[str, _Arrived] = {}
+    for one in arrived:
+        name = one.submission.student
+        if counts[name] > 1 and one.number is not None:
+            name = shown(f"{name}_{one.number[1]}")
+        if name in named:
+            both = " and ".join(escaped(o.place.as_posix()) for o in (named[name], one))
+            raise CallError(f"two submissions are called '{name}': {both}; rename one")
+        named[name] = _with(one, student=name)
+    return [named[name] for name in sorted(named)]
+
+
+def _with(one: _Arrived, **changes: Any) -> _Arrived:
+    return replace(one, submission=replace(one.submission, **changes))
+
+
+# --- whose it is ---------------------------------------------------------------------------------
+
+
+def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arrivals:
+    """Who gets the grade of each, by the system and the roster; and who is left without."""
+    waiting, people = dict(roster.keys), dict[str, Person]()
+    owners: dict[str, str] = {}  # the submission that a student's grade is of
+    strangers: list[str] = []
+    submissions: list[Submission] = []
+    for one in named:
+        name = one.submission.student
+        members = _members(one, roster)
+        group = tuple(members) if [*members] != [name] else ()
+        submissions.append(replace(one.submission, group=group))
+        for student, person in members.items():
+            key = roster.find(person, student)
+            if key is None:
+                strangers.append(student)
+            else:
+                waiting.pop(key, None)
+                person = _both(roster.keys[key], person)
+            if owners.setdefault(key or student, name) != name:
+                raise CallError(
+                    f"{student} would get two grades, of '{owners[key or student]}' and of "
+                    f"'{name}': remove one of them"
+                )
+            if person != Person():
+                people[student] = person
+    if roster.people:
+        told += _counted("handed in and not on the roster", strangers)
+        told += _counted("on the roster and handed in nothing", [*waiting])
+    return Arrivals(tuple(submissions), people | waiting, tuple(told))
+
+
+def _members(one: _Arrived, roster: Roster) -> dict[str, Person]:
+    """The students of a submission, by the names under which they stand in the gradebook."""
+    name = one.submission.student
+    group = roster.group(name)
+    if group:
+        return {key: roster.keys[key] for key in group}
+    if len(one.people) > 1:
+        return {shown(person.name or person.email or person.id): person for person in one.people}
+    return {name: one.people[0] if one.people else Person()}
+
+
+def _both(listed: Person, told: Person) -> Person:
+    """What the roster says of someone, and the numbers that a system knows them by."""
+    return msgspec.structs.replace(listed, canvas=told.canvas, moodle=told.moodle)
+
+
+# --- what to say ---------------------------------------------------------------------------------
+
+
+def _told(path: Path, system: System | None, own: Sequence[_Arrived]) -> str:
+    kinds: dict[str, int] = {}
+    if system is None:
+        for one in own:
+            kind = _kind(one.place)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return f"{path}: {_listed(len(own), 'submission')}: " + ", ".join(
+            _listed(count, kind) for kind, count in kinds.items()
+        )
+    marks = {
+        "late": sum(one.submission.late for one in own),
+        "handed in again": sum(one.submission.attempts > 1 for one in own),
+        "without a file that can be read": sum(one.submission.status != "ready" for one in own),
+    }
+    of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
+    return f"{path}: a download from {system.name}: {_listed(len(own), 'submission')}{of_all}"
+
+
+def _kind(place: Path) -> str:
+    if place.is_dir():
+        return "git clone" if (place / ".git").exists() else "folder"
+    return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
+
+
+def _listed(count: int, kind: str) -> str:
+    return f"{count} {kind}{'s' if count != 1 else ''}"
+
+
+def _counted(what: str, students: Sequence[str]) -> list[str]:
+    """One line that names some, or none."""
+    if not students:
+        return []
+    more = f" and {len(students) - NAMED} more" if len(students) > NAMED else ""
+    return [f"{len(students)} {what}: {', '.join(students[:NAMED])}{more}"]

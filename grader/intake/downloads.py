@@ -1,0 +1,83 @@
+"""Downloads of a whole assignment: what a system's own names say about who handed in what, when.
+
+A download is a folder or a zip. It is known by the names at its top, which the system made; what
+students named is below, or behind, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.intake.archives import zip_items
+from grader.intake.files import Item, item_on_disk
+from grader.intake.names import ZIP, suffix
+from grader.rows import Person
+
+SUBMITTED = "submitted"  # what nbgrader calls the folder of a class
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What one student, or one group, handed in at one time."""
+
+    who: str  # as the system calls them
+    number: str  # the system's own, which tells two of one name apart
+    files: Mapping[str, Item]
+    people: tuple[Person, ...]
+    late: bool = False
+    moment: tuple[float, ...] = ()  # a later one is larger
+    attempts: int = 1  # with those before it that the system tells of
+
+
+@dataclass(frozen=True)
+class System:
+    """One that downloads come from."""
+
+    name: str
+    made: Callable[[Collection[str]], bool]  # whether these names, at the top, are of its making
+    hand_ins: Callable[[Sequence[Item], Collection[str]], list[HandIn]]  # items, names of units
+
+
+def top_names(path: Path) -> set[str]:
+    """The names at the top of a folder."""
+    return {entry.name for entry in path.iterdir() if not _ours(entry.name)}
+
+
+@contextmanager
+def items_of(path: Path) -> Iterator[list[Item]]:
+    """Every file in a folder or a zip, which can be read meanwhile."""
+    if suffix(path.name) != ZIP or path.is_dir():
+        yield [
+            item_on_disk(file, file.relative_to(path).parts)
+            for file in sorted(_plain_files(path))
+        ]  # fmt: skip
+        return
+    with zip_items(path) as items:
+        yield without_top([item for item in items if not any(map(_ours, item.parts))])
+
+
+def _plain_files(folder: Path) -> Iterator[Path]:
+    """All files below; links are never followed."""
+    for entry in folder.iterdir():
+        if _ours(entry.name) or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            yield from _plain_files(entry)
+        else:
+            yield entry
+
+
+def _ours(name: str) -> bool:
+    """Left by a desktop or by git, and by no system."""
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def without_top(items: Sequence[Item]) -> list[Item]:
+    """The items below the one folder that holds them all, unless a system gave it its name."""
+    tops = {item.parts[0] for item in items}
+    if len(tops) != 1 or tops == {SUBMITTED} or any(len(item.parts) == 1 for item in items):
+        return list(items)
+    return [replace(item, parts=item.parts[1:]) for item in items]

@@ -1,0 +1,140 @@
+"""The roster: who is in the class, from a CSV, and who of them handed in what."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from grader.faults import CallError
+from grader.intake.files import decoded
+from grader.intake.names import shown
+from grader.rows import Person
+
+# What a column is called, in small letters and without anything but letters.
+ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
+NAME = {"name", "fullname", "student", "studentname"}
+FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
+EMAIL = {"email", "emailaddress", "mail"}
+GROUP = {"group", "team"}
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The people of a class, and their groups."""
+
+    people: tuple[Person, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # students' keys by the group's name, normalised
+
+    @cached_property
+    def keys(self) -> Mapping[str, Person]:
+        """Each person under the name that stands in the gradebook until they hand in something."""
+        return {shown(p.id or p.email or p.name): p for p in self.people}
+
+    def find(self, person: Person, key: str) -> str | None:
+        """The key of whom a hand-in is of; None if nobody fits, or several do."""
+        tests: list[Callable[[Person], bool]] = [
+            lambda p: bool(p.id) and p.id in (person.id, person.canvas, key),
+            lambda p: bool(p.email) and _folded(p.email) in (_folded(person.email), _folded(key)),
+            lambda p: bool(p.email) and _folded(p.email).partition("@")[0] == _folded(key),
+            lambda p: bool(_spellings(p.name) & {_letters(person.name), _letters(key)} - {""}),
+        ]
+        for fits in tests:
+            found = [key for key, p in self.keys.items() if fits(p)]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+    def without(self, gone: Person) -> Roster:
+        """The roster, less one who is known by the same id, or else by the same e-mail and name."""
+        mark = (lambda p: p.id) if gone.id else (lambda p: (p.email, p.name))
+        keys = {key for key, person in self.keys.items() if mark(person) == mark(gone)}
+        people = tuple(person for key, person in self.keys.items() if key not in keys)
+        groups = {
+            name: tuple(m for m in members if m not in keys)
+            for name, members in self.groups.items()
+        }  # fmt: skip
+        return Roster(people, groups)
+
+    def group(self, name: str) -> tuple[str, ...]:
+        """The keys of the members of a group of this name."""
+        return self.groups.get(_letters(name), ())
+
+
+NOBODY = Roster()
+
+
+def read_roster(path: Path) -> Roster:
+    """Read a CSV with a header: id, name, e-mail, group, in any order; other columns are kept.
+
+    Raises `CallError` for what is no such table, and for two rows of one student.
+    """
+    try:
+        text = decoded(path.read_bytes())
+    except OSError as error:
+        raise CallError(f"{path}: {error.strerror}") from None
+    head = text.partition("\n")[0]
+    separator = max(",;\t", key=head.count)
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+    columns = [cell.strip() for cell in rows[0]] if rows else []
+    kinds = [_letters(column) for column in columns]
+    if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
+        raise CallError(
+            f"{path}: its first line names no column of the kind id, name or email; "
+            f"it reads: {', '.join(columns)[:200] or 'nothing'}"
+        )
+    people: dict[str, Person] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        person, group = _person(columns, kinds, [cell.strip() for cell in row])
+        key = shown(person.id or person.email or person.name)
+        if not key:
+            continue
+        if key in people:
+            raise CallError(f"{path}:{number}: {key} is there twice")
+        people[key] = person
+        if group:
+            groups[_letters(group)] = (*groups.get(_letters(group), ()), key)
+    return Roster(tuple(people.values()), groups)
+
+
+def _person(
+    columns: Sequence[str], kinds: Sequence[str], cells: Sequence[str]
+) -> tuple[Person, str]:  # fmt: skip
+    """A row's person, and the name of their group."""
+
+    def of(names: Iterable[str]) -> str:
+        wanted = (cell for kind, cell in zip(kinds, cells, strict=False) if kind in names)
+        return next((cell for cell in wanted if cell), "")
+
+    known = ID | NAME | FIRST | LAST | EMAIL
+    extra = {
+        column: cell
+        for column, kind, cell in zip(columns, kinds, cells, strict=False)
+        if kind not in known
+    }
+    name = of(NAME) or f"{of(FIRST)} {of(LAST)}".strip()
+    return Person(of(ID), name, of(EMAIL), extra=extra), of(GROUP)
+
+
+def _folded(text: str) -> str:
+    return text.strip().casefold()
+
+
+def _letters(text: str) -> str:
+    """Letters and digits, without accents: what remains of a name in every system."""
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(c for c in plain if c.isalnum())
+
+
+def _spellings(name: str) -> set[str]:
+    """``Jane Mary Doe``, ``Doe, Jane Mary`` and ``doejanemary`` are one name."""
+    words = re.split(r"[\s,]+", name.strip())
+    return {_letters("".join(words[k:] + words[:k])) for k in range(len(words))} - {""}

@@ -1,0 +1,356 @@
+"""Roads in: downloads of a whole assignment, built to the letter of what the systems write."""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.intake import Arrivals, Roster, read_roster, take_in
+
+TEXT = "def center(x):\n    return x\n"
+Files = Mapping[str, str | bytes]
+Download = Callable[..., Path]
+
+
+def zipped(files: Files) -> bytes:
+    data = io.BytesIO()
+    with ZipFile(data, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def folder(place: Path, files: Files) -> Path:
+    for name, content in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return place
+
+
+@pytest.fixture(params=["zip", "folder"])
+def download(request: pytest.FixtureRequest, tmp_path: Path) -> Download:
+    """Write a download as the system hands it out, or as it was unpacked."""
+
+    def write(files: Files, name: str = "download") -> Path:
+        if request.param == "folder":
+            return folder(tmp_path / name, files)
+        (tmp_path / f"{name}.zip").write_bytes(zipped(files))
+        return tmp_path / f"{name}.zip"
+
+    return write
+
+
+def files_of(arrived: Arrivals) -> dict[str, list[str]]:
+    return {one.student: [source.name for source in one.sources] for one in arrived.submissions}
+
+
+def roster_of(place: Path, *lines: str) -> Roster:
+    (place / "roster.csv").write_text("\n".join(lines), "utf-8")
+    return read_roster(place / "roster.csv")
+
+
+# --- Canvas --------------------------------------------------------------------------------------
+
+
+def test_a_canvas_download_is_a_submission_for_each_user(download: Download, tiny: Course) -> None:
+    path = download({
+        "doejane_LATE_12345_678_basics.py": TEXT,
+        "roebob_12346_680_basics.ipynb": '{"nbformat": 4, "nbformat_minor": 5, "cells": []}',
+        "roebob_12346_681_tools.py": TEXT,
+    })  # fmt: skip
+    arrived = take_in([path], tiny)
+    assert files_of(arrived) == {"doejane": ["basics.py"], "roebob": ["basics.ipynb", "tools.py"]}
+    assert [one.late for one in arrived.submissions] == [True, False]
+    assert arrived.people["doejane"].canvas == "12345"
+    assert arrived.told == (f"{path}: a download from Canvas: 2 submissions, 1 late",)
+
+
+def test_a_zip_that_a_student_handed_in_to_canvas_is_looked_into(
+    download: Download, tiny: Course
+) -> None:
+    inner = zipped({"hw/basics.py": TEXT, "hw/layers.py": TEXT})
+    arrived = take_in([download({"doejane_1_2_hw.zip": inner})], tiny)
+    assert files_of(arrived) == {"doejane": ["basics.py", "layers.py"]}
+
+
+def test_a_resubmission_to_canvas_has_its_own_name_again_and_a_mark(
+    download: Download, tiny: Course
+) -> None:  # fmt: skip
+    arrived = take_in([download({"doejane_1_2_basics-2.py": TEXT})], tiny)
+    assert files_of(arrived) == {"doejane": ["basics.py"]}
+    assert arrived.submissions[0].attempts == 3
+
+
+def test_a_name_that_a_student_ended_in_a_number_is_no_resubmission(
+    download: Download, tiny: Course
+) -> None:  # fmt: skip
+    arrived = take_in([download({"doejane_1_2_homework-3.py": TEXT})], tiny)
+    assert files_of(arrived) == {"doejane": ["homework-3.py"]}
+    assert arrived.submissions[0].attempts == 1
+
+
+def test_of_two_downloads_the_later_upload_of_a_student_counts(
+    download: Download, tiny: Course
+) -> None:
+    first = download({"doejane_1_10_basics.py": "x = 1", "roebob_2_11_basics.py": TEXT}, "monday")
+    second = download({"doejane_1_30_basics-1.py": "x = 2"}, "friday")
+    arrived = take_in([second, first], tiny)
+    jane, bob = arrived.submissions
+    assert (jane.sources[0].cells, jane.attempts) == (("x = 2",), 2)
+    assert (bob.student, bob.attempts) == ("roebob", 1)
+
+
+def test_the_same_download_given_twice_is_one_hand_in(download: Download, tiny: Course) -> None:
+    files = {"doejane_1_10_basics.py": TEXT}
+    arrived = take_in([download(files, "one"), download(files, "two")], tiny)
+    assert [one.attempts for one in arrived.submissions] == [1]
+
+
+def test_two_users_of_one_name_are_told_apart_by_their_numbers(
+    download: Download, tiny: Course
+) -> None:
+    path = download({"doejane_1_10_basics.py": TEXT, "doejane_2_11_basics.py": TEXT})
+    assert [*files_of(take_in([path], tiny))] == ["doejane_1", "doejane_2"]
+
+
+def test_an_anonymous_download_from_canvas_keeps_its_numbers(
+    download: Download, tiny: Course
+) -> None:
+    path = download({"anon_7_10_basics.py": TEXT, "anon_8_11_basics.py": TEXT})
+    assert [*files_of(take_in([path], tiny))] == ["anon_7", "anon_8"]
+
+
+def test_what_canvas_makes_of_typed_text_is_an_empty_submission(
+    download: Download, tiny: Course
+) -> None:
+    path = download({"doejane_1_10_text.html": "<p>hello", "roebob_2_11_basics.py": TEXT})
+    assert [one.status for one in take_in([path], tiny).submissions] == ["empty", "ready"]
+
+
+def test_names_of_an_instructor_with_dates_in_them_are_not_taken_for_canvas(
+    tmp_path: Path, tiny: Course
+) -> None:
+    names = ("ada_2026_11_hw.py", "bob_2026_11_hw.py")
+    path = folder(tmp_path / "class", dict.fromkeys(names, TEXT))
+    assert [*files_of(take_in([path], tiny))] == ["ada_2026_11_hw", "bob_2026_11_hw"]
+
+
+def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
+    tmp_path: Path, tiny: Course
+) -> None:
+    for name, files in {"mallory": {"doejane_1_99_basics.py": "x"}, "ada": {"a.py": TEXT}}.items():
+        (tmp_path / f"{name}.zip").write_bytes(zipped(files))
+    arrived = take_in(sorted(tmp_path.glob("*.zip")), tiny)
+    assert files_of(arrived) == {"ada": ["a.py"], "mallory": ["doejane_1_99_basics.py"]}
+    assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
+
+
+# --- Moodle --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rest", ["_/basics.py", "_basics.py"])
+def test_a_moodle_download_is_a_submission_for_each_participant(
+    download: Download, tiny: Course, rest: str
+) -> None:
+    path = download({
+        f"Jane Doe_12345_assignsubmission_file{rest}": TEXT,
+        "Jane Doe_12345_assignsubmission_onlinetext_/onlinetext.html": "<p>see file",
+        f"Zoë O_Neil_12346_assignsubmission_file{rest}": TEXT,
+    })  # fmt: skip
+    arrived = take_in([path], tiny)
+    assert files_of(arrived) == {"Jane Doe": ["basics.py"], "Zoë O_Neil": ["basics.py"]}
+    assert arrived.people["Jane Doe"].moodle == "12345"
+    assert arrived.told == (f"{path}: a download from Moodle: 2 submissions",)
+
+
+# --- Gradescope ----------------------------------------------------------------------------------
+
+METADATA = textwrap.dedent("""\
+    ---
+    submission_101:
+      :submitters:
+      - :name: Jane Doe
+        :sid: '12345'
+        :email: jane@example.edu
+      :created_at: 2026-11-02 10:00:00.000000000 Z
+      :score: 0.0
+      :status: processed
+      :history:
+      - :id: 99
+        :created_at: 2026-11-01 10:00:00.000000000 Z
+    submission_102:
+      :submitters:
+      - :name: Bob Roe
+        :sid: '12346'
+        :email: bob@example.edu
+      - :name: Cleo Poe
+        :sid: '12347'
+        :email: cleo@example.edu
+      :created_at: 2026-11-03 10:00:00.000000000 Z
+    """)
+
+
+def test_a_gradescope_download_is_a_submission_for_each_group(
+    download: Download, tiny: Course
+) -> None:
+    path = download({
+        "assignment_5_export/submission_metadata.yml": METADATA,
+        "assignment_5_export/submission_101/basics.py": TEXT,
+        "assignment_5_export/submission_102/hw/basics.py": TEXT,
+    })  # fmt: skip
+    if path.is_dir():
+        path = path / "assignment_5_export"
+    arrived = take_in([path], tiny)
+    jane, pair = arrived.submissions
+    assert (jane.student, jane.members, jane.attempts) == ("Jane Doe", ("Jane Doe",), 2)
+    assert (pair.student, pair.members) == ("submission_102", ("Bob Roe", "Cleo Poe"))
+    assert files_of(arrived) == {"Jane Doe": ["basics.py"], "submission_102": ["hw/basics.py"]}
+    assert arrived.people["Cleo Poe"].email == "cleo@example.edu"
+
+
+def test_metadata_that_gradescope_did_not_write_are_told(download: Download, tiny: Course) -> None:
+    path = download({"submission_metadata.yml": "&a [*a, ", "submission_1/basics.py": TEXT})
+    with pytest.raises(CallError, match=r"submission_metadata\.yml is not as Gradescope writes it"):
+        take_in([path], tiny)
+
+
+# --- nbgrader, git clones, mixtures --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["", "submitted"])
+def test_a_tree_of_nbgrader_is_a_submission_for_each_student(
+    tmp_path: Path, tiny: Course, given: str
+) -> None:
+    cells = '{"nbformat": 4, "nbformat_minor": 5, "cells": []}'
+    folder(tmp_path / "course", {
+        "source/ps1/basics.ipynb": cells,
+        "submitted/ada/ps1/basics.ipynb": cells,
+        "submitted/ada/ps1/timestamp.txt": "2026-11-02 10:00:00 UTC",
+        "submitted/ada/ps2/layers.ipynb": cells,
+        "submitted/bob/ps1/basics.ipynb": cells,
+    })  # fmt: skip
+    arrived = take_in([tmp_path / "course" / given], tiny)
+    assert files_of(arrived) == {
+        "ada": ["ps1/basics.ipynb", "ps2/layers.ipynb"],
+        "bob": ["ps1/basics.ipynb"],
+    }
+    assert "a download from nbgrader: 2 submissions" in arrived.told[0]
+
+
+def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, tiny: Course) -> None:
+    path = folder(tmp_path / "class", {
+        "hw-ada/.git/config": "", "hw-ada/basics.py": TEXT, "hw-bob/.git/config": "",
+        "hw-bob/src/basics.py": TEXT, "cleo.zip": zipped({"basics.py": TEXT}), "dana.py": TEXT,
+    })  # fmt: skip
+    arrived = take_in([path], tiny)
+    assert [*files_of(arrived)] == ["cleo", "dana", "hw-ada", "hw-bob"]
+    assert arrived.told == (f"{path}: 4 submissions: 1 archive, 1 file, 2 git clones",)
+
+
+def test_a_download_and_files_of_others_are_one_batch(tmp_path: Path, tiny: Course) -> None:
+    canvas = folder(tmp_path / "canvas", {"doejane_1_2_basics.py": TEXT})
+    (tmp_path / "late.py").write_text(TEXT, "utf-8")
+    assert [*files_of(take_in([canvas, tmp_path / "late.py"], tiny))] == ["doejane", "late"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_links_in_a_download_are_not_followed(tmp_path: Path, tiny: Course) -> None:
+    (tmp_path / "secret.py").write_text("SECRET = 1", "utf-8")
+    canvas = folder(tmp_path / "canvas", {"doejane_1_2_basics.py": TEXT})
+    (canvas / "roebob_2_3_basics.py").symlink_to(tmp_path / "secret.py")
+    assert files_of(take_in([canvas], tiny)) == {"doejane": ["basics.py"]}
+
+
+def test_an_entry_that_leads_out_of_a_download_is_nobodys(tmp_path: Path, tiny: Course) -> None:
+    files = {"doejane_1_2_basics.py": TEXT, "../roebob_2_3_basics.py": TEXT}
+    (tmp_path / "canvas.zip").write_bytes(zipped(files))
+    assert [*files_of(take_in([tmp_path / "canvas.zip"], tiny))] == ["doejane"]
+
+
+# --- the roster ----------------------------------------------------------------------------------
+
+CLASS = (
+    "Name,Student ID,E-mail,Section", "Jane Doe,s1,jane@x.edu,A", '"O\'Neil, Zoë",s2,zoe@x.edu,B',
+    "Bob Roe,s3,bob@x.edu,A",
+)  # fmt: skip
+
+
+def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
+    tmp_path: Path, download: Download, tiny: Course
+) -> None:
+    path = download({"doejane_1_2_basics.py": TEXT, "oneilzoe_2_3_basics.py": TEXT})
+    arrived = take_in([path], tiny, roster_of(tmp_path, *CLASS))
+    assert {student: person.id for student, person in arrived.people.items()} == {
+        "doejane": "s1", "oneilzoe": "s2", "s3": "s3",
+    }  # fmt: skip
+    assert arrived.people["doejane"].canvas == "1"
+    assert arrived.people["oneilzoe"].extra == {"Section": "B"}
+    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["s1", "jane", "JANE@x.edu", "Jane Doe", "Doe, Jane", "doejane", "jane_doe", "Jané Doe"],
+)
+def test_a_student_is_found_by_any_name_that_a_system_gives(
+    tmp_path: Path, tiny: Course, name: str
+) -> None:
+    folder(tmp_path / "class", {f"{name}/basics.py": TEXT, "zzz/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
+    assert arrived.people[name].id == "s1"
+    assert "1 handed in and not on the roster: zzz" in arrived.told
+
+
+def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Course) -> None:
+    roster = roster_of(tmp_path, "id,name", "s1,Jane Doe", "s2,Jane Doe")
+    folder(tmp_path / "class", {"Jane Doe/basics.py": TEXT, "s2/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster)
+    assert set(arrived.people) == {"s1", "s2"}
+    assert "1 handed in and not on the roster: Jane Doe" in arrived.told
+
+
+def test_a_group_of_the_roster_gets_the_grade_of_its_submission(
+    tmp_path: Path, tiny: Course
+) -> None:
+    roster = roster_of(tmp_path, "id;name;group", "s1;Jane;Team 7", "s2;Bob;Team 7", "s3;Cleo;")
+    folder(tmp_path / "class", {"team7/basics.py": TEXT, "cleo/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster)
+    assert [one.members for one in arrived.submissions] == [("cleo",), ("s1", "s2")]
+
+
+def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: Course) -> None:
+    folder(tmp_path / "class", {"s1/basics.py": TEXT, "jane/basics.py": TEXT})
+    with pytest.raises(CallError, match="two grades, of 'jane' and of 's1': remove one"):
+        take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (["a,b", "1,2"], "names no column of the kind id, name or email; it reads: a, b"),
+        ([""], "names no column"),
+        (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
+    ],
+)
+def test_a_roster_that_cannot_be_used_is_told(
+    tmp_path: Path, lines: Sequence[str], problem: str
+) -> None:
+    with pytest.raises(CallError, match=problem):
+        roster_of(tmp_path, *lines)
+
+
+def test_a_roster_may_come_from_excel(tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_bytes(
+        "Last name;First name;ID\r\nDoe;Jané;1\r\n".encode("cp1252")
+    )
+    (person,) = read_roster(tmp_path / "roster.csv").people
+    assert (person.name, person.id) == ("Jané Doe", "1")
