@@ -5,8 +5,10 @@ The computed grade is never changed: a correction stands beside it, and outlives
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -72,6 +74,34 @@ class Row:
         """By how much corrections change the total."""
         graded = {e.name for e in self.grade.exercises} if self.grade else set()
         return _sum([a.points for a in self.adjustments if a.exercise in graded])
+
+
+def narrowed(row: Row, exercises: Collection[str]) -> Row:
+    """The row, as if nothing but these exercises had been graded."""
+    if row.grade is None:
+        return row
+    kept = tuple(e for e in row.grade.exercises if e.name in exercises)
+    grade = msgspec.structs.replace(
+        row.grade, exercises=kept, total=_sum([e.points for e in kept]),
+        max=_sum([e.max for e in kept]),
+    )  # fmt: skip
+    adjustments = tuple(a for a in row.adjustments if a.exercise in exercises)
+    return replace(row, grade=grade, adjustments=adjustments)
+
+
+# --- names of people -----------------------------------------------------------------------------
+
+
+def letters(text: str) -> str:
+    """Letters and digits, without accents: what remains of a name in every system."""
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(c for c in plain if c.isalnum())
+
+
+def spellings(name: str) -> set[str]:
+    """``Jane Mary Doe``, ``Doe, Jane Mary`` and ``doejanemary`` are one name."""
+    words = re.split(r"[\s,]+", name.strip())
+    return {letters("".join(words[k:] + words[:k])) for k in range(len(words))} - {""}
 
 
 def _sum(points: Sequence[float]) -> float:

@@ -59,6 +59,9 @@ SeedOption = Annotated[
     str | None,
     typer.Option("--seed", metavar="TEXT", help="Instead of the seed in solutions/seed."),
 ]
+GradesArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The gradebook: what `grader grade --out` wrote.")
+]
 AssignmentOption = Annotated[
     str | None,
     typer.Option("--assignment", metavar="NAME", help="Just this assignment of course.toml."),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +12,7 @@ from pathlib import Path
 from grader.faults import CallError
 from grader.intake.files import decoded
 from grader.intake.names import shown
-from grader.rows import Person
+from grader.rows import Person, letters, spellings
 
 # What a column is called, in small letters and without anything but letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
@@ -44,7 +42,7 @@ class Roster:
             lambda p: bool(p.id) and p.id in (person.id, person.canvas, key),
             lambda p: bool(p.email) and _folded(p.email) in (_folded(person.email), _folded(key)),
             lambda p: bool(p.email) and _folded(p.email).partition("@")[0] == _folded(key),
-            lambda p: bool(_spellings(p.name) & {_letters(person.name), _letters(key)} - {""}),
+            lambda p: bool(spellings(p.name) & {letters(person.name), letters(key)} - {""}),
         ]
         for fits in tests:
             found = [key for key, p in self.keys.items() if fits(p)]
@@ -65,7 +63,7 @@ class Roster:
 
     def group(self, name: str) -> tuple[str, ...]:
         """The keys of the members of a group of this name."""
-        return self.groups.get(_letters(name), ())
+        return self.groups.get(letters(name), ())
 
 
 NOBODY = Roster()
@@ -84,7 +82,7 @@ def read_roster(path: Path) -> Roster:
     separator = max(",;\t", key=head.count)
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
     columns = [cell.strip() for cell in rows[0]] if rows else []
-    kinds = [_letters(column) for column in columns]
+    kinds = [letters(column) for column in columns]
     if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
         raise CallError(
             f"{path}: its first line names no column of the kind id, name or email; "
@@ -101,7 +99,7 @@ def read_roster(path: Path) -> Roster:
             raise CallError(f"{path}:{number}: {key} is there twice")
         people[key] = person
         if group:
-            groups[_letters(group)] = (*groups.get(_letters(group), ()), key)
+            groups[letters(group)] = (*groups.get(letters(group), ()), key)
     return Roster(tuple(people.values()), groups)
 
 
@@ -126,15 +124,3 @@ def _person(
 
 def _folded(text: str) -> str:
     return text.strip().casefold()
-
-
-def _letters(text: str) -> str:
-    """Letters and digits, without accents: what remains of a name in every system."""
-    plain = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(c for c in plain if c.isalnum())
-
-
-def _spellings(name: str) -> set[str]:
-    """``Jane Mary Doe``, ``Doe, Jane Mary`` and ``doejanemary`` are one name."""
-    words = re.split(r"[\s,]+", name.strip())
-    return {_letters("".join(words[k:] + words[:k])) for k in range(len(words))} - {""}

@@ -1,0 +1,79 @@
+"""`grader export`: grades on their way to other systems."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from grader.cli.app import INSTRUCTORS, AssignmentOption, CourseOption, GradesArgument, app
+from grader.course import Course, find_course, load_course
+from grader.faults import CallError
+from grader.files import write_whole
+
+if TYPE_CHECKING:
+    from grader.export import Part
+    from grader.gradebook import Gradebook
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Example: grader export grades/ --to canvas --into canvas.csv --out upload.csv",
+)
+def export(
+    folder: GradesArgument,
+    to: Annotated[
+        Literal["csv", "canvas", "moodle", "gradescope"],
+        typer.Option("--to", help="A table; or, for gradescope, a results.json for each student."),
+    ],
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", metavar="FILE", help="Fill in a CSV that the system exported."),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option("--column", metavar="TITLE", help="The column for the totals, if in doubt."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="What to write (default: in DIR, after --to)."),
+    ] = None,
+    assignment: AssignmentOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write the grades as another system reads them.
+
+    With --into, a CSV that Canvas or Moodle exported is copied, and one column of it filled in.
+    Corrections count. Who handed in nothing has no grade, rather than a zero: what is late or
+    missing is for the other system to decide.
+    """
+    from grader.export import exported
+    from grader.gradebook import existing_gradebook
+
+    opened = load_course(find_course(course))
+    with existing_gradebook(folder, opened.name) as book:
+        what = _part(opened, book, assignment)
+        if to == "gradescope":
+            raise CallError("not yet")
+        filled = exported(book.rows(), what, to, into, column)
+    path = out or folder / f"{to}.csv"
+    if into is not None and path.resolve() == into.resolve():
+        raise CallError(f"{path} would be written over: name another file with --out")
+    write_whole(path, filled.text.encode())
+    for line in filled.told:
+        print(line, file=sys.stderr)
+    print(path)
+
+
+def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+    from grader.export import Part, part
+
+    if assignment is None:
+        return Part(course.file.title, book.exercises)
+    wanted = course.assignment(assignment)
+    exercises = course.select(wanted.exercises)
+    if not {*exercises} <= {*book.exercises}:
+        raise CallError(f"{book.folder} does not hold grades of all of {assignment!r}")
+    return part(wanted, exercises)

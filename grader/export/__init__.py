@@ -1,0 +1,59 @@
+"""Grades in the formats of other systems.
+
+Each file here speaks one of them, in pure functions: grades go in, and what goes out holds no seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from grader.course import Assignment
+from grader.export import canvas, moodle
+from grader.export.sheets import Filled
+from grader.faults import CallError
+from grader.rows import Row, narrowed
+from grader.spreadsheets import gradebook_csv
+
+Table = Literal["csv", "canvas", "moodle"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is exported of a course: these exercises, under this title, worth so many points."""
+
+    title: str
+    exercises: tuple[str, ...]
+    points: float | None = None  # what they count elsewhere, if that is not their sum
+
+
+def part(assignment: Assignment, exercises: Sequence[str]) -> Part:
+    """An assignment as it is exported."""
+    return Part(assignment.title or assignment.name, tuple(exercises), assignment.points)
+
+
+def exported(
+    rows: Sequence[Row], what: Part, to: Table, into: Path | None = None, column: str | None = None
+) -> Filled:  # fmt: skip
+    """The table to upload: fresh, or `into` one that the system exported.
+
+    Raises `CallError` where such a table cannot be filled in.
+    """
+    own = [narrowed(row, what.exercises) for row in rows]
+    most = max((row.grade.max for row in own if row.grade), default=0.0)
+    scale = what.points / most if what.points is not None and most else 1.0
+    match to:
+        case "csv":
+            if into is not None or column is not None:
+                raise CallError("--into and --column are for canvas and moodle")
+            return Filled(gradebook_csv(own, what.exercises))
+        case "canvas" if into is not None:
+            return canvas.filled(own, into, what.title, column, scale, most)
+        case "canvas":
+            return canvas.fresh(own, column or what.title, scale, most)
+        case "moodle" if into is not None:
+            return moodle.filled(own, into, column, scale, most)
+        case "moodle":
+            return moodle.fresh(own, scale, most)

@@ -1,0 +1,113 @@
+"""Tables of other systems: one column is filled in, and all other cells stay as they were."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.faults import CallError
+from grader.rows import Row, letters, spellings
+
+BOM = "\ufeff"
+NAMED = 5  # people, in a line about some of them
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A table to upload, and what someone should know about it."""
+
+    text: str
+    told: tuple[str, ...] = ()
+
+
+class Sheet:
+    """A CSV that another system wrote, and will read again."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except OSError as error:
+            raise CallError(f"{path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise CallError(f"{path} is not UTF-8: export it again, as CSV") from None
+        self.path = path
+        self._bom = text.startswith(BOM)
+        text = text.removeprefix(BOM)
+        self._line_end = "\r\n" if "\r\n" in text else "\n"
+        head = text.partition("\n")[0]
+        self.separator = max(",;\t", key=head.count)
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator))
+        if not rows:
+            raise CallError(f"{path} is empty")
+        self.header, self.rows = [cell.strip() for cell in rows[0]], rows
+        for row in rows:  # a line may end early
+            row += [""] * (len(self.header) - len(row))
+
+    def place(self, *names: str) -> int | None:
+        """The place of the first of these columns that is there."""
+        return next((self.header.index(name) for name in names if name in self.header), None)
+
+    def required(self, *names: str) -> int:
+        """The same; `CallError` where there is none."""
+        place = self.place(*names)
+        if place is None:
+            raise CallError(
+                f"{self.path} has no column {' or '.join(names)}; it has: {', '.join(self.header)}"
+            )
+        return place
+
+    def text(self) -> str:
+        """The table as it is now."""
+        out = io.StringIO(newline="")
+        csv.writer(out, delimiter=self.separator, lineterminator=self._line_end).writerows(
+            self.rows
+        )
+        return self._bom * BOM + out.getvalue()
+
+
+Key = Callable[[Row], Sequence[str]]
+
+KEYS: Mapping[str, Key] = {
+    "canvas": lambda row: [row.person.canvas],
+    "moodle": lambda row: [row.person.moodle],
+    "id": lambda row: [row.person.id],
+    "login": lambda row: [
+        text.casefold() for text in (row.student, row.person.email, row.person.id)
+    ] + [row.person.email.partition("@")[0].casefold()],
+    "email": lambda row: [row.person.email.casefold()],
+    "name": lambda row: [*spellings(row.person.name), letters(row.student)],
+}  # fmt: skip
+
+
+class Directory:
+    """Finds a row of the gradebook by what another system says of a student."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._found: dict[str, dict[str, set[str]]] = {kind: {} for kind in KEYS}
+        self._rows = {row.student: row for row in rows}
+        for kind, keys in KEYS.items():
+            for row in rows:
+                for key in filter(None, keys(row)):
+                    self._found[kind].setdefault(key, set()).add(row.student)
+
+    def find(self, known: Sequence[tuple[str, str]]) -> Row | None:
+        """The row that the first telling pair of kind and text points at, if it is one row."""
+        for kind, text in known:
+            key = letters(text) if kind == "name" else text.strip()
+            key = key.casefold() if kind in ("login", "email") else key
+            found = self._found[kind].get(key, set()) if key else set()
+            if len(found) == 1:
+                return self._rows[next(iter(found))]
+        return None
+
+
+def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
+    """One line about those who have a grade and no line in the table."""
+    students = {row.student for row in matched}
+    left = [row.student for row in rows if row.known and row.student not in students]
+    if left:
+        more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+        yield f"{len(left)} with a grade and not in {where}: {', '.join(left[:NAMED])}{more}"
