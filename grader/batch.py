@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ def grade_again(
 
 def grade_arrivals(
     folder: Path, order: Order, arrivals: Iterable[Arrivals]
-) -> Iterator[list[Row]]:  # fmt: skip
+) -> Generator[list[Row]]:  # fmt: skip
     """Grade what is new at each look at a folder of submissions; the rows that changed.
 
     Nobody is forgotten whose file is gone.

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -224,7 +225,7 @@ def _stay(folder: Path, out: Path, order: Order, roster: Roster) -> None:
 
     console = Console(highlight=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    for rows in grade_arrivals(out, order, arriving(folder, order.course, roster)):
+    for rows in grade_arrivals(out, order, arriving(folder, order.course, roster, Event())):
         for row in rows:
             console.print(terminal.row_line(row))
 
