@@ -181,6 +181,12 @@ class Course:
         pairs = zip(self.units, self.check_files(), strict=True)
         return {path: False for unit, path in pairs if unit.name in wanted}
 
+    def tests_of(self, names: Collection[str]) -> dict[Path, bool]:
+        """Public checks and hidden graders of the units of these exercises."""
+        checks = self.checks_of(names)
+        pairs = zip(self.check_files(), self.grader_files(), strict=True)
+        return checks | {grader: True for check, grader in pairs if check in checks}
+
     def has_stubs_beside(self, answers: Path) -> bool:
         """Whether answers can be compared with stubs: not where they overwrite the only copy."""
         return self.recorded.is_dir() or answers.resolve() != self.folder

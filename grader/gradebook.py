@@ -8,10 +8,12 @@ written from it, whole or not at all.
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -82,10 +84,13 @@ class Gradebook:
                     (student, own.status, own.to_json()),
                 )
             if submission is not None:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO submissions VALUES (?, ?)",
-                    (submission.student, zlib.compress(msgspec.json.encode(submission))),
-                )
+                self._store(submission)
+
+    def _store(self, submission: Submission) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO submissions VALUES (?, ?)",
+            (submission.student, zlib.compress(msgspec.json.encode(submission))),
+        )
 
     def keep_only(self, students: Sequence[str]) -> None:
         """Forget grades of an earlier run that this one did not make."""
@@ -97,13 +102,13 @@ class Gradebook:
             )
             self._drop_orphans()
 
-    def _drop_orphans(self) -> None:
-        """Texts that no grade is of."""
+    def _drop_orphans(self) -> int:
+        """Remove texts that no grade is of; how many."""
         kept = {grade.submission for grade in self.grades()}
         names = [row[0] for row in self._connection.execute("SELECT name FROM submissions")]
-        self._connection.executemany(
-            "DELETE FROM submissions WHERE name = ?", [(n,) for n in names if n not in kept]
-        )
+        gone = [(name,) for name in names if name not in kept]
+        self._connection.executemany("DELETE FROM submissions WHERE name = ?", gone)
+        return len(gone)
 
     def set_people(self, people: Mapping[str, Person]) -> None:
         """Replace what is known of students; who has no grade is shown as absent."""
@@ -116,9 +121,8 @@ class Gradebook:
 
     def put_aside(self) -> int:
         """Keep today's grades as those of an earlier run; the run's number."""
+        run = (self.last_run() or 0) + 1
         with self._connection:
-            (last,) = self._connection.execute("SELECT max(run) FROM earlier").fetchone()
-            run = (last or 0) + 1
             self._connection.execute(
                 "INSERT INTO earlier SELECT ?, student, grade FROM grades", (run,)
             )
@@ -141,15 +145,31 @@ class Gradebook:
                     (student, adjustment.exercise),
                 )
 
-    def forget(self, student: str) -> None:
-        """Remove a student from every table, and from the file's free pages."""
+    def forget(self, student: str) -> dict[str, int]:
+        """Remove a student from every table, and from the file's free pages; rows lost by table.
+
+        What a group handed in stays while another of the group has a grade of it, without the name.
+        """
         listed = self.people().get(student)
         self.roster = self.roster.without(listed) if listed is not None else self.roster
         with self._connection:
-            for table in OF_STUDENTS:
-                self._connection.execute(f"DELETE FROM {table} WHERE student = ?", (student,))
-            self._drop_orphans()
+            lost = {
+                table: self._connection.execute(
+                    f"DELETE FROM {table} WHERE student = ?", (student,)
+                ).rowcount
+                for table in OF_STUDENTS
+            }
+            lost["submissions"] = self._drop_orphans()
+            self._leave_groups(student)
         self._connection.execute("VACUUM")  # what is deleted stays in the file until then
+        return lost
+
+    def _leave_groups(self, student: str) -> None:
+        """A regrading would bring back who is still in a group."""
+        for submission in list(self.submissions()):
+            if student in submission.group:
+                rest = tuple(name for name in submission.group if name != student)
+                self._store(replace(submission, group=rest))
 
     # --- what is read ----------------------------------------------------------------------------
 
@@ -172,6 +192,15 @@ class Gradebook:
     def roster(self, roster: Roster) -> None:
         self._remember("roster", msgspec.json.encode(roster).decode())
 
+    @property
+    def salt(self) -> str:
+        """A secret of this gradebook's own, for pseudonyms that nobody can guess a name from."""
+        salt = self._about("salt")
+        if salt is None:
+            salt = secrets.token_hex(16)
+            self._remember("salt", salt)
+        return salt
+
     def _about(self, key: str) -> str | None:
         found = self._connection.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
         return found[0] if found else None
@@ -184,6 +213,12 @@ class Gradebook:
         """All grades as they were computed, by student."""
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
+
+    def last_run(self) -> int | None:
+        """The number of the last run whose grades were put aside; None if none were."""
+        run: int | None
+        (run,) = self._connection.execute("SELECT max(run) FROM earlier").fetchone()
+        return run
 
     def earlier(self, run: int) -> dict[str, Grade]:
         """The grades that a regrading replaced, by student."""
@@ -209,9 +244,12 @@ class Gradebook:
         rows = self._connection.execute("SELECT submission FROM submissions ORDER BY name")
         return (_unpacked(row[0]) for row in rows)
 
-    def rows(self) -> list[Row]:
-        """Every student who has a grade or is on the roster, by name."""
-        grades = {grade.student: grade for grade in self.grades()}
+    def rows(self, run: int | None = None) -> list[Row]:
+        """Every student who has a grade or is on the roster, by name.
+
+        Of an earlier `run`, the grades are those that a regrading replaced; the rest is today's.
+        """
+        grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
         people = self.people()
         adjusted: dict[str, list[Adjustment]] = {}
         for student, exercise, points, reason in self._connection.execute(

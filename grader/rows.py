@@ -69,6 +69,10 @@ class Row:
         """The sum of the points, corrections included; None where they are not known."""
         return _sum([*self.points.values()]) if self.known else None
 
+    def correction(self, exercise: str) -> Adjustment | None:
+        """What a person corrected in an exercise, if anything."""
+        return next((a for a in self.adjustments if a.exercise == exercise), None)
+
     @property
     def adjustment(self) -> float:
         """By how much corrections change the total."""

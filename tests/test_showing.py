@@ -217,10 +217,11 @@ def test_what_goes_back_and_a_call_among_many_are_told(tmp_path: Path) -> None:
     assert "… 3 more calls" in lines([last])
 
 
-def test_large_tensors_are_told_without_their_numbers(shown: Show) -> None:
-    made = "import torch\ndef staircase(size):\n    return torch.zeros(37)\n"
+def test_large_tensors_are_told_by_how_they_begin_and_their_range(shown: Show) -> None:
+    made = "import torch\ndef staircase(size):\n    return torch.arange(37) / 4\n"
     (result,) = shown("staircase", made)[0].calls[0].result
-    assert (result.what, result.values) == ("(37,) float32", "")
+    assert result.what == "(37,) float32"
+    assert result.values == "0, 0.25, 0.5, 0.75, …  from 0 to 9"
 
 
 def test_a_nest_is_told_with_the_shapes_inside(shown: Show) -> None:

@@ -80,11 +80,6 @@ class InProcess:
         loader.uninstall()
 
 
-def is_shown(call: wire.Call) -> bool:
-    """Whether a call runs student code on a test's behalf; adoption only tries weights."""
-    return isinstance(call, wire.Backward) or (isinstance(call, wire.Invoke) and call.result != 0)
-
-
 @dataclass(frozen=True)
 class Bench:
     """The public tests of one exercise, and a student's answers to it."""

@@ -14,8 +14,9 @@ from typing import IO
 from grader.collection import Case, Test
 from grader.course import Course
 from grader.desk import Ran, run_test
-from grader.inspecting.bench import InProcess, forbidden, is_shown, obstacle, open_bench, run_cases
+from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.stepping import is_function
+from grader.inspecting.telling import is_shown
 from grader.jail import wire
 from grader.jail.guest import Prints
 from grader.jail.source import CODE_PREFIX

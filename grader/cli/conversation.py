@@ -1,0 +1,169 @@
+"""What an instructor types when students have seen their grades: why, corrected, changed, gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, JsonOption, app
+from grader.course import find_course, load_course
+from grader.faults import CallError
+
+if TYPE_CHECKING:
+    from grader.gradebook import Gradebook
+
+StudentArgument = Annotated[
+    str, typer.Argument(metavar="STUDENT", help="As in the gradebook; or an id, e-mail or name.")
+]
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Example: grader explain grades/ ada causal_mask",
+)
+def explain(
+    folder: GradesArgument,
+    student: StudentArgument,
+    test: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEST",
+            help="A test's name or title, EXERCISE/TEST, or an exercise: what failed first.",
+        ),
+    ],
+    isolation: Annotated[
+        Literal["strong", "weak"],
+        typer.Option("--isolation", help="As for grade: with weak, run it in any case."),
+    ] = "strong",
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one test of a grading again, and show what went in, what came out and from which lines.
+
+    For your eyes: of a hidden test everything is shown.
+    """
+    import msgspec
+
+    from grader import terminal, told
+    from grader.gradebook import existing_gradebook
+    from grader.lookup import find_graded
+    from grader.workers import Order
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("explain")
+    with existing_gradebook(folder, opened.name) as book:
+        graded = find_graded(book, opened, student, test)
+    exercises = (graded.exercise.name,)
+    order = Order(
+        opened, graded.grade.seed, opened.tests_of(exercises), exercises, isolation=isolation,
+        secrets=(folder,),
+    )  # fmt: skip
+    with terminal.waiting("running it again"), order.desk() as desk:
+        from grader import explaining
+
+        explanation = explaining.explain(desk, graded)
+    if as_json:
+        print(msgspec.json.encode(explanation).decode())
+    else:
+        told.explanation(explanation, Console(highlight=False))
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog='Example: grader adjust grades/ ada causal_mask +1 --reason "typo in the statement"',
+    context_settings={"ignore_unknown_options": True},  # -0.5 is a number
+)
+def adjust(
+    folder: GradesArgument,
+    student: StudentArgument,
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="Where points change.")],
+    points: Annotated[
+        str, typer.Argument(metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.")
+    ],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; the student will read it.")
+    ] = "",
+    course: CourseOption = None,
+) -> None:
+    """Correct a student's points in one exercise; the computed grade stays as it was.
+
+    A second correction of the exercise replaces the first. All of them outlive a regrading.
+    """
+    from grader import told
+    from grader.corrections import correction
+    from grader.gradebook import existing_gradebook
+    from grader.lookup import find_student
+
+    opened = load_course(find_course(course))
+    chosen = opened.one(exercise, "name one exercise of it")
+    with existing_gradebook(folder, opened.name) as book:
+        before = find_student(book.rows(), student)
+        book.adjust(before.student, correction(before, chosen, points, reason))
+        after = find_student(book.rows(), before.student)
+        _write(book)
+    told.corrected(before, after, chosen, Console(highlight=False))
+
+
+@app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader forget grades/ ada")
+def forget(
+    folder: GradesArgument,
+    student: StudentArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    course: CourseOption = None,
+) -> None:
+    """Remove a student from a gradebook, with everything that is kept of them."""
+    from grader import told
+    from grader.forgetting import forget as remove
+    from grader.gradebook import existing_gradebook
+    from grader.lookup import find_student
+
+    opened = load_course(find_course(course))
+    with existing_gradebook(folder, opened.name) as book:
+        row = find_student(book.rows(), student)
+        if not yes:
+            typer.confirm(told.question(row), abort=True)
+        forgotten = remove(book, row)
+        _write(book)
+    told.forgotten(forgotten, Console(highlight=False))
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
+    epilog="Example: grader diff grades-monday/ grades-friday/",
+)
+def diff(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[OLD] NEW",
+            help="Two gradebooks; or one, and its grades before the last regrading.",
+        ),
+    ],
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Pseudonyms for names, and no messages.")
+    ] = False,
+    course: CourseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show whose grade changed between two gradings, and why."""
+    import msgspec
+
+    from grader import told
+    from grader.changes import compared
+
+    if len(folders) > 2:
+        raise CallError(f"name one gradebook or two, not {len(folders)}")
+    opened = load_course(find_course(course))
+    found = compared(opened, folders[-1], folders[0] if len(folders) == 2 else None, anonymous)
+    if as_json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        told.changes(found, Console(highlight=False))
+
+
+def _write(book: Gradebook) -> None:
+    """All that is written from a gradebook, again."""
+    book.write_files()

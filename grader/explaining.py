@@ -1,0 +1,330 @@
+"""One test of a grading, run again on the text that was graded, with somebody listening.
+
+For the instructor, who defends a point with it: nothing of a hidden test is held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from grader.collection import Test
+from grader.contract import Contract
+from grader.desk import Desk, Seat
+from grader.excerpts import Excerpt, answer, statement
+from grader.faults import CallError
+from grader.grade import Grade, TestResult
+from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
+from grader.inspecting.shown import Call, Named, Shown
+from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
+from grader.jail import payload, wire
+from grader.jail.session import Backend, Channel, Limits, StudentLost
+from grader.lookup import Graded
+from grader.oracle import Oracle, Reference
+from grader.tensors import Make
+
+OTHER_TESTS = "graded with other tests or references: this shows what happens today"
+OTHER_TORCH = "graded with torch {}, and this is {}"
+OTHER_DEVICE = "graded on {}, and this ran on {}"
+SKIPPED = "skipped in the grading, since a test before it had failed"
+OTHERWISE = "it ended otherwise in the grading ({}): what ran before it, or the machine, may matter"
+NO_ANSWER = "no answer came"
+OWN_CHECKS = ("exists", "signature", "operations")  # the grader's, which are no test functions
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a test ended as it did."""
+
+    student: str
+    exercise: str
+    graded: TestResult  # as it stands in the gradebook
+    also: tuple[str, ...]  # other tests of the exercise that did not pass
+    notes: tuple[str, ...]  # in what this run differs from the grading
+    statement: Excerpt | None  # the test; None where the grader itself found the fault
+    answer: tuple[Excerpt, ...]
+    shown: Shown  # the case that does not pass, or the last one
+    cases_passed: int  # before it
+
+
+def explain(desk: Desk, graded: Graded) -> Explanation:
+    """Run a test again in a jail, up to the first case that does not pass.
+
+    Where the grader itself found the fault (nothing there, a forbidden operation), the tests of the
+    exercise are run up to where that shows. Raises `CallError` for a test that there is no more.
+    """
+    name, asked = graded.exercise.name, graded.test
+    tape = _Tape()
+    listening = replace(
+        desk, backend=_Tapped(desk.backend, tape), oracle=_Asked(desk.oracle, tape),
+        tests={name: _tests(desk, graded)},
+    )  # fmt: skip
+    try:
+        with listening.seat(graded.submission) as seat:
+            ran = _run(Bench(listening, name, graded.submission), seat, tape, asked)
+            definition = seat.calls.found[name].place
+    except StudentLost as lost:  # its text alone brought the listing down
+        ran = _Ran(ending_shown(Ending(asked.title, lost.status, lost.text)))
+        definition = None
+    others = [test for test in graded.exercise.tests if test is not asked]
+    return Explanation(
+        graded.grade.student, name, asked,
+        tuple(test.name for test in others if test.status not in ("passed", "skipped", "missing")),
+        (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
+        statement(ran.test.function, desk.course.folder.parent) if ran.test else None,
+        answer(graded.submission.sources, definition, ran.place),
+        ran.shown, ran.cases_passed,
+    )  # fmt: skip
+
+
+def _tests(desk: Desk, graded: Graded) -> list[Test]:
+    """What to run, as public tests: of those, nothing is held back."""
+    name, asked = graded.exercise.name, graded.test
+    tests = desk.tests[name]
+    own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
+    if not own and asked.name not in OWN_CHECKS:
+        raise CallError(f"the course has no test {name}/{asked.name} any more")
+    if not own and asked.status == "passed":
+        raise CallError(f"{name}/{asked.name} passed, and runs nothing: name a test")
+    return [replace(test, hidden=False) for test in own or tests]
+
+
+def _notes(desk: Desk, grade: Grade) -> list[str]:
+    here = torch.__version__.partition("+")[0]
+    return [
+        note
+        for note, differs in (
+            (OTHER_TESTS, grade.course != desk.fingerprint),
+            (OTHER_TORCH.format(grade.torch, here), grade.torch != here),
+            (OTHER_DEVICE.format(grade.device, desk.device), grade.device != desk.device),
+        )
+        if differs
+    ]
+
+
+def _ended_otherwise(graded: TestResult, shown: Shown) -> list[str]:
+    if graded.status == "skipped":
+        return [SKIPPED]
+    return [] if graded.status == shown.status else [OTHERWISE.format(graded.status)]
+
+
+# --- running it ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What was found, and where in the submission."""
+
+    shown: Shown
+    place: wire.Place | None = None
+    test: Test | None = None
+    cases_passed: int = 0
+
+
+def _run(bench: Bench, seat: Seat, tape: _Tape, asked: TestResult) -> _Ran:
+    """Run cases up to the first that does not pass, or that uses what is forbidden."""
+    hindrance = obstacle(bench, seat)
+    if hindrance is not None:
+        return _Ran(ending_shown(hindrance))
+    teller = Teller(seat.listing)
+    for ended in run_cases(bench, seat):
+        heard, uses = tape.take(), seat.calls.uses.get(bench.name)
+        if uses or ended[-1].status != "passed":
+            break
+    test, case, ran = ended
+    calls = _told(heard, teller)
+    if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
+        calls[-1] = replace(calls[-1], prints=seat.session.printed)
+    shown = case_shown(test, case, ran, calls)
+    used, place = forbidden(bench, seat), _raised_at(heard)
+    if used is not None and (asked.name in OWN_CHECKS or ran.status in ("passed", "skipped")):
+        shown = replace(shown, status=used.status, message=used.message)
+        place = uses[0].place if uses else None
+    return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))
+
+
+def _raised_at(heard: Sequence[_Heard]) -> wire.Place | None:
+    """The line of the submission at which a call raised, the last that did."""
+    for one in reversed(heard):
+        if isinstance(one, _Answered) and isinstance(one.outcome, wire.Raised):
+            return one.outcome.place
+    return None
+
+
+# --- listening -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A call that went over the wire, and what came back; None if nothing did."""
+
+    call: wire.Call
+    outcome: wire.Outcome | None
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What a reference gave."""
+
+    exercise: str
+    arguments: list[wire.Value]
+    result: wire.Value
+
+
+_Heard = _Answered | _Given
+
+
+class _Tape:
+    """What the student and the references were asked, in that order."""
+
+    def __init__(self) -> None:
+        self._heard: list[_Heard] = []
+
+    def note(self, *heard: _Heard) -> None:
+        """Keep these."""
+        self._heard += heard
+
+    def take(self) -> list[_Heard]:
+        """What was kept since the last time."""
+        heard, self._heard = self._heard, []
+        return heard
+
+
+@dataclass(frozen=True)
+class _Tapped:
+    """A back end whose channels are listened to."""
+
+    backend: Backend
+    tape: _Tape
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """See `Backend`."""
+        return self.backend.layers
+
+    def open(self, limits: Limits) -> Channel:
+        """See `Backend`."""
+        return _Tap(self.backend.open(limits), self.tape)
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """A channel that is listened to."""
+
+    channel: Channel
+    tape: _Tape
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """See `Channel`."""
+        calls = request.calls if isinstance(request, wire.Run) else []
+        try:
+            reply = self.channel.exchange(request, cpu_seconds)
+        except StudentLost:
+            self.tape.note(*(_Answered(call, None) for call in calls))
+            raise
+        outcomes = reply.outcomes if isinstance(reply, wire.Outcomes) else []
+        self.tape.note(*map(_Answered, calls, outcomes))
+        return reply
+
+    def cpu_seconds(self) -> float:
+        """See `Channel`."""
+        return self.channel.cpu_seconds()
+
+    def close(self) -> None:
+        """See `Channel`."""
+        self.channel.close()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An oracle whose references are listened to."""
+
+    oracle: Oracle
+    tape: _Tape
+
+    @property
+    def contracts(self) -> Mapping[str, Contract]:
+        """See `Oracle`."""
+        return self.oracle.contracts
+
+    def reference(self, make: Make) -> Reference:
+        """See `Oracle`."""
+        return _Listened(self.oracle.reference(make), self.tape)
+
+
+class _Listened:
+    """See `Reference`."""
+
+    def __init__(self, reference: Reference, tape: _Tape) -> None:
+        self._reference = reference
+        self._tape = tape
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._reference, name)
+
+        def asked(*arguments: Any) -> Any:
+            result = found(*arguments)
+            if isinstance(result, nn.Module):
+                self._listen(name, result)
+            else:
+                self._note(name, arguments, result)
+            return result
+
+        return asked
+
+    def _listen(self, name: str, made: nn.Module) -> None:
+        def heard(module: nn.Module, arguments: Any, result: Any) -> None:
+            if module is made:  # a copy of it is adoption's, which tries weights
+                self._note(name, arguments, result)
+
+        made.register_forward_hook(heard)
+
+    def _note(self, name: str, arguments: Sequence[Any], result: Any) -> None:
+        packed = [payload.pack(argument) for argument in arguments]
+        self._tape.note(_Given(name, packed, payload.pack(result)))
+
+
+# --- telling -------------------------------------------------------------------------------------
+
+
+def _told(heard: Sequence[_Heard], teller: Teller) -> list[Call]:
+    """The calls in words; what a reference gave stands below the call that was given the same."""
+    calls: list[Call] = []
+    unanswered: dict[bytes, list[int]] = {}  # by what was asked: calls without a reference beside
+    for one in heard:
+        if isinstance(one, _Given):
+            same = unanswered.get(_asked(one.exercise, one.arguments))
+            expected = named("reference", one.result)
+            if same:
+                number = same.pop(0)
+                call = calls[number]
+                calls[number] = replace(call, result=(*call.result, expected))
+            else:
+                given = [named(f"argument {n}", a) for n, a in enumerate(one.arguments, 1)]
+                calls.append(_call(f"reference.{one.exercise}", given, [expected]))
+        elif is_shown(one.call):
+            name, inputs = teller.called(one.call)
+            if isinstance(one.call, wire.Invoke) and not one.call.construct:
+                asked = _asked(name, one.call.arguments)
+                unanswered.setdefault(asked, []).append(len(calls))
+            if one.outcome is None:
+                calls.append(_call(name, inputs, [], NO_ANSWER))
+            else:
+                result = list(teller.came_back(one.call, one.outcome))
+                calls.append(_call(name, inputs, result, raised(one.outcome)))
+    return calls
+
+
+def _call(name: str, inputs: Sequence[Named], result: Sequence[Named], error: str = "") -> Call:
+    return Call(name, tuple(inputs), (), 0, tuple(result), error, "")
+
+
+def _asked(name: str, arguments: Sequence[wire.Value]) -> bytes:
+    """What is the same for the same question, in whatever order a student takes the arguments."""
+    plain = [payload.pack(payload.unpack(argument)) for argument in arguments]
+    return msgspec.msgpack.encode((name, sorted(map(msgspec.msgpack.encode, plain))))

@@ -1,0 +1,205 @@
+"""What an instructor reads in a terminal once the grades are there. No logic.
+
+Names, messages and source lines are a student's own: they are printed as plain text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from grader.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.course import Exercise
+from grader.excerpts import Excerpt
+from grader.forgetting import Forgotten
+from grader.inspecting.shown import show_lines
+from grader.rows import Adjustment, Row
+from grader.spreadsheets import number
+from grader.terminal import safe
+
+SETTINGS = {
+    "seed": "the hidden seed is another one",
+    "course": "the course's tests, references or mistakes are not what they were",
+    "torch": "torch {} is now {}",
+    "isolation": "isolation by {} is now by {}",
+    "device": "the device {} is now {}",
+}
+TABLES = {
+    "grades": "the grade",
+    "earlier": "grades of earlier runs ({})",
+    "people": "what the roster says",
+    "adjustments": "corrections ({})",
+    "submissions": "the text",
+}
+SHARED = "what they handed in stays, under its name, for who handed it in too"
+BESIDE = "not touched, and to be made again or removed"
+ELSEWHERE = (
+    "not reached from here: the submissions, the roster's file, exports elsewhere, backups, and "
+    "other systems. Who is still among the submissions is back at the next grading."
+)
+NOTHING = "no grade changed"
+REWEIGHTED = "its tests do not count for what they did"
+FOLLOWING = {
+    "skipped": "tests that stand on those, and are skipped now: {}",
+    "passed": "tests that were skipped, and pass now: {}",
+}
+ANOTHER_TEXT = "handed in something else"
+
+if TYPE_CHECKING:  # it loads torch, which takes seconds
+    from grader.explaining import Explanation
+
+
+def explanation(told: Explanation, console: Console) -> None:
+    """One test: its text, the student's, and what happened between them."""
+    graded = told.graded
+    kind = "hidden" if graded.hidden else "public"
+    _prose(console, f"{told.student}: {told.exercise}/{graded.name}", "bold")
+    _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
+    if graded.mistake:
+        _prose(console, graded.mistake, "italic")
+    if told.also:
+        _prose(console, f"not passed either: {', '.join(told.also)}")
+    for note in told.notes:
+        _prose(console, note, "yellow")
+    if told.statement is not None:
+        _excerpt(console, "the test", told.statement)
+    for part in told.answer:
+        _excerpt(console, "the answer", part)
+    if told.cases_passed:
+        console.print()
+        _prose(console, f"cases that passed before this one: {told.cases_passed}", "dim")
+    show_lines([told.shown], console)
+
+
+def _excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
+    console.print()
+    _prose(console, f"{what}, {excerpt.file}", "bold")
+    for count, line in enumerate(excerpt.lines, start=excerpt.first):
+        sign, style = (">", "red") if count == excerpt.marked else (" ", "")
+        source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
+        console.print(Text(source, style=style), soft_wrap=True)
+
+
+# --- what a person did ---------------------------------------------------------------------------
+
+
+def corrected(before: Row, after: Row, exercise: Exercise, console: Console) -> None:
+    """A correction, and what it makes of the points."""
+    name = exercise.name
+    points = _arrow(number(before.points[name]), number(after.points[name]))
+    totals = _arrow(_points(before.total), _points(after.total))
+    _prose(
+        console, f"{after.student}: {name} {points} of {number(exercise.points)}, total {totals}"
+    )
+    _prose(console, _correction(before.correction(name), after.correction(name)))
+
+
+def question(row: Row) -> str:
+    """What to ask before a student is removed."""
+    known = [row.person.name] if row.person.name else []
+    total = [] if row.total is None else [f"{number(row.total)} points"]
+    about = f" ({', '.join([*known, *total])})" if known or total else ""
+    return safe(f"remove {row.student}{about} for good?")
+
+
+def forgotten(told: Forgotten, console: Console) -> None:
+    """What was removed, and what is left to be removed by hand."""
+    counts = [TABLES[table].format(count) for table, count in told.removed.items() if count]
+    _prose(console, f"removed of {told.student}: {', '.join([*counts, *told.pages])}")
+    if told.sharers:
+        _prose(console, f"{SHARED}: {', '.join(told.sharers)}")
+    if told.others:
+        _prose(console, f"{BESIDE}: {', '.join(told.others)}")
+    _prose(console, ELSEWHERE)
+
+
+# --- what changed --------------------------------------------------------------------------------
+
+
+def changes(told: Changes, console: Console) -> None:
+    """Each student whose grade changed, with the tests that decided it."""
+    for setting in told.settings:
+        _prose(console, _setting(setting), "yellow")
+    if told.settings:
+        console.print()
+    for student in told.students:
+        _student(console, student)
+        console.print()
+    count = len(told.students)
+    every = count + told.unchanged
+    _prose(console, f"{count} of {every} grades changed" if count else NOTHING)
+
+
+def _setting(setting: Setting) -> str:
+    return SETTINGS[setting.name].format(setting.before, setting.after)
+
+
+def _student(console: Console, change: StudentChange) -> None:
+    totals = _arrow(_points(change.before), _points(change.after))
+    _prose(console, f"{change.student}  {totals}", "bold")
+    if change.status_before != change.status_after:
+        statuses = change.status_before or "not there", change.status_after or "not there"
+        _prose(console, _arrow(*statuses), "yellow", indent=2)
+    if change.another_text:
+        _prose(console, ANOTHER_TEXT, indent=2)
+    for exercise in change.exercises:
+        _exercise(console, exercise)
+
+
+def _exercise(console: Console, change: ExerciseChange) -> None:
+    points = _arrow(_points(change.before), _points(change.after))
+    _prose(console, f"{change.name}  {points}", indent=2)
+    if change.corrected_before != change.corrected_after:
+        _prose(console, _correction(change.corrected_before, change.corrected_after), indent=4)
+    if change.reweighted:
+        _prose(console, REWEIGHTED, indent=4)
+    for test in change.tests:
+        if not _stands_on_others(test):
+            _prose(console, _test(test), indent=4)
+            if test.message:
+                _prose(console, test.message, "dim", indent=6)
+    for status in ("skipped", "passed"):
+        count = sum(_stands_on_others(t) and t.after == status for t in change.tests)
+        if count:
+            _prose(console, FOLLOWING[status].format(count), "dim", indent=4)
+
+
+def _stands_on_others(change: TestChange) -> bool:
+    """Whether it changed since a test before it did: that one says why."""
+    return change.after == "skipped" or (change.before, change.after) == ("skipped", "passed")
+
+
+def _test(change: TestChange) -> str:
+    if change.before is None or change.after is None:
+        return f"{change.title}: {'gone' if change.after is None else f'new, {change.after}'}"
+    if change.before == change.after:
+        return f"{change.title}: {change.after}, and counts otherwise"
+    return f"{change.title}: {_arrow(change.before, change.after)}"
+
+
+def _correction(before: Adjustment | None, after: Adjustment | None) -> str:
+    if after is None:
+        return "the correction was taken back"
+    instead = f" instead of {_signed(before.points)}" if before else ""
+    reason = f": {after.reason}" if after.reason else ""
+    return f"corrected by {_signed(after.points)}{instead}{reason}"
+
+
+def _signed(points: float) -> str:
+    """A correction's points: ``+1``, ``-0.5``."""
+    return f"{'+' if points > 0 else ''}{number(points)}"
+
+
+def _points(points: float | None) -> str:
+    return "no points" if points is None else number(points)
+
+
+def _arrow(before: str, after: str) -> str:
+    return f"{before} → {after}"
+
+
+def _prose(console: Console, text: str, style: str = "", indent: int = 0) -> None:
+    console.print(Padding(Text(safe(text), style=style), (0, 0, 0, indent), expand=False))

@@ -1,0 +1,186 @@
+"""What a person does to a gradebook: `grader adjust` and `grader forget`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from grader.gradebook import existing_gradebook, open_gradebook
+from grader.intake import Roster, Submission
+from grader.jail.wire import SourceText
+from grader.rows import Adjustment, Person
+from tests.conftest import TINY, Grader
+from tests.test_gradebook import EXERCISES, grade_of
+
+SECRET = "Ada Lovelace of Ockham"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """Ada with two of four points, a pair, a grader's fault, and zoe, who handed in nothing."""
+    people = {
+        "ada": Person("s1", SECRET, "ada@x.edu"), "bob": Person("s2", "Robert"),
+        "cleo": Person("s3", "Robert"), "zoe": Person("s4", "Zoë"),
+    }  # fmt: skip
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.record(grade_of("ada", 1, 1), Submission("ada", (SourceText("a.py", (SECRET,)),)))
+        book.put_aside()
+        pair = Submission("pair", (SourceText("b.py", ("x = 1",)),), group=("bob", "cleo"))
+        book.record(grade_of("pair", 2, 0), pair)
+        book.record(grade_of("eve", 0, 0, status="grader_error"))
+        book.set_people(people)
+        book.roster = Roster((people["ada"],))
+        book.exercises = EXERCISES
+        book.write_files()
+    return tmp_path
+
+
+def row(folder: Path, student: str) -> dict[str, str]:
+    """A student's line of ``gradebook.csv``."""
+    with (folder / "gradebook.csv").open(newline="", encoding="utf-8") as file:
+        return next(line for line in csv.DictReader(file) if line["student"] == student)
+
+
+def adjust(cold_grader: Grader, folder: Path, *rest: str) -> tuple[int, str]:
+    """How the command ended, and what it said on one line or two."""
+    ran = cold_grader("adjust", folder, *rest, "--course", TINY)
+    return ran.code, ran.out + ran.err
+
+
+# --- adjust --------------------------------------------------------------------------------------
+
+
+def test_points_are_added_and_what_was_computed_stays(cold_grader: Grader, book: Path) -> None:
+    code, told = adjust(
+        cold_grader, book, "ada", "weigh", "+0.5", "--reason", "typo in the statement"
+    )
+    assert (code, told) == (
+        0, "ada: weigh 1 → 1.5 of 3, total 2 → 2.5\ncorrected by +0.5: typo in the statement\n"
+    )  # fmt: skip
+    assert [row(book, "ada")[key] for key in ("total", "weigh", "adjustment")] == [
+        "2.5", "1.5", "0.5",
+    ]  # fmt: skip
+    with existing_gradebook(book, "tiny") as opened:
+        assert next(opened.grades()).total == 2
+
+
+def test_a_minus_is_no_option(cold_grader: Grader, book: Path) -> None:
+    code, told = adjust(cold_grader, book, "ada", "weigh", "-.5", "--reason", "late")
+    assert (code, "points are a number" in told) == (2, True)
+    code, _ = adjust(cold_grader, book, "ada", "weigh", "-0.5", "--reason", "late")
+    assert (code, row(book, "ada")["total"]) == (0, "1.5")
+
+
+def test_a_second_correction_replaces_the_first_and_zero_takes_it_back(
+    cold_grader: Grader, book: Path
+) -> None:
+    adjust(cold_grader, book, "ada", "weigh", "+1", "--reason", "typo")
+    _, told = adjust(cold_grader, book, "ada", "weigh", "+3", "--reason", "a bonus")
+    assert told == ("ada: weigh 2 → 4 of 3, total 3 → 5\ncorrected by +3 instead of +1: a bonus\n")
+    _, told = adjust(cold_grader, book, "ada", "weigh", "0")
+    assert told == "ada: weigh 4 → 1 of 3, total 5 → 2\nthe correction was taken back\n"
+    assert row(book, "ada")["adjustment"] == ""
+
+
+@pytest.mark.parametrize("who", ["ada", "s1", "ADA@x.edu", "Lovelace of Ockham, Ada"])
+def test_a_student_is_found_by_all_that_is_known(cold_grader: Grader, book: Path, who: str) -> None:
+    assert adjust(cold_grader, book, who, "weigh", "1", "--reason", "typo")[0] == 0
+    assert row(book, "ada")["weigh"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("ada", "weigh", "+1"), "say why with --reason"),
+        (("ada", "weigh", "+1", "--reason", " "), "say why with --reason"),
+        (("ada", "weigh", "nan", "--reason", "x"), "points are a number"),
+        (("ada", "weigh", "inf", "--reason", "x"), "points are a number"),
+        (("ada", "weigh", "0.0001", "--reason", "x"), "at most three decimals"),
+        (("ada", "weigh", "-1.001", "--reason", "x"), "no more than that can be taken away"),
+        (("ada", "weigh", "0"), "no correction in weigh to take back"),
+        (("ada", "staircase", "1", "--reason", "x"), "staircase was not graded"),
+        (("ada", "basics", "1", "--reason", "x"), "basics is a unit"),
+        (("ada", "wiegh", "1", "--reason", "x"), "did you mean weigh?"),
+        (("zoe", "weigh", "1", "--reason", "x"), "zoe handed in nothing"),
+        (("eve", "weigh", "1", "--reason", "x"), "the grader failed on eve"),
+        (("robert", "weigh", "1", "--reason", "x"), "'robert' may be bob, cleo: name one"),
+        (("adda", "weigh", "1", "--reason", "x"), "did you mean ada?"),
+        (("\x1b[2J", "weigh", "1", "--reason", "x"), r"no student called '\x1b[2J'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_is_written(
+    cold_grader: Grader, book: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    before = (book / "gradebook.csv").read_bytes()
+    code, said = adjust(cold_grader, book, *arguments)
+    assert (code, told in said, said.count("\n")) == (2, True, 1)
+    assert (book / "gradebook.csv").read_bytes() == before
+
+
+def test_a_folder_without_grades_is_refused(cold_grader: Grader, tmp_path: Path) -> None:
+    code, told = adjust(cold_grader, tmp_path, "ada", "weigh", "1", "--reason", "x")
+    assert (code, "there is no gradebook" in told) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
+# --- forget --------------------------------------------------------------------------------------
+
+
+def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None:
+    (book / "feedback").mkdir()
+    (book / "canvas.csv").write_text("exported", "utf-8")
+    for student in ("ada", "adam"):
+        (book / "feedback" / f"{student}.html").write_text(student, "utf-8")
+    adjust(cold_grader, book, "ada", "weigh", "1", "--reason", f"{SECRET} asked")
+    ran = cold_grader("forget", book, "ada", "--yes", "--course", TINY)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(
+        "removed of ada: the grade, grades of earlier runs (1), what the roster says, "
+        "corrections (1), the text, ada.html\n"
+    )
+    assert "not touched, and to be made again or removed: canvas.csv\n" in ran.out
+    assert "not reached from here" in ran.out
+    for path in book.rglob("*.*"):
+        assert path.name != "ada.html"
+        assert SECRET.encode() not in path.read_bytes()
+    assert (book / "feedback" / "adam.html").exists()
+    assert "\nada," not in (book / "gradebook.csv").read_text("utf-8")
+
+
+def test_a_group_keeps_what_it_handed_in_and_loses_the_name(
+    cold_grader: Grader, book: Path
+) -> None:
+    ran = cold_grader("forget", book, "bob", "--yes", "--course", TINY)
+    assert "for who handed it in too: cleo" in ran.out
+    with existing_gradebook(book, "tiny") as opened:
+        submission = opened.submission("pair")
+        assert submission is not None
+        # So a regrading does not bring bob back.
+        assert submission.members == ("cleo",)
+
+
+def test_nobody_is_forgotten_unasked(
+    cold_grader: Grader, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.confirm", _no)
+    ran = cold_grader("forget", book, "ada", "--course", TINY)
+    assert ran.code == 1
+    with existing_gradebook(book, "tiny") as opened:
+        assert "ada" in [row.student for row in opened.rows()]
+
+
+def _no(question: str, *, abort: bool) -> None:
+    import typer
+
+    assert (question, abort) == (f"remove ada ({SECRET}, 2 points) for good?", True)
+    raise typer.Abort
+
+
+def test_a_correction_of_what_is_not_graded_any_more_counts_nothing(book: Path) -> None:
+    with existing_gradebook(book, "tiny") as opened:
+        opened.adjust("ada", Adjustment("weigh", 1, "typo"))
+        opened.record(grade_of("ada", 1))
+        (ada,) = [row for row in opened.rows() if row.student == "ada"]
+    assert (ada.total, ada.adjustment) == (1, 0)
