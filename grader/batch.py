@@ -64,10 +64,10 @@ def grade_into(
 
 def grade_again(
     folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id
-) -> tuple[int, list[Row]]:  # fmt: skip
+) -> list[Row]:  # fmt: skip
     """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
 
-    Returns the number of that run, and the new rows. Nothing is written before all are graded.
+    Nothing is written before all are graded.
     """
     with existing_gradebook(folder, order.course.name) as book:
         handed_in = {one.student: one for one in book.submissions()}
@@ -78,11 +78,11 @@ def grade_again(
             for grade in grades:
                 fresh.append(grade)
                 report(grade)
-        run = book.put_aside()
+        book.put_aside()
         for grade in fresh:
             book.record(grade, handed_in[grade.submission])
         book.write_files()
-        return run, book.rows()
+        return book.rows()
 
 
 def grade_arrivals(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from grader.batch import grade_into
+from grader.conversation.excerpts import answer
 from grader.course import Course
-from grader.excerpts import answer
 from grader.gradebook import open_gradebook
 from grader.intake import Arrivals, Submission
 from grader.jail.jails import Warm

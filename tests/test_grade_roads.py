@@ -142,6 +142,7 @@ def test_grading_again_needs_no_files_and_keeps_the_old_grades(
     tests.write_text(lenient, "utf-8")
     ran = grader("grade", "--again", *out)
     assert ran.code == 0
+    assert "1 of 2 grades changed" in ran.out
     (ada, (_, bob)) = cells(tmp_path / "out", "student", "total")
     assert ada == ("ada", "2")
     assert 0 < float(bob) < 2

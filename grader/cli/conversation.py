@@ -47,9 +47,10 @@ def explain(
     """
     import msgspec
 
-    from grader import terminal, told
+    from grader import terminal
+    from grader.conversation import told
+    from grader.conversation.lookup import find_graded
     from grader.gradebook import existing_gradebook
-    from grader.lookup import find_graded
     from grader.workers import Order
 
     opened = load_course(find_course(course))
@@ -62,7 +63,7 @@ def explain(
         secrets=(folder,),
     )  # fmt: skip
     with terminal.waiting("running it again"), order.desk() as desk:
-        from grader import explaining
+        from grader.conversation import explaining
 
         explanation = explaining.explain(desk, graded)
     if as_json:
@@ -92,10 +93,10 @@ def adjust(
 
     A second correction of the exercise replaces the first. All of them outlive a regrading.
     """
-    from grader import told
-    from grader.corrections import correction
+    from grader.conversation import told
+    from grader.conversation.corrections import correction
+    from grader.conversation.lookup import find_student
     from grader.gradebook import existing_gradebook
-    from grader.lookup import find_student
 
     opened = load_course(find_course(course))
     chosen = opened.one(exercise, "name one exercise of it")
@@ -115,10 +116,10 @@ def forget(
     course: CourseOption = None,
 ) -> None:
     """Remove a student from a gradebook, with everything that is kept of them."""
-    from grader import told
-    from grader.forgetting import forget as remove
+    from grader.conversation import told
+    from grader.conversation.forgetting import forget as remove
+    from grader.conversation.lookup import find_student
     from grader.gradebook import existing_gradebook
-    from grader.lookup import find_student
 
     opened = load_course(find_course(course))
     with existing_gradebook(folder, opened.name) as book:
@@ -151,8 +152,8 @@ def diff(
     """Show whose grade changed between two gradings, and why."""
     import msgspec
 
-    from grader import told
-    from grader.changes import compared
+    from grader.conversation import told
+    from grader.conversation.changes import compared
 
     if len(folders) > 2:
         raise CallError(f"name one gradebook or two, not {len(folders)}")

@@ -115,7 +115,7 @@ def grade(
         if watch:
             _stay(given[0], out, order, people)
         elif again:
-            rows = _again(out, order, jobs)
+            rows = _again(out, order, jobs, silent=as_json)
         else:
             rows = _once(given, out, order, jobs, people, replace=replace, silent=as_json)
     except KeyboardInterrupt:
@@ -206,15 +206,19 @@ def _once(
     return rows
 
 
-def _again(out: Path, order: Order, jobs: int | None) -> list[Row]:
+def _again(out: Path, order: Order, jobs: int | None, *, silent: bool) -> list[Row]:
     from grader.batch import grade_again
+    from grader.conversation import told
+    from grader.conversation.changes import compared
     from grader.gradebook import existing_gradebook
     from grader.workers import default_jobs
 
     with existing_gradebook(out, order.course.name) as book:
         count = sum(1 for _ in book.submissions())
     with _progress(count) as advance:
-        _, rows = grade_again(out, order, jobs or default_jobs(count), lambda _: advance())
+        rows = grade_again(out, order, jobs or default_jobs(count), lambda _: advance())
+    if not silent:
+        told.changes(compared(order.course, out), Console(highlight=False))
     return rows
 
 

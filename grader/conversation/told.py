@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from grader.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.conversation.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.conversation.excerpts import Excerpt
+from grader.conversation.forgetting import Forgotten
 from grader.course import Exercise
-from grader.excerpts import Excerpt
-from grader.forgetting import Forgotten
 from grader.inspecting.shown import show_lines
 from grader.rows import Adjustment, Row
 from grader.spreadsheets import number
@@ -49,7 +49,7 @@ FOLLOWING = {
 ANOTHER_TEXT = "handed in something else"
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.explaining import Explanation
+    from grader.conversation.explaining import Explanation
 
 
 def explanation(told: Explanation, console: Console) -> None:

@@ -15,8 +15,9 @@ from torch import nn
 
 from grader.collection import Test
 from grader.contract import Contract
+from grader.conversation.excerpts import Excerpt, answer, statement
+from grader.conversation.lookup import Graded
 from grader.desk import Desk, Seat
-from grader.excerpts import Excerpt, answer, statement
 from grader.faults import CallError
 from grader.grade import Grade, TestResult
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
@@ -24,7 +25,6 @@ from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
 from grader.jail import payload, wire
 from grader.jail.session import Backend, Channel, Limits, StudentLost
-from grader.lookup import Graded
 from grader.oracle import Oracle, Reference
 from grader.tensors import Make
 

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grader.conversation.pseudonyms import pseudonyms
 from grader.course import Course
 from grader.faults import CallError
 from grader.grade import ExerciseResult, Grade, TestResult
 from grader.gradebook import Gradebook, existing_gradebook
-from grader.pseudonyms import pseudonyms
 from grader.rows import Adjustment, Row
 
 # What decides a grade besides the text.
