@@ -81,7 +81,7 @@ def audit(
 
 
 def _read_excuses(course: Course) -> Excuses:
-    path = course.solutions / "mistakes" / EXCUSES
+    path = course.solution("mistakes", EXCUSES)
     if not path.is_file():
         return Excuses()
     try:

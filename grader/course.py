@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from grader.faults import CallError
+
+File = TypeVar("File")
 
 THOUSAND = 1000  # points are counted in integers of a thousandth
 
@@ -115,12 +117,25 @@ class CourseFile(_Table, frozen=True):
     assignment: tuple[Assignment, ...] = ()
 
 
+class Overlay(_Table, frozen=True):
+    """A ``course.toml`` that lays private solutions over another course.
+
+    What it names besides takes the place of what the other one says.
+    """
+
+    overlay: str  # the other course's folder; relative to this one's
+    limits: LimitTable | None = None
+    feedback: FeedbackTable | None = None
+    assignment: tuple[Assignment, ...] | None = None
+
+
 @dataclass(frozen=True)
 class Course:
     """A course on disk: what its file says, and where its parts live."""
 
     folder: Path  # holds course.toml, the stubs and checks/
     file: CourseFile
+    private: Path | None = None  # a folder whose solutions come before those beside `folder`
 
     @property
     def name(self) -> str:
@@ -151,6 +166,19 @@ class Course:
     def solutions(self) -> Path:
         """The folder that a student never sees: beside the course folder, if it is there at all."""
         return self.folder.parent / "solutions"
+
+    @property
+    def secrets(self) -> tuple[Path, ...]:
+        """Every folder that a student never sees."""
+        own = [self.private / "solutions"] if self.private is not None else []
+        return (*own, self.solutions)
+
+    def solution(self, *parts: str) -> Path:
+        """A file of the solutions: the private one, if there is one of that name."""
+        return next(
+            (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
+            self.solutions.joinpath(*parts),
+        )
 
     @property
     def recorded(self) -> Path:
@@ -192,12 +220,23 @@ class Course:
         return self.recorded.is_dir() or answers.resolve() != self.folder
 
     def grader_files(self) -> list[Path]:
-        """The hidden graders, in teaching order."""
-        return [self.solutions / "graders" / f"test_{unit.name}.py" for unit in self.units]
+        """The hidden graders, in teaching order; those that only a private folder has come last."""
+        names = [f"test_{unit.name}.py" for unit in self.units]
+        more: list[Path] = []
+        if self.private is not None:
+            more = sorted((self.private / "solutions" / "graders").glob("test_*.py"))
+        return [
+            *(self.solution("graders", name) for name in names),
+            *(path for path in more if path.name not in names),
+        ]
 
     def mistakes_file(self, unit: str) -> Path:
         """The known wrong and right answers of a unit."""
-        return self.solutions / "mistakes" / f"{unit}.py"
+        return self.solution("mistakes", f"{unit}.py")
+
+    def reference_file(self, unit: str) -> Path:
+        """The references of a unit."""
+        return self.solution(f"{unit}.py")
 
     def test_files(self) -> dict[Path, bool]:
         """Both, each with whether its tests are hidden."""
@@ -221,7 +260,7 @@ class Course:
 
     def hidden_seed(self) -> str:
         """The seed of the hidden graders."""
-        path = self.solutions / "seed"
+        path = self.solution("seed")
         try:
             seed = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
@@ -278,7 +317,7 @@ class Course:
         digest = hashlib.blake2b(digest_size=16)
         files = [self.folder / "course.toml", *self.check_files(), *self.grader_files()]
         for unit in self.units:
-            files += [self.solutions / f"{unit.name}.py", self.mistakes_file(unit.name)]
+            files += [self.reference_file(unit.name), self.mistakes_file(unit.name)]
         for path in files:
             digest.update(path.name.encode())
             if path.is_file():
@@ -311,20 +350,39 @@ def find_course(given: Path | None, start: Path | None = None) -> Path:
 
 def load_course(folder: Path) -> Course:
     """Read ``course.toml``; raise `CallError` with file, line and key if it is not right."""
+    path, text = _text(folder)
+    if not re.search(r"^\s*overlay\s*=", text, re.MULTILINE):
+        return Course(folder, _checked(path, text, _decoded(path, text, CourseFile)))
+    overlay = _decoded(path, text, Overlay)
+    below = (folder / overlay.overlay).resolve()
+    base_path, base = _text(below)
+    file = _checked(base_path, base, _decoded(base_path, base, CourseFile))
+    own = {k: v for k, v in msgspec.structs.asdict(overlay).items() if v is not None}
+    del own["overlay"]
+    return Course(below, _checked(path, text, msgspec.structs.replace(file, **own)), folder)
+
+
+def _text(folder: Path) -> tuple[Path, str]:
     path = folder / "course.toml"
     try:
-        text = path.read_text(encoding="utf-8")
+        return path, path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CallError(f"{path}: {error}") from None
+
+
+def _decoded(path: Path, text: str, kind: type[File]) -> File:
     try:
-        file = msgspec.toml.decode(text, type=CourseFile)
+        return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise CallError(_located(path, text, str(error))) from None
     except msgspec.DecodeError as error:
         raise CallError(f"{path}: {error}") from None
+
+
+def _checked(path: Path, text: str, file: CourseFile) -> CourseFile:
     for place, problem in _problems(file):
         raise CallError(_located(path, text, f"{problem} - at `{place}`"))
-    return Course(folder, file)
+    return file
 
 
 # --- what the types alone do not say -------------------------------------------------------------

@@ -179,7 +179,7 @@ def open_desk(
         for unit in course.units if stubs else ():
             pristine |= skeletons(course.pristine(unit.name).read_text("utf-8"))
         torch.set_num_threads(1)
-        solutions = [] if recorded else [course.solutions]
+        solutions = () if recorded else course.secrets
         reach = shortfall(behind, [*solutions, *secrets])
         if reach is not None and isolation == "strong":
             raise CallError(

@@ -97,7 +97,7 @@ def _isolation(course: Course | CallError, student: bool) -> list[Finding]:
         from grader.jail.session import Limits
     except ImportError as error:
         return [Finding("isolation", "jail", _state(False, not student), str(error))]
-    secrets = [course.solutions] if isinstance(course, Course) and not student else []
+    secrets = course.secrets if isinstance(course, Course) and not student else ()
     try:
         with Warm() as warm:
             warm.open(Limits()).close()

@@ -168,8 +168,7 @@ class Library:
 def load_library(course: Course) -> Library:
     """Read ``solutions/mistakes``; raise `CallError` for a variant that makes no sense."""
     sources = {
-        unit.name: (course.solutions / f"{unit.name}.py").read_text("utf-8")
-        for unit in course.units
+        unit.name: course.reference_file(unit.name).read_text("utf-8") for unit in course.units
     }
     variants: list[Variant] = []
     for unit in course.units:

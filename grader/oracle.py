@@ -11,7 +11,6 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -26,15 +25,17 @@ from grader.tensors import Make
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
 
 
-def load_solutions(folder: Path, units: tuple[str, ...]) -> Mapping[str, ModuleType]:
-    """Import ``solutions/U.py`` for each unit as one private package; relative imports work."""
-    package = "_solutions_" + hashlib.blake2b(str(folder).encode(), digest_size=6).hexdigest()
+def load_solutions(course: Course) -> Mapping[str, ModuleType]:
+    """Import the references of each unit as one private package; relative imports work."""
+    folders = [str(folder) for folder in course.secrets]
+    digest = hashlib.blake2b("\0".join(folders).encode(), digest_size=6)
+    package = f"_solutions_{digest.hexdigest()}"
     if package not in sys.modules:
         sys.modules[package] = ModuleType(package)
-        sys.modules[package].__path__ = [str(folder)]
+        sys.modules[package].__path__ = folders
     modules = {}
-    for unit in units:
-        path = folder / f"{unit}.py"
+    for unit in (unit.name for unit in course.units):
+        path = course.reference_file(unit)
         if not path.is_file():
             raise CallError(f"unit {unit} has no reference: {path} is not there")
         try:
@@ -80,11 +81,11 @@ class LiveOracle:
 
 def open_oracle(course: Course) -> LiveOracle:
     """Load all references; raise `CallError` where one is missing."""
-    modules = load_solutions(course.solutions, tuple(unit.name for unit in course.units))
+    modules = load_solutions(course)
     definitions = {}
     for name, unit in course.unit_of.items():
         if not hasattr(modules[unit], name):
-            raise CallError(f"{course.solutions / unit}.py does not define {name}")
+            raise CallError(f"{course.reference_file(unit)} does not define {name}")
         definitions[name] = getattr(modules[unit], name)
     try:
         contracts = {name: compile_contract(name, value) for name, value in definitions.items()}

@@ -117,7 +117,7 @@ def test_the_statement_has_an_example_that_is_true_of_the_reference(
     unit = COURSE.unit_of[name]
     stub = definitions(COURSE.stub_file(unit))[name]
     statement = ast.get_docstring(stub) or ""
-    modules = load_solutions(COURSE.solutions, tuple(UNITS))
+    modules = load_solutions(COURSE)
     scope: dict[str, Any] = {"torch": torch, "nn": nn, **oracle.definitions}
     example = doctest.DocTestParser().get_doctest(statement, scope, name, None, None)
     assert example.examples, "a statement shows one small example with numbers"

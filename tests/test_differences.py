@@ -12,18 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from grader.course import load_course
 from grader.differences import MOST_ELEMENTS, differing, in_words
 from grader.oracle import load_solutions
 from grader.tensors import Make
 
-SOLUTIONS = Path(__file__).parents[1] / "solutions"
+COURSE = load_course(Path(__file__).parents[1] / "exercises")
 TOKENS, D_K = 5, 8
 INF = math.inf
 MAKE = Make("public", "differences", "test")
 
 
 def solution(unit: str, name: str) -> Any:
-    return getattr(load_solutions(SOLUTIONS, (unit,))[unit], name)
+    return getattr(load_solutions(COURSE)[unit], name)
 
 
 def normal(*sizes: int, name: str = "x", dtype: torch.dtype = torch.float32) -> Tensor:

@@ -13,14 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from grader.course import load_course
 from grader.oracle import load_solutions
 
-SOLUTIONS = Path(__file__).parents[1] / "solutions"
+COURSE = load_course(Path(__file__).parents[1] / "exercises")
 
 
 def reference(unit: str, name: str) -> Any:
     """One reference, loaded as the engine loads it."""
-    return getattr(load_solutions(SOLUTIONS, (unit,))[unit], name)
+    return getattr(load_solutions(COURSE)[unit], name)
 
 
 def assert_printed(actual: Tensor, printed: list[Any]) -> None:

@@ -14,18 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from grader.course import load_course
 from grader.oracle import load_solutions
 from grader.pictures.data import picture_of
 from grader.pictures.text import drawn as draw
 from grader.tensors import Make
 
-SOLUTIONS = Path(__file__).parents[1] / "solutions"
+COURSE = load_course(Path(__file__).parents[1] / "exercises")
 MAKE = Make("public", "picture", "test")
 INF = math.inf
 
 
 def solution(unit: str, name: str) -> Any:
-    return getattr(load_solutions(SOLUTIONS, (unit,))[unit], name)
+    return getattr(load_solutions(COURSE)[unit], name)
 
 
 def normal(rows: int, columns: int) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import typer
@@ -67,6 +69,29 @@ def audit(
         for part in terminal.audit_report(findings, totals(findings)):
             console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Start something of your own.")
+app.add_typer(new, name="new", rich_help_panel=AUTHORS)
+
+
+@new.command("course", epilog="Example: grader new course ../my-course")
+def new_course(
+    to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make; keep it private.")],
+    course: CourseOption = None,
+) -> None:
+    """Start a private course over this one: a seed of your own, hidden tests, references.
+
+    Who has read the public repository knows its references and hidden tests; what you put into DIR
+    comes before them, and only you know it.
+    """
+    from grader.release.overlay import new_course as write
+
+    opened = load_course(find_course(course))
+    opened.require_solutions("new course")
+    write(opened, to)
+    print(f"{to} has a seed of its own, and {to / 'README.md'} says what else may stand there")
+    print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")

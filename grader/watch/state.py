@@ -157,7 +157,7 @@ class Lesson:
             raise CallError(words.NO_SOLUTIONS)
         if not self.solved_before:
             raise CallError(words.NOT_YET)
-        path = self.course.solutions / f"{self.course.unit_of[self.name]}.py"
+        path = self.course.reference_file(self.course.unit_of[self.name])
         try:
             text = path.read_text(encoding="utf-8")
             body = ast.parse(text).body
