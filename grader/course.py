@@ -136,6 +136,7 @@ class Course:
     folder: Path  # holds course.toml, the stubs and checks/
     file: CourseFile
     private: Path | None = None  # a folder whose solutions come before those beside `folder`
+    assigned: Assignment | None = None  # of which this is the part
 
     @property
     def name(self) -> str:
@@ -352,14 +353,19 @@ def load_course(folder: Path) -> Course:
     """Read ``course.toml``; raise `CallError` with file, line and key if it is not right."""
     path, text = _text(folder)
     if not re.search(r"^\s*overlay\s*=", text, re.MULTILINE):
-        return Course(folder, _checked(path, text, _decoded(path, text, CourseFile)))
+        return Course(folder, decode_course(path, text))
     overlay = _decoded(path, text, Overlay)
     below = (folder / overlay.overlay).resolve()
     base_path, base = _text(below)
-    file = _checked(base_path, base, _decoded(base_path, base, CourseFile))
+    file = decode_course(base_path, base)
     own = {k: v for k, v in msgspec.structs.asdict(overlay).items() if v is not None}
     del own["overlay"]
     return Course(below, _checked(path, text, msgspec.structs.replace(file, **own)), folder)
+
+
+def decode_course(path: Path, text: str) -> CourseFile:
+    """What a text says that is to stand in ``course.toml``; raises as `load_course` does."""
+    return _checked(path, text, _decoded(path, text, CourseFile))
 
 
 def _text(folder: Path) -> tuple[Path, str]:

@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from grader import __version__
-from grader.course import Course, load_course
+from grader.course import Assignment, Course, load_course
 from grader.faults import CallError
 from grader.release import init as init_module
 from grader.release.folders import SUMS, files_in
@@ -43,6 +44,20 @@ def tiny_copy(tmp_path: Path) -> Course:
     """A copy of the tiny course, to be changed."""
     shutil.copytree(TINY, tmp_path / "tiny")
     return load_course(tmp_path / "tiny" / "exercises")
+
+
+def test_an_assignment_brings_its_units_and_no_others(tmp_path: Path) -> None:
+    assignment = Assignment(
+        "ps1", ("causal_mask", "positions"), "Masks", due=datetime(2026, 11, 30, 12, tzinfo=UTC)
+    )
+    release_student(COURSE, tmp_path / "bundle", assignment=assignment)
+    exercises = tmp_path / "bundle" / "exercises"
+    assert {path.name for path in exercises.glob("*.py")} == {"causal_attention.py", "positions.py"}
+    part = load_course(exercises)
+    assert [unit.name for unit in part.units] == ["causal_attention", "positions"]
+    assert part.exercises["masked_softmax"].requires == ("causal_mask",)
+    title = (tmp_path / "bundle" / "README.md").read_text("utf-8").splitlines()[0]
+    assert title == f"# {COURSE.file.title}: Masks, due Monday, 30 November 2026, 12:00 UTC"
 
 
 def bytes_in(folder: Path) -> dict[str, bytes]:

@@ -13,9 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 import grader
-from grader.course import Course
+from grader.course import Assignment, Course
 from grader.faults import CallError, HostFault
 from grader.release import texts
+from grader.release.assignments import part_of
 from grader.release.folders import drafted, files_in, require_free, write_sums
 
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
@@ -28,20 +29,25 @@ def release_student(
     *,
     replace: bool = False,
     jobs: int = 1,
+    assignment: Assignment | None = None,
 ) -> list[Path]:
-    """Write the bundle into `to`, and return its files.
+    """Write the bundle into `to`, and return its files; with an `assignment`, of its units only.
 
     The same course gives the same bytes. Raises `CallError` where `to` holds something else, or an
     earlier bundle with changes that only `replace` may lose; and where a stub is solved, since the
     bundle would give the solution away. `report` is told of each unit that is recorded.
     """
     course.require_solutions("release student")
+    text = (course.folder / "course.toml").read_text("utf-8")
+    if assignment is not None:
+        course, text = part_of(course, assignment)
     refuse_solved_stubs(course)
     require_free(to, replace)
     with drafted(to) as draft:
         exercises = draft / "exercises"
         (exercises / "checks").mkdir(parents=True)
-        for path in (course.folder / "course.toml", *map(course.stub_file, _units(course))):
+        _write(exercises / "course.toml", text)
+        for path in map(course.stub_file, _units(course)):
             shutil.copyfile(path, exercises / path.name)
         for path in course.check_files():
             shutil.copyfile(path, exercises / "checks" / path.name)

@@ -22,12 +22,16 @@ grader check $first
 
 
 def readme(course: Course) -> str:
-    """The README for students; a course that has a walkthrough puts its own first steps in."""
+    """The README for students; a course that has a walkthrough puts its own first steps in.
+
+    Those are a whole course's: a part of it may begin elsewhere.
+    """
     first = next(iter(course.exercises))
     file = course.stub_file(course.unit_of[first]).name
-    fields = {"title": course.file.title, "first": first, "file": file, "units": _units(course)}
+    fields = {"title": _title(course), "first": first, "file": file, "units": _units(course)}
     own = course.folder / "walkthrough.md"
-    steps = own.read_text("utf-8") if own.is_file() else Template(WALKTHROUGH).substitute(fields)
+    has_own = own.is_file() and course.assigned is None
+    steps = own.read_text("utf-8") if has_own else Template(WALKTHROUGH).substitute(fields)
     return _template("README.md", **fields, walkthrough=steps.strip())
 
 
@@ -51,9 +55,18 @@ def formulas(course: Course) -> Mapping[str, str]:
     except (OSError, msgspec.DecodeError) as error:
         raise CallError(f"{path}: {error}") from None
     for name in found:
-        if name not in course.exercises:
+        if name not in course.exercises and course.assigned is None:
             raise CallError(f"{path}: there is no exercise called {name!r}")
     return found
+
+
+def _title(course: Course) -> str:
+    """The course's, and the assignment's with the day that it is due."""
+    assigned = course.assigned
+    if assigned is None:
+        return course.file.title
+    due = f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned.due else ""
+    return f"{course.file.title}: {assigned.title or assigned.name}{due}"
 
 
 def _template(name: str, **fields: str) -> str:
