@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib import resources
 from string import Template
@@ -10,6 +11,9 @@ import msgspec
 
 from grader.course import Course
 from grader.faults import CallError
+from grader.grade import from_thousandths
+from grader.jail.session import WALL_FACTOR
+from grader.spreadsheets import number
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace
@@ -19,6 +23,10 @@ Say you begin with `$first`. Open `exercises/$file`, read its docstring, and rep
 grader check $first
 ```
 """
+
+FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
+OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
+OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
 
 
 def readme(course: Course) -> str:
@@ -36,9 +44,28 @@ def agents(course: Course) -> str:
     return _template("AGENTS.md", title=course.file.title)
 
 
-def pyproject() -> str:
-    """What a student installs: the engine, and nothing that only instructors need."""
-    return _template("pyproject.toml")
+def pyproject(*, jails: bool = False) -> str:
+    """What a bundle installs: the engine, and what jails are made of only where marks are given."""
+    lines = _template("pyproject.toml").splitlines(keepends=True)
+    return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
+
+
+def gradescope(course: Course) -> str:
+    """What an instructor does with the bundle for Gradescope, and what its container needs."""
+    limits = course.file.limits
+    points = sum(exercise.thousandths for exercise in course.exercises.values())
+    return _template(
+        "gradescope/README.md",
+        title=course.file.title,
+        points=number(from_thousandths(points)),
+        gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
+        minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
+    )
+
+
+def program(name: str) -> str:
+    """A program that Gradescope runs, as it stands."""
+    return _read(f"gradescope/{name}")
 
 
 def formulas(course: Course) -> Mapping[str, str]:
@@ -57,8 +84,11 @@ def formulas(course: Course) -> Mapping[str, str]:
 
 
 def _template(name: str, **fields: str) -> str:
-    path = resources.files("grader.release") / "templates" / name
-    return Template(path.read_text("utf-8")).substitute(fields)
+    return Template(_read(name)).substitute(fields)
+
+
+def _read(name: str) -> str:
+    return (resources.files("grader.release") / "templates" / name).read_text("utf-8")
 
 
 def _units(course: Course) -> str:
