@@ -60,6 +60,26 @@ def release_student(
     print(f"{count} files in {to}; try it as a student would: see {to / 'README.md'}")
 
 
+@release.command("classroom", epilog="Example: grader release classroom --to attention-template/")
+def release_classroom(
+    to: ToOption,
+    replace: ReplaceOption = False,
+    jobs: JobsOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write a template repository for GitHub Classroom: the student bundle, checked at each push.
+
+    Whoever can push can change the checks: what Classroom shows is for learning. Give marks with
+    `grader grade`.
+    """
+    from grader.release.classroom import WORKFLOW
+    from grader.release.classroom import release_classroom as write
+
+    count = _recorded(write, _opened(course, "classroom"), to, replace, jobs)
+    print(f"{count} files in {to}: push them to the assignment's template repository")
+    print(f"students can change {WORKFLOW} and the checks: give marks elsewhere")
+
+
 @release.command("gradescope", epilog="Example: grader release gradescope --to gradescope/")
 def release_gradescope(
     to: ToOption,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from importlib import resources
@@ -24,9 +25,26 @@ grader check $first
 ```
 """
 
+ON_GITHUB = """
+## On GitHub
+
+In a repository of GitHub Classroom these checks run again at every push, and the points that they
+give are shown there. They are for you to learn by. Whoever can push to a repository can also change
+its checks and its workflow, so marks are given elsewhere, on tests that are not here.
+"""
+
 FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
 OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
 OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
+
+WORKFLOW_STEP = """\
+      - name: {title}
+        id: {unit}
+        run: python -I -m grader.hosts.classroom {unit}
+"""
+WORKFLOW_RESULT = """\
+          {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"
+"""
 
 
 def readme(course: Course) -> str:
@@ -48,6 +66,19 @@ def pyproject(*, jails: bool = False) -> str:
     """What a bundle installs: the engine, and what jails are made of only where marks are given."""
     lines = _template("pyproject.toml").splitlines(keepends=True)
     return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
+
+
+def workflow(course: Course) -> str:
+    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
+    units = [unit.name for unit in course.units]
+    return _template(
+        "classroom.yml",
+        steps="".join(
+            WORKFLOW_STEP.format(title=json.dumps(u.title), unit=u.name) for u in course.units
+        ),
+        results="".join(WORKFLOW_RESULT.format(name=unit.upper(), unit=unit) for unit in units),
+        units=",".join(units),
+    )
 
 
 def gradescope(course: Course) -> str:
