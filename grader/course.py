@@ -115,6 +115,7 @@ class CourseFile(_Table, frozen=True):
     aliases: Aliases = Aliases()
     feedback: FeedbackTable = FeedbackTable()
     assignment: tuple[Assignment, ...] = ()
+    assigned: str = ""  # in a bundle: the assignment that this part of the course is for
 
 
 class Overlay(_Table, frozen=True):
@@ -136,7 +137,16 @@ class Course:
     folder: Path  # holds course.toml, the stubs and checks/
     file: CourseFile
     private: Path | None = None  # a folder whose solutions come before those beside `folder`
-    assigned: Assignment | None = None  # of which this is the part
+
+    @property
+    def assigned(self) -> Assignment | None:
+        """The assignment that this is the part for, in a bundle of one."""
+        return self.assignment(self.file.assigned) if self.file.assigned else None
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The exercises that count: an assignment need not be the whole of its units."""
+        return self.select(self.assigned.exercises if self.assigned else ())
 
     @property
     def name(self) -> str:
@@ -440,6 +450,8 @@ def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
                 yield f"{where}.exercises", f"there is no exercise or unit called {name!r}"
         if assignment.points is not None and not 0 < assignment.points < math.inf:
             yield f"{where}.points", f"points must be positive, got {assignment.points}"
+    if file.assigned and file.assigned not in names:
+        yield "$.assigned", f"there is no assignment called {file.assigned!r}"
 
 
 # --- where in the file ---------------------------------------------------------------------------

@@ -53,6 +53,10 @@ class TestResult(msgspec.Struct, frozen=True):
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
 
+# What the engine itself checks of each exercise, besides its tests.
+FIRSTS = frozenset({"exists", "signature", "operations"})
+
+
 class ExerciseResult(msgspec.Struct, frozen=True):
     """One exercise: points are a thousandth exact."""
 
@@ -66,6 +70,11 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     def solved(self) -> bool:
         """Whether every test passed."""
         return all(test.status == "passed" for test in self.tests)
+
+    @property
+    def telling(self) -> tuple[TestResult, ...]:
+        """The results without what goes without saying: that it is there, and can be called."""
+        return tuple(t for t in self.tests if t.name not in FIRSTS or t.status != "passed")
 
     @property
     def pictured(self) -> TestResult | None:

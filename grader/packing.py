@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +9,8 @@ from pathlib import Path
 
 from grader.course import Course
 from grader.faults import CallError
-from grader.files import write_whole
+from grader.files import write_whole, zipped
 from grader.release.folders import is_other, sums
-
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the same answers make the same bytes
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,8 @@ def pack(course: Course, to: Path) -> Packed:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
         raise CallError(f"{to} is there already, and no zip: name another file with --to")
-    buffer = io.BytesIO()
     try:
-        with zipfile.ZipFile(buffer, "w") as archive:
-            for name, path in files.items():
-                entry = zipfile.ZipInfo(name, EPOCH)
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
-        write_whole(to, buffer.getvalue())
+        write_whole(to, zipped(files))
     except OSError as error:
         raise CallError(f"{error.filename or to}: {error.strerror}") from None
     return Packed(to, tuple(files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import nbformat
 import pytest
 
@@ -16,6 +18,7 @@ from grader import __version__
 from grader.course import Assignment, Course, load_course
 from grader.faults import CallError
 from grader.release import init as init_module
+from grader.release.assignments import part_of
 from grader.release.folders import SUMS, files_in
 from grader.release.init import init
 from grader.release.student import release_student
@@ -50,7 +53,8 @@ def test_an_assignment_brings_its_units_and_no_others(tmp_path: Path) -> None:
     assignment = Assignment(
         "ps1", ("causal_mask", "positions"), "Masks", due=datetime(2026, 11, 30, 12, tzinfo=UTC)
     )
-    release_student(COURSE, tmp_path / "bundle", assignment=assignment)
+    file = msgspec.structs.replace(COURSE.file, assignment=(assignment,))
+    release_student(part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle")
     exercises = tmp_path / "bundle" / "exercises"
     assert {path.name for path in exercises.glob("*.py")} == {"causal_attention.py", "positions.py"}
     part = load_course(exercises)

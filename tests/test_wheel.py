@@ -140,7 +140,8 @@ def test_a_bundle_can_be_installed(bundle: Path, tmp_path: Path) -> None:
     assert built.returncode == 0, built.stdout + built.stderr
     (path,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(path).namelist()
-    assert {"grader/cli.py", "grader/py.typed", "grader/release/templates/README.md"} <= set(names)
+    wanted = {"grader/cli/app.py", "grader/py.typed", "grader/release/templates/README.md"}
+    assert wanted <= set(names)
     assert all(name.startswith(("grader/", "attention_grader-")) for name in names)
     (points,) = (name for name in names if name.endswith("entry_points.txt"))
     assert "grader = grader.cli:main" in zipfile.ZipFile(path).read(points).decode()

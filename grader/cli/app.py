@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from grader.faults import CallError, HostFault
+from grader.faults import CallError, exit_codes
 
 
 class _Sections(TyperGroup):
@@ -87,11 +86,5 @@ NamesArgument = Annotated[
 
 def main() -> None:
     """Run a command; our exceptions become one line and an exit code."""
-    try:
+    with exit_codes():
         app()
-    except CallError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        sys.exit(2)
-    except HostFault as fault:
-        print(f"grader: the grader itself failed: {fault}", file=sys.stderr)
-        sys.exit(3)

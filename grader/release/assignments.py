@@ -1,43 +1,75 @@
-"""The part of a course that an assignment hands out: whole units, since a unit is one file."""
+"""The part of a course that an assignment hands out, and the ``course.toml`` of any course."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from grader.course import Assignment, Course, decode_course
+import msgspec
+
+from grader.course import Assignment, Course, Unit
 from grader.faults import CallError
 
 
-def part_of(course: Course, assignment: Assignment) -> tuple[Course, str]:
-    """The course as if it had nothing but the units of an assignment; and its ``course.toml``.
+def part_of(course: Course, name: str) -> Course:
+    """The course as if it had nothing but the units of an assignment, of which a unit is one file.
 
     What an exercise requires of other units is left out: they are not there to be asked about.
     """
+    assignment = course.assignment(name)
+    wanted = {course.unit_of[name] for name in course.select(assignment.exercises)}
+    units = [unit for unit in course.units if unit.name in wanted]
+    known = {exercise.name for unit in units for exercise in unit.exercise}
+    file = msgspec.structs.replace(
+        course.file, assigned=name, assignment=(assignment,),
+        unit=tuple(_within(unit, known) for unit in units),
+    )  # fmt: skip
+    return replace(course, file=file)
+
+
+def _within(unit: Unit, known: set[str]) -> Unit:
+    exercises = [
+        msgspec.structs.replace(e, requires=tuple(name for name in e.requires if name in known))
+        for e in unit.exercise
+    ]
+    return msgspec.structs.replace(unit, exercise=tuple(exercises))
+
+
+def course_toml(course: Course) -> str:
+    """The text of ``course.toml`` that says what `course` is, comments included.
+
+    That of a whole course is the file's own; a part of it, or a private one, is edited.
+    """
+    text = (course.folder / "course.toml").read_text("utf-8")
+    if course.private is None and course.assigned is None:
+        return text
     try:
         import tomlkit
     except ModuleNotFoundError:
         raise CallError(
             "a part of a course needs a library: pip install 'attention-grader[instructor]'"
         ) from None
-    exercises = course.select(assignment.exercises)
-    units = {course.unit_of[name] for name in exercises}
-    document: Any = tomlkit.parse((course.folder / "course.toml").read_text("utf-8"))
-    kept = [unit for unit in document["unit"] if unit["name"] in units]
-    names = {exercise["name"] for unit in kept for exercise in unit["exercise"]}
-    for unit in kept:
-        for exercise in unit["exercise"]:
-            if "requires" in exercise:
-                exercise["requires"] = [name for name in exercise["requires"] if name in names]
-    _keep(document, "unit", kept)
-    _keep(document, "assignment", [])
-    text = tomlkit.dumps(document)
-    file = decode_course(course.folder / "course.toml", text)
-    return replace(course, file=file, assigned=assignment), text
+    document: Any = tomlkit.parse(text)
+    file = course.file
+    if file.assigned:
+        document["assigned"] = file.assigned
+    for key in ("limits", "feedback"):
+        document[key] = msgspec.structs.asdict(getattr(file, key))
+    requires = {name: list(exercise.requires) for name, exercise in course.exercises.items()}
+    names = {unit.name for unit in course.units}
+    units = document["unit"]
+    for place in reversed(range(len(units))):
+        if units[place]["name"] not in names:
+            del units[place]
+    for exercise in (exercise for unit in units for exercise in unit["exercise"]):
+        if "requires" in exercise:
+            exercise["requires"] = requires[exercise["name"]]
+    document.pop("assignment", None)
+    document["assignment"] = [_table(assignment) for assignment in file.assignment]
+    return tomlkit.dumps(document)
 
 
-def _keep(document: Any, key: str, kept: list[Any]) -> None:
-    """Leave only these tables under a key."""
-    for place in reversed(range(len(document.get(key, [])))):
-        if not any(document[key][place] is one for one in kept):
-            del document[key][place]
+def _table(assignment: Assignment) -> dict[str, Any]:
+    """An assignment without what it does not say."""
+    fields = msgspec.structs.asdict(assignment)
+    return {key: value for key, value in fields.items() if value not in (None, "")}

@@ -16,13 +16,18 @@ SUMS = Path("exercises", "recorded", "SHA256SUMS")
 
 
 @contextmanager
-def drafted(to: Path) -> Iterator[Path]:
-    """A hidden folder beside `to` to write into; its files go to `to` when all are there."""
+def drafted(to: Path, *, private: bool = False) -> Iterator[Path]:
+    """A hidden folder beside `to` to write into; its files go to `to` when all are there.
+
+    A `private` one is closed to other users, and so is `to`.
+    """
     to = to.resolve()
     draft = to.with_name(f".{to.name}.{os.getpid()}")
     try:
-        draft.mkdir(parents=True)
+        draft.mkdir(mode=0o700 if private else 0o777, parents=True)
         yield draft
+        if private and to.exists():
+            to.chmod(0o700)
         _settle(draft, to)
     except OSError as error:
         raise CallError(f"{error.filename or to}: {error.strerror or error}") from None
@@ -66,6 +71,7 @@ def remove_stale(to: Path, kept: list[Path]) -> None:
 
 def write_sums(folder: Path) -> None:
     """Write down what is in a bundle."""
+    (folder / SUMS).parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{_digest(folder / path)}  {path.as_posix()}\n" for path in files_in(folder))
     (folder / SUMS).write_bytes("".join(lines).encode())
 

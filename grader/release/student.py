@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 
 import grader
-from grader.course import Assignment, Course
+from grader.course import Course
 from grader.faults import CallError, HostFault
 from grader.release import texts
-from grader.release.assignments import part_of
+from grader.release.assignments import course_toml
 from grader.release.folders import drafted, files_in, require_free, write_sums
 
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
@@ -29,35 +29,32 @@ def release_student(
     *,
     replace: bool = False,
     jobs: int = 1,
-    assignment: Assignment | None = None,
+    texts_beside: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Write the bundle into `to`, and return its files; with an `assignment`, of its units only.
+    """Write the bundle into `to`, and return its files.
 
-    The same course gives the same bytes. Raises `CallError` where `to` holds something else, or an
+    `texts_beside` are files that go into it too, by path; they win over those of the same name. The
+    same course gives the same bytes. Raises `CallError` where `to` holds something else, or an
     earlier bundle with changes that only `replace` may lose; and where a stub is solved, since the
     bundle would give the solution away. `report` is told of each unit that is recorded.
     """
     course.require_solutions("release student")
-    text = (course.folder / "course.toml").read_text("utf-8")
-    if assignment is not None:
-        course, text = part_of(course, assignment)
     refuse_solved_stubs(course)
     require_free(to, replace)
     with drafted(to) as draft:
-        exercises = draft / "exercises"
-        (exercises / "checks").mkdir(parents=True)
-        _write(exercises / "course.toml", text)
-        for path in map(course.stub_file, _units(course)):
-            shutil.copyfile(path, exercises / path.name)
-        for path in course.check_files():
-            shutil.copyfile(path, exercises / "checks" / path.name)
+        copy_exercises(course, draft / "exercises")
         _notebooks(course, draft / "notebooks")
-        _write(draft / "README.md", texts.readme(course))
-        _write(draft / "AGENTS.md", texts.agents(course))
-        _write(draft / "pyproject.toml", texts.pyproject())
-        _write(draft / "LICENSE", _licence())
+        written = {
+            "README.md": texts.readme(course),
+            "AGENTS.md": texts.agents(course),
+            "pyproject.toml": texts.pyproject(),
+            "LICENSE": licence(),
+            **(texts_beside or {}),
+        }
+        for name, text in written.items():
+            write_text(draft / name, text)
         copy_engine(draft / "grader")
-        _record(course, exercises / "recorded", report, jobs)
+        _record(course, draft / "exercises" / "recorded", report, jobs)
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]
@@ -77,16 +74,30 @@ def refuse_solved_stubs(course: Course) -> None:
                 raise CallError(f"{path} holds a solution of {name}: a bundle would give it away")
 
 
+def copy_exercises(course: Course, to: Path) -> None:
+    """Copy what a student may see of a course: its file, stubs and public checks."""
+    (to / "checks").mkdir(parents=True)
+    write_text(to / "course.toml", course_toml(course))
+    for path in map(course.stub_file, _units(course)):
+        shutil.copyfile(path, to / path.name)
+    for path in course.check_files():
+        shutil.copyfile(path, to / "checks" / path.name)
+
+
 def copy_engine(to: Path) -> None:
-    """Copy the engine's source and its data, without what was built from it."""
-    source = Path(grader.__file__).parent
-    for path in files_in(source):
+    """Copy the engine's source and its data."""
+    # A wheel carries a bundle inside the engine: a bundle does not carry another.
+    copy_source(Path(grader.__file__).parent, to, without="bundle")
+
+
+def copy_source(folder: Path, to: Path, *, without: str = "") -> None:
+    """Copy a folder, except what was built from it, and one folder in it."""
+    for path in files_in(folder):
         hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
-        # A wheel carries a bundle inside the engine: a bundle does not carry another.
-        if hidden or path.suffix in BUILT or path.name.endswith("~") or path.parts[0] == "bundle":
+        if hidden or path.suffix in BUILT or path.name.endswith("~") or path.parts[0] == without:
             continue
         (to / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / path, to / path)
+        shutil.copyfile(folder / path, to / path)
 
 
 def _is_stub(node: ast.stmt) -> bool:
@@ -121,12 +132,15 @@ def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: i
     record(course, folder, report, jobs)
 
 
-def _licence() -> str:
+def licence() -> str:
+    """The text under which the engine is given away."""
     text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
     if text is None:
         raise HostFault("this install of attention-grader came without its LICENSE")
     return text
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file, in a folder of its own if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())  # the same line ends everywhere

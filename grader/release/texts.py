@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from importlib import resources
 from string import Template
@@ -10,6 +12,9 @@ import msgspec
 
 from grader.course import Course
 from grader.faults import CallError
+from grader.grade import from_thousandths
+from grader.jail.session import WALL_FACTOR
+from grader.spreadsheets import number
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace
@@ -18,6 +23,27 @@ Say you begin with `$first`. Open `exercises/$file`, read its docstring, and rep
 ```console
 grader check $first
 ```
+"""
+
+ON_GITHUB = """
+## On GitHub
+
+In a repository of GitHub Classroom these checks run again at every push, and the points that they
+give are shown there. They are for you to learn by. Whoever can push to a repository can also change
+its checks and its workflow, so marks are given elsewhere, on tests that are not here.
+"""
+
+FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
+OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
+OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
+
+WORKFLOW_STEP = """\
+      - name: {title}
+        id: {unit}
+        run: python -I -m grader.hosts.classroom {unit}
+"""
+WORKFLOW_RESULT = """\
+          {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"
 """
 
 
@@ -40,9 +66,41 @@ def agents(course: Course) -> str:
     return _template("AGENTS.md", title=course.file.title)
 
 
-def pyproject() -> str:
-    """What a student installs: the engine, and nothing that only instructors need."""
-    return _template("pyproject.toml")
+def pyproject(*, jails: bool = False) -> str:
+    """What a bundle installs: the engine, and what jails are made of only where marks are given."""
+    lines = _template("pyproject.toml").splitlines(keepends=True)
+    return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
+
+
+def workflow(course: Course) -> str:
+    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
+    units = [unit.name for unit in course.units]
+    return _template(
+        "classroom.yml",
+        steps="".join(
+            WORKFLOW_STEP.format(title=json.dumps(u.title), unit=u.name) for u in course.units
+        ),
+        results="".join(WORKFLOW_RESULT.format(name=unit.upper(), unit=unit) for unit in units),
+        units=",".join(units),
+    )
+
+
+def gradescope(course: Course) -> str:
+    """What an instructor does with the bundle for Gradescope, and what its container needs."""
+    limits = course.file.limits
+    points = sum(course.exercises[name].thousandths for name in course.asked)
+    return _template(
+        "gradescope/README.md",
+        title=_title(course),
+        points=number(from_thousandths(points)),
+        gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
+        minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
+    )
+
+
+def program(name: str) -> str:
+    """A program that Gradescope runs, as it stands."""
+    return _read(f"gradescope/{name}")
 
 
 def formulas(course: Course) -> Mapping[str, str]:
@@ -70,8 +128,11 @@ def _title(course: Course) -> str:
 
 
 def _template(name: str, **fields: str) -> str:
-    path = resources.files("grader.release") / "templates" / name
-    return Template(path.read_text("utf-8")).substitute(fields)
+    return Template(_read(name)).substitute(fields)
+
+
+def _read(name: str) -> str:
+    return (resources.files("grader.release") / "templates" / name).read_text("utf-8")
 
 
 def _units(course: Course) -> str:

@@ -1,0 +1,92 @@
+"""What Gradescope's container runs for each submission: ``python -m grader.hosts.gradescope ROOT``.
+
+Below the root lie ``source/`` (what `grader release gradescope` wrote), ``submission/``,
+``submission_metadata.json`` and ``results/``. What is printed is for instructors; what students
+see stands in ``results/results.json``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from grader import terminal
+from grader.course import load_course
+from grader.export.gradescope import results
+from grader.faults import exit_codes
+from grader.files import write_whole
+from grader.hosts import grade_one
+from grader.intake import read_submission
+from grader.spreadsheets import number
+
+METADATA = "submission_metadata.json"
+
+
+class User(msgspec.Struct, frozen=True):
+    """One of those who handed in."""
+
+    name: str = ""
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """What the assignment is, as far as it matters here."""
+
+    total_points: float | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What Gradescope tells of a submission. No grade hangs on it."""
+
+    users: tuple[User, ...] = ()
+    assignment: Assignment = Assignment()
+
+    @property
+    def student(self) -> str:
+        """All their names."""
+        return ", ".join(user.name for user in self.users if user.name) or "submission"
+
+
+def main() -> None:
+    """Grade the submission that lies there.
+
+    Where that fails on our side no results are written: Gradescope then says that the autograder
+    failed, and gives no score. A score of zero would say that the student had.
+    """
+    with exit_codes():
+        grade_submission(Path(sys.argv[1]))
+
+
+def grade_submission(root: Path) -> None:
+    """Write the results of one submission; raise `CallError` or `HostFault` and write none."""
+    written = root / "results" / "results.json"
+    written.unlink(missing_ok=True)
+    metadata = read_metadata(root / METADATA)
+    course = load_course(root / "source" / "exercises")
+    grade = grade_one(
+        course, read_submission(metadata.student, root / "submission"),
+        only=course.asked,
+        isolation="weak",  # as much as the container has; the results say how much that is
+        secrets=[root / METADATA],  # how hidden tests ended the last time
+    )  # fmt: skip
+    for note in terminal.notes([grade]):
+        print(note.plain)
+    if metadata.assignment.total_points not in (None, grade.max):
+        print(
+            f"the course is worth {number(grade.max)} points, and this assignment "
+            f"{number(metadata.assignment.total_points)}: change that in its settings"
+        )
+    write_whole(written, msgspec.json.encode(results(grade, course)))
+
+
+def read_metadata(path: Path) -> Metadata:
+    """The metadata, or nothing where they are not as they were when this was written."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Metadata, strict=False)
+    except (OSError, msgspec.DecodeError):
+        return Metadata()
+
+
+if __name__ == "__main__":
+    main()
