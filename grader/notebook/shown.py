@@ -49,8 +49,7 @@ class Checked:
             highlight=False,
         )  # fmt: skip
         for result in self.results:
-            untouched = result.tests[0].status == "missing"
-            terminal.verdict(console, result, untouched, result.name in self.solved_before)
+            terminal.verdict(console, result, result.untouched, result.name in self.solved_before)
         lines = [line.rstrip() for line in page.getvalue().splitlines()]
         return "\n".join([*lines, *filter(None, [self._summary])])
 
@@ -69,7 +68,7 @@ class Checked:
 def _exercise_html(result: ExerciseResult, solved_before: frozenset[str]) -> str:
     if result.solved:
         sign, verdict = "✓", "solved"
-    elif result.tests[0].status == "missing":
+    elif result.untouched:
         sign, verdict = "·", "not written yet"
     else:
         sign, verdict = "✗", "not yet right"
@@ -84,9 +83,8 @@ def _exercise_html(result: ExerciseResult, solved_before: frozenset[str]) -> str
 
 def _details(result: ExerciseResult) -> str:
     """The mistake's name on top, then test by test."""
-    first = result.tests[0]
-    if first.status == "missing":
-        return f"<p>{text(first.message or '')}</p>"
+    if result.untouched:
+        return f"<p>{text(result.tests[0].message or '')}</p>"
     tests = "".join(map(_test_html, result.tests))
     listed = f'<ul style="{LIST}">{tests}</ul>'
     if result.solved:
