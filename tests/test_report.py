@@ -419,6 +419,18 @@ def test_submissions_need_not_be_compared(tmp_path: Path, cold_grader: Grader) -
     assert "Similarity" not in (tmp_path / "report.html").read_text("utf-8")
 
 
+def test_who_is_forgotten_or_corrected_is_so_on_the_pages_too(
+    out: Path, cold_grader: Grader
+) -> None:
+    assert cold_grader("forget", out, "ada", "--yes", "--course", TINY).code == 0
+    for path in out.rglob("*.html"):
+        assert "Lovelace" not in path.read_text("utf-8")
+    assert not (out / "feedback" / "ada.html").exists()
+    change = ("adjust", out, "dan", "weigh", "1", "--reason", "read again", "--course", TINY)
+    assert cold_grader(*change).code == 0
+    assert "read again" in (out / "feedback" / "dan.html").read_text("utf-8")
+
+
 def test_a_folder_without_a_gradebook_is_refused(tmp_path: Path, cold_grader: Grader) -> None:
     ran = cold_grader("report", tmp_path, "--course", TINY)
     assert ran.code == 2

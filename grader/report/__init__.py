@@ -10,18 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from grader.conversation.pseudonyms import anonymous, pseudonyms
 from grader.course import Course
 from grader.faults import CallError
 from grader.files import write_whole
 from grader.gradebook import Gradebook
 from grader.intake.names import file_stems
-from grader.pseudonyms import anonymous, pseudonyms
 from grader.release.folders import drafted
 from grader.report.rendering import require_templates
 from grader.report.similarity import Pair, similar
 from grader.rows import Row
 
-__all__ = ["ANONYMOUS", "FEEDBACK", "REPORT", "require_templates", "write_anonymous", "write_pages"]
+__all__ = [
+    "ANONYMOUS",
+    "FEEDBACK",
+    "REPORT",
+    "feedback_names",
+    "require_templates",
+    "write_anonymous",
+    "write_pages",
+]
 
 FEEDBACK = "feedback"
 REPORT = "report.html"
@@ -44,8 +52,7 @@ def write_pages(
     from grader.report.overview import report_page
 
     rows = book.rows()
-    stems = file_stems(row.student for row in rows if row.grade is not None)
-    pages = {student: f"{stem}.html" for student, stem in stems.items()}
+    pages = feedback_names(rows)
     with drafted(book.folder / FEEDBACK) as draft:
         for row in rows:
             if row.student in pages:
@@ -57,6 +64,12 @@ def write_pages(
         book.folder / REPORT, report_page(rows, book.exercises, course, pages=pages, pairs=pairs)
     )
     advance()
+
+
+def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The file of each student who has a grade, in the folder `FEEDBACK`."""
+    stems = file_stems(row.student for row in rows if row.grade is not None)
+    return {student: f"{stem}.html" for student, stem in stems.items()}
 
 
 def write_anonymous(
