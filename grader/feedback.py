@@ -10,20 +10,27 @@ import msgspec
 from grader.course import Course, Told
 from grader.grade import ExerciseResult, Grade, TestResult
 
+FAILED_ITSELF = "the grader itself failed here: that is no fault of yours, and is being looked into"
+
 
 def for_students(grade: Grade, course: Course) -> Grade:
     """The grade without the seed, and without what hidden tests saw.
 
     Of a hidden test remain its title, its status, its points, and a known mistake with its hint:
     never a message, which holds numbers. ``[feedback] hidden`` in ``course.toml`` may tell less.
+    Where the grader itself failed, that is all that is told: a traceback shows what was hidden.
     """
     told = course.file.feedback.hidden
     exercises = tuple(_told(exercise, told) for exercise in grade.exercises)
-    return msgspec.structs.replace(grade, seed="", exercises=exercises)
+    message = FAILED_ITSELF if grade.status == "grader_error" else grade.message
+    return msgspec.structs.replace(grade, seed="", exercises=exercises, message=message)
 
 
 def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
-    tests = [_without_numbers(test, told) if test.hidden else test for test in exercise.tests]
+    tests = [
+        _without_numbers(test, told) if test.hidden else _without_traceback(test)
+        for test in exercise.tests
+    ]
     hidden = [test for test in tests if test.hidden]
     if told == "nothing" and hidden:
         tests = [test for test in tests if not test.hidden] + [_summed_up(hidden)]
@@ -33,6 +40,12 @@ def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
 def _without_numbers(test: TestResult, told: Told) -> TestResult:
     named = test if told == "mistakes" else msgspec.structs.replace(test, mistake=None, hint=None)
     return msgspec.structs.replace(named, message=None, picture=None)
+
+
+def _without_traceback(test: TestResult) -> TestResult:
+    if test.status != "grader_error":
+        return test
+    return msgspec.structs.replace(test, message=FAILED_ITSELF)
 
 
 def _summed_up(hidden: list[TestResult]) -> TestResult:

@@ -17,6 +17,10 @@ TestStatus = Literal[
 ]  # fmt: skip
 
 
+FOLLOWS = (
+    "Follows from"  # and an earlier exercise: how the name of a mistake that shows again begins
+)
+
 Cell = bool | float | Literal["nan", "inf", "-inf"]
 Matrix = tuple[tuple[Cell, ...], ...]
 
@@ -52,6 +56,11 @@ class TestResult(msgspec.Struct, frozen=True):
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
+    @property
+    def follows(self) -> bool:
+        """Whether it failed for a mistake that was made in an earlier exercise."""
+        return self.mistake is not None and self.mistake.startswith(FOLLOWS)
+
 
 # What the engine itself checks of each exercise, besides its tests.
 FIRSTS = frozenset({"exists", "signature", "operations"})
@@ -75,6 +84,11 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     def telling(self) -> tuple[TestResult, ...]:
         """The results without what goes without saying: that it is there, and can be called."""
         return tuple(t for t in self.tests if t.name not in FIRSTS or t.status != "passed")
+
+    @property
+    def untouched(self) -> bool:
+        """Whether there is nothing to grade: the stub as it was, or no definition at all."""
+        return bool(self.tests) and self.tests[0].status == "missing"
 
     @property
     def pictured(self) -> TestResult | None:

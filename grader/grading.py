@@ -22,6 +22,7 @@ from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.faults import HostFault
 from grader.grade import (
+    FOLLOWS,
     ExerciseResult,
     Grade,
     Picture,
@@ -167,7 +168,7 @@ def _following(
         known = tried[base].known if base in tried else None
         if known is None or not desk.diagnosis.follows(name, known, own.answers):
             continue
-        title = f"Follows from {base}: {known.title}"
+        title = f"{FOLLOWS} {base}: {known.title}"
         results = _named(own.results, title, known.hint)
         if desk.course.exercises[name].costs_again:
             return own.firsts, results, frozenset()

@@ -43,6 +43,8 @@ SIGNS = {
 
 def safe(text: str) -> str:
     """Text without control characters, which could repaint a terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
 
 
@@ -59,13 +61,18 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(console: Console, doing: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar that is gone when the work is done; what it yields is called after each part of it."""
+def progress(
+    console: Console, doing: str, total: int, *, first: str = "loading torch"
+) -> Iterator[Callable[[], None]]:
+    """A bar that is gone when the work is done; what it yields is called after each part of it.
+
+    `first` is what is done before the first part.
+    """
     with Bar(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
     ) as bar:  # fmt: skip
-        task = bar.add_task("loading torch", total=total)
+        task = bar.add_task(first, total=total)
         yield lambda: bar.update(task, advance=1, description=doing)
 
 
@@ -244,7 +251,7 @@ def verdict(
     """One exercise: solved, untouched, or what is wrong with it first."""
     if exercise.solved:
         sign, style = "✓", "green"
-    elif exercise.tests[0].status == "missing":
+    elif exercise.untouched:
         sign, style = "·", "dim"
     else:
         sign, style = "✗", "red"

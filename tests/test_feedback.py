@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.course import Course, load_course
-from grader.feedback import for_students
+from grader.feedback import FAILED_ITSELF, for_students
 from grader.grade import ExerciseResult, Grade, TestResult
 
 PUBLIC = TestResult("shape", "The shape is right", "failed", hidden=False, message="got (2, 3)")
@@ -22,6 +23,9 @@ GRADE = Grade(
 )  # fmt: skip
 
 
+BROKEN = TestResult("x", "It works", "grader_error", hidden=False, message="Traceback: 0.731")
+
+
 def course(tiny: Course, folder: Path, told: str) -> Course:
     text = (tiny.folder / "course.toml").read_text("utf-8")
     table = f'[feedback]\nhidden = "{told}"\n\n[limits]'
@@ -31,6 +35,16 @@ def course(tiny: Course, folder: Path, told: str) -> Course:
 
 def test_the_seed_is_never_told(tiny: Course) -> None:
     assert b"secret" not in for_students(GRADE, tiny).to_json()
+
+
+def test_where_the_grader_failed_its_traceback_is_ours(tiny: Course) -> None:
+    results = (ExerciseResult("center", "basics", 0, 3, (BROKEN,)),)
+    grade = msgspec.structs.replace(
+        GRADE, status="grader_error", message="Traceback: 0.731", exercises=results
+    )
+    told = for_students(grade, tiny)
+    assert b"0.731" not in told.to_json()
+    assert told.message == told.exercises[0].tests[0].message == FAILED_ITSELF
 
 
 def test_a_hidden_test_is_told_by_title_verdict_and_mistake_and_never_by_numbers(

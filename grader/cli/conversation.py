@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, JsonOption, app
-from grader.course import find_course, load_course
+from grader.course import Course, find_course, load_course
 from grader.faults import CallError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def adjust(
         before = find_student(book.rows(), student)
         book.adjust(before.student, correction(before, chosen, points, reason))
         after = find_student(book.rows(), before.student)
-        _write(book)
+        _write(book, opened)
     told.corrected(before, after, chosen, Console(highlight=False))
 
 
@@ -127,7 +127,7 @@ def forget(
         if not yes:
             typer.confirm(told.question(row), abort=True)
         forgotten = remove(book, row)
-        _write(book)
+        _write(book, opened)
     told.forgotten(forgotten, Console(highlight=False))
 
 
@@ -165,6 +165,10 @@ def diff(
         told.changes(found, Console(highlight=False))
 
 
-def _write(book: Gradebook) -> None:
-    """All that is written from a gradebook, again."""
+def _write(book: Gradebook, course: Course) -> None:
+    """All that is written from a gradebook, again: its pages too, where there are any."""
+    from grader.report import REPORT, write_pages
+
     book.write_files()
+    if (book.folder / REPORT).is_file():
+        write_pages(book, course)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.gradebook import DATABASE, LINES, TABLE, Gradebook
+from grader.report import FEEDBACK, REPORT, feedback_names
 from grader.rows import Row
 
-PAGES = "feedback"  # the folder in which each student has a page
-REWRITTEN = frozenset({DATABASE, TABLE, LINES, PAGES, "report.html"})
+REWRITTEN = frozenset({DATABASE, TABLE, LINES, FEEDBACK, REPORT})
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,15 @@ def forget(book: Gradebook, row: Row) -> Forgotten:
 
     What is written from the gradebook as a whole has to be written again.
     """
+    rows = book.rows()
     sharers = [
         other.student
-        for other in book.rows()
+        for other in rows
         if other.student != row.student and other.grade is not None and row.grade is not None
         if other.grade.submission == row.grade.submission
     ]
     removed = book.forget(row.student)
-    pages = _pages(book.folder / PAGES, row.student)
+    pages = _pages(book.folder / FEEDBACK, feedback_names(rows).get(row.student))
     for page in pages:
         page.unlink()
     others = sorted(path.name for path in book.folder.iterdir() if path.name not in REWRITTEN)
@@ -45,8 +46,8 @@ def forget(book: Gradebook, row: Row) -> Forgotten:
     return Forgotten(row.student, removed, names, tuple(sharers), tuple(others))
 
 
-def _pages(folder: Path, student: str) -> list[Path]:
-    """A student's files in a folder. Names are compared, and never made into a path."""
-    if not folder.is_dir():
+def _pages(folder: Path, name: str | None) -> list[Path]:
+    """A student's files in a folder."""
+    if name is None or not folder.is_dir():
         return []
-    return [page for page in folder.iterdir() if page.stem == student and page.is_file()]
+    return [page for page in folder.iterdir() if page.name == name and page.is_file()]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from grader.grade import ExerciseResult, Grade
+from grader.rows import Adjustment, Person, Row
 
 DIGITS = 6  # of a pseudonym; twice as many for two students that would share one
 
@@ -22,3 +28,33 @@ def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
         student: f"student-{digest[: DIGITS if taken[digest[:DIGITS]] == 1 else 2 * DIGITS]}"
         for student, digest in digests.items()
     }
+
+
+def anonymous(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
+    """The rows by other names, of students and of submissions, and without any text of theirs.
+
+    Messages, notes and the reasons of corrections go, since the real name can stand in each.
+    """
+    return sorted((_anonymous(row, names) for row in rows), key=lambda row: row.student)
+
+
+def _anonymous(row: Row, names: Mapping[str, str]) -> Row:
+    return replace(
+        row,
+        student=names[row.student],
+        grade=_without_words(row.grade, names) if row.grade is not None else None,
+        person=Person(),
+        adjustments=tuple(Adjustment(a.exercise, a.points, "") for a in row.adjustments),
+    )
+
+
+def _without_words(grade: Grade, names: Mapping[str, str]) -> Grade:
+    return msgspec.structs.replace(
+        grade, student=names[grade.student], submission=names[grade.submission], message=None,
+        notes=(), exercises=tuple(map(_without_messages, grade.exercises)),
+    )  # fmt: skip
+
+
+def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
+    tests = (msgspec.structs.replace(test, message=None) for test in exercise.tests)
+    return msgspec.structs.replace(exercise, tests=tuple(tests))

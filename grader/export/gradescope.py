@@ -75,9 +75,9 @@ class Results(msgspec.Struct, frozen=True):
 
 def results(grade: Grade, course: Course) -> Results:
     """The results of one submission; raise `HostFault` where its points are not known."""
-    grade = for_students(grade, course)
     if grade.status == "grader_error":
         raise HostFault(grade.message or "the points are not known")
+    grade = for_students(grade, course)
     told = (grade.message,) if grade.message else grade.notes
     # Of what could not be read, every test would say so again.
     exercises = grade.exercises if grade.status == "graded" else ()

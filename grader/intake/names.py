@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 
 from grader.intake import limits
 
@@ -17,6 +21,8 @@ SKIPPED_FOLDERS = frozenset(
 
 _CUT = "…"  # in no name that is whole: `shown` escapes it
 _DIGITS = 32  # of a hash that nobody can meet on purpose
+_STEM = 40  # characters of a file's name, of at most four bytes each
+_DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # no file on Windows is called so
 _TAIL = 60  # of a long name, with its suffix
 
 
@@ -47,6 +53,30 @@ def shown(name: str) -> str:
     text = escaped(name)
     if len(text) <= limits.MAX_NAME:
         return text
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGITS // 2)
     head = limits.MAX_NAME - _DIGITS - _TAIL - 2 * len(_CUT)
-    return f"{text[:head]}{_CUT}{digest.hexdigest()}{_CUT}{text[-_TAIL:]}"
+    return f"{text[:head]}{_CUT}{_digest(name)}{_CUT}{text[-_TAIL:]}"
+
+
+def file_stems(names: Iterable[str]) -> dict[str, str]:
+    """For each name a file's, without suffix: letters and digits of any script, and hyphens.
+
+    It is never hidden, a way out of the folder, a device, or too long. Names that a file system
+    could take for one another (it may not tell ``Ada`` from ``ada``) also carry a hash.
+    """
+    stems = {name: _stem(name) for name in names}
+    alike = Counter(stem.casefold() for stem in stems.values())
+    return {
+        name: stem if alike[stem.casefold()] == 1 else f"{stem}.{_digest(name)}"
+        for name, stem in stems.items()
+    }
+
+
+def _stem(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name)
+    stem = re.sub(r"[^\w]+", "-", plain)[:_STEM].strip("-")
+    return f"_{stem}" if not stem or _DEVICES.fullmatch(stem) else stem
+
+
+def _digest(name: str) -> str:
+    data = name.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=_DIGITS // 2).hexdigest()

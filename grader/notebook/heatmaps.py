@@ -9,7 +9,7 @@ from typing import Any
 from grader.faults import CallError
 from grader.grade import Cell, Matrix
 from grader.notebook.errors import NotChecked
-from grader.notebook.shown import WIDTH, svg_or_none, text
+from grader.notebook.shown import WIDTH
 from grader.pictures.svg import heatmap_svg, matrix_of
 from grader.pictures.text import UNICODE, scale, shade
 
@@ -45,15 +45,11 @@ class Heatmap:
         if len(shown[0]) < len(self.matrix[0]):
             yield f"shown are columns 0–{len(shown[0]) - 1}"
 
-    def _repr_svg_(self) -> str | None:
-        return svg_or_none(
-            lambda: heatmap_svg(
-                self.matrix, title=self.title, rows=self.rows, columns=self.columns
-            )
-        )  # fmt: skip
+    def _repr_svg_(self) -> str:
+        return heatmap_svg(self.matrix, title=self.title, rows=self.rows, columns=self.columns)
 
     def _repr_html_(self) -> str:
-        return self._repr_svg_() or f"<pre>{text(repr(self))}</pre>"
+        return self._repr_svg_()
 
 
 def heatmap(weights: Any, *, rows: str = "", columns: str = "", title: str = "") -> Heatmap:

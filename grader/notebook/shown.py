@@ -6,7 +6,6 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -15,7 +14,6 @@ from rich.console import Console
 from grader import terminal
 from grader.grade import ExerciseResult, Picture, TestResult
 from grader.pictures.svg import picture_svg
-from grader.pictures.text import drawn
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -51,8 +49,7 @@ class Checked:
             highlight=False,
         )  # fmt: skip
         for result in self.results:
-            untouched = result.tests[0].status == "missing"
-            terminal.verdict(console, result, untouched, result.name in self.solved_before)
+            terminal.verdict(console, result, result.untouched, result.name in self.solved_before)
         lines = [line.rstrip() for line in page.getvalue().splitlines()]
         return "\n".join([*lines, *filter(None, [self._summary])])
 
@@ -71,7 +68,7 @@ class Checked:
 def _exercise_html(result: ExerciseResult, solved_before: frozenset[str]) -> str:
     if result.solved:
         sign, verdict = "✓", "solved"
-    elif result.tests[0].status == "missing":
+    elif result.untouched:
         sign, verdict = "·", "not written yet"
     else:
         sign, verdict = "✗", "not yet right"
@@ -86,9 +83,8 @@ def _exercise_html(result: ExerciseResult, solved_before: frozenset[str]) -> str
 
 def _details(result: ExerciseResult) -> str:
     """The mistake's name on top, then test by test."""
-    first = result.tests[0]
-    if first.status == "missing":
-        return f"<p>{text(first.message or '')}</p>"
+    if result.untouched:
+        return f"<p>{text(result.tests[0].message or '')}</p>"
     tests = "".join(map(_test_html, result.tests))
     listed = f'<ul style="{LIST}">{tests}</ul>'
     if result.solved:
@@ -117,20 +113,7 @@ def _sign(sign: str, meaning: str) -> str:
 
 
 def _picture_html(picture: Picture) -> str:
-    blocks = drawn(picture, width=WIDTH) or ""
-    svg = svg_or_none(lambda: picture_svg(picture))
-    margin = "margin: 0.2em 0 0.8em 1.9em"
-    return (
-        f'<div style="{margin}">{svg}</div>' if svg else f'<pre style="{CODE}">{text(blocks)}</pre>'
-    )
-
-
-def svg_or_none(draw: Callable[[], str]) -> str | None:
-    """None where matplotlib is missing, or fails at it: a picture must not cost a verdict."""
-    try:
-        return draw()
-    except Exception:
-        return None
+    return f'<div style="margin: 0.2em 0 0.8em 1.9em">{picture_svg(picture)}</div>'
 
 
 def text(raw: str) -> str:

@@ -301,7 +301,7 @@ class Board(Screen[None]):
             return Text.assemble((" ! ", "magenta"), safe(lesson.trouble))
         if lesson.result is None:
             return Text(words.CHECKING if lesson.ready else words.LOADING)
-        untouched = lesson.result.tests[0].status == "missing"
+        untouched = lesson.result.untouched
         console = Console(
             file=io.StringIO(), width=max(width - MARGIN, 20), force_terminal=True,
             color_system="standard", legacy_windows=False, highlight=False,

@@ -120,7 +120,7 @@ class Lesson:
             return ""
         if self.result.solved:
             return words.solved(self.course, self.name, self.progress.solved)
-        if self.result.tests[0].status == "missing":
+        if self.result.untouched:
             return words.untouched(self.file.name)
         return ""
 

@@ -1,0 +1,122 @@
+"""Pages from a gradebook: each student's feedback, and the report on a class.
+
+`classroom` turns rows into numbers and `similarity` submissions into pairs; `feedback` and
+`overview` make a page of what they are given, by way of `rendering`, which knows the templates.
+Needs the extra ``instructor``; without it, `require_templates` says how to get it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from grader.conversation.pseudonyms import anonymous, pseudonyms
+from grader.course import Course
+from grader.faults import CallError
+from grader.files import write_whole
+from grader.gradebook import Gradebook
+from grader.intake.names import file_stems
+from grader.release.folders import drafted
+from grader.report.rendering import require_templates
+from grader.report.similarity import Pair, similar
+from grader.rows import Row
+
+__all__ = [
+    "ANONYMOUS",
+    "FEEDBACK",
+    "REPORT",
+    "feedback_names",
+    "require_templates",
+    "write_anonymous",
+    "write_pages",
+]
+
+FEEDBACK = "feedback"
+REPORT = "report.html"
+ANONYMOUS = "report-anonymous.html"
+OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each page of it begins
+
+
+def write_pages(
+    book: Gradebook, course: Course, advance: Callable[[], object] = lambda: None, *,
+    similarity: bool = True,
+) -> None:  # fmt: skip
+    """Write the feedback of everyone who has a grade, and the report, into the gradebook's folder.
+
+    Pages that an earlier run wrote for students who are gone are removed. `advance` is called
+    after each page of feedback, and after the report. Raises `CallError` where the extra is
+    missing, or a file cannot be written.
+    """
+    require_templates()
+    from grader.report.feedback import feedback_page
+    from grader.report.overview import report_page
+
+    rows = book.rows()
+    pages = feedback_names(rows)
+    with drafted(book.folder / FEEDBACK) as draft:
+        for row in rows:
+            if row.student in pages:
+                (draft / pages[row.student]).write_text(feedback_page(row, course), "utf-8")
+                advance()
+    _remove_others(book.folder / FEEDBACK, pages.values())
+    pairs = _pairs(book, rows, course) if similarity else None
+    _write(
+        book.folder / REPORT, report_page(rows, book.exercises, course, pages=pages, pairs=pairs)
+    )
+    advance()
+
+
+def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The file of each student who has a grade, in the folder `FEEDBACK`."""
+    stems = file_stems(row.student for row in rows if row.grade is not None)
+    return {student: f"{stem}.html" for student, stem in stems.items()}
+
+
+def write_anonymous(
+    book: Gradebook, course: Course, advance: Callable[[], object] = lambda: None, *,
+    similarity: bool = True,
+) -> None:  # fmt: skip
+    """Write the report with pseudonyms for students, beside the one with their names.
+
+    Raises `CallError` as `write_pages` does.
+    """
+    require_templates()
+    from grader.report.overview import report_page
+
+    rows = book.rows()
+    names = pseudonyms({row.student for row in rows} | _handed_in(rows), book.salt)
+    pairs = _pairs(book, rows, course) if similarity else None
+    if pairs is not None:  # files are named by students, too
+        pairs = [Pair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs]
+    text = report_page(anonymous(rows, names), book.exercises, course, pages={}, pairs=pairs)
+    _write(book.folder / ANONYMOUS, text)
+    advance()
+
+
+def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Pair]:
+    graded = _handed_in(rows)
+    submissions = (one for one in book.submissions() if one.student in graded)
+    stubs = (course.pristine(unit.name) for unit in course.units)
+    return similar(submissions, [path.read_text("utf-8") for path in stubs])
+
+
+def _handed_in(rows: Sequence[Row]) -> set[str]:
+    """The names of submissions that somebody has a grade for."""
+    return {row.grade.submission for row in rows if row.grade is not None}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise CallError(f"{path}: {error.strerror or error}") from None
+
+
+def _remove_others(folder: Path, kept: Collection[str]) -> None:
+    """Remove pages of feedback that are ours, and of nobody in the gradebook."""
+    for path in folder.glob("*.html"):
+        if path.name not in kept and path.is_file():
+            with path.open("rb") as file:
+                ours = file.read(len(OURS)) == OURS
+            if ours:
+                path.unlink()

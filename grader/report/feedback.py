@@ -1,0 +1,119 @@
+"""One student's page: what `for_students` lets a student read of a grade, and corrections of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from grader.course import Course
+from grader.feedback import for_students
+from grader.grade import ExerciseResult, Grade, Picture, TestResult
+from grader.pictures.svg import picture_svg
+from grader.report.rendering import page
+from grader.rows import Adjustment, Row
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+# How a test ended, in words, where its sign alone does not say it.
+VERDICTS = {
+    "passed": "passed", "failed": "failed", "error": "an exception", "missing": "not written yet",
+    "timeout": "took too long", "memory": "needs too much memory", "crashed": "ended the process",
+    "skipped": "not run", "grader_error": "the grader failed",
+}  # fmt: skip
+STATES = {"solved": "solved", "untouched": "not written yet", "unsolved": "not yet right"}
+TROUBLES = {
+    "graded": "Note", "empty": "Nothing that can be graded was handed in",
+    "unreadable": "What was handed in cannot be read", "grader_error": "Not graded yet",
+}  # fmt: skip
+MANY = 512  # pictures that are kept: a class makes the same mistakes
+
+
+@dataclass(frozen=True)
+class _Exercise:
+    """One exercise as its student sees it."""
+
+    result: ExerciseResult
+    title: str
+    points: float | None  # corrections included; None where the grader failed
+    state: str  # a key of `STATES`
+    mistakes: Sequence[TestResult]  # one test for each that is named
+    failed: Sequence[TestResult]
+    rest: Sequence[TestResult]  # passed, or not run
+    picture: Markup | None
+    adjustment: Adjustment | None
+
+    @property
+    def passed(self) -> int:
+        """How many tests passed."""
+        return sum(test.status == "passed" for test in self.rest)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Exercises of a unit, and what they are worth together."""
+
+    name: str
+    title: str
+    exercises: Sequence[_Exercise]
+
+    @property
+    def points(self) -> float | None:
+        """What the exercises earned, where that is known."""
+        points = [exercise.points for exercise in self.exercises if exercise.points is not None]
+        return round(sum(points), 3) if len(points) == len(self.exercises) else None
+
+    @property
+    def max(self) -> float:
+        """What can be earned."""
+        return round(sum(exercise.result.max for exercise in self.exercises), 3)
+
+
+def feedback_page(row: Row, course: Course) -> str:
+    """The page of a student who handed something in."""
+    assert row.grade is not None
+    told = for_students(row.grade, course)
+    units = [*_units(row, told, course)]
+    return page(
+        "feedback.html", "feedback.js", course=course.file.title, row=row, grade=told, units=units,
+        corrected=[e for unit in units for e in unit.exercises if e.adjustment],
+        verdicts=VERDICTS, states=STATES, trouble=TROUBLES[told.status],
+    )  # fmt: skip
+
+
+def _units(row: Row, told: Grade, course: Course) -> Iterator[_Unit]:
+    titles = {unit.name: unit.title for unit in course.units}
+    points = row.points
+    for unit, results in groupby(told.exercises, key=lambda result: result.unit):
+        exercises = [
+            _exercise(result, points.get(result.name), row.correction(result.name), course)
+            for result in results
+        ]
+        yield _Unit(unit, titles.get(unit, unit), exercises)
+
+
+def _exercise(
+    result: ExerciseResult, points: float | None, adjustment: Adjustment | None, course: Course
+) -> _Exercise:
+    known = course.exercises.get(result.name)
+    quiet = ("passed", "skipped")
+    pictured = result.pictured
+    return _Exercise(
+        result, known.title if known else result.name, points,
+        "solved" if result.solved else "untouched" if result.untouched else "unsolved",
+        [*{test.mistake: test for test in result.tests if test.mistake}.values()],
+        [test for test in result.telling if test.status not in quiet],
+        [test for test in result.telling if test.status in quiet],
+        _picture(pictured.picture) if pictured and pictured.picture else None,
+        adjustment,
+    )  # fmt: skip
+
+
+@lru_cache(MANY)
+def _picture(picture: Picture) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(picture_svg(picture))

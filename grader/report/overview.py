@@ -1,0 +1,104 @@
+"""The page of a class: a gradebook's numbers, who is behind them, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from grader.course import Course
+from grader.grade import ExerciseResult
+from grader.isolation import MEANING
+from grader.report.classroom import Classroom, classroom, mistakes_in
+from grader.report.histogram import histogram
+from grader.report.rendering import page
+from grader.report.similarity import Pair
+from grader.rows import Row
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+SLOWEST = 5  # submissions that are listed
+FEW_NAMES = 4  # that are listed without being asked for
+
+
+@dataclass(frozen=True)
+class _Student:
+    """A row of the matrix."""
+
+    row: Row
+    place: int  # by which links find it
+    page: str | None  # the feedback, as a link
+    cells: Sequence[tuple[str, float | None]]  # how much of an exercise's points, and the points
+    mistakes: Sequence[int]  # their places in the ranking
+
+
+def report_page(
+    rows: Sequence[Row], exercises: Sequence[str], course: Course, *,
+    pages: Mapping[str, str], pairs: Sequence[Pair] | None,
+) -> str:  # fmt: skip
+    """The page of a gradebook with these exercises.
+
+    `pages` are files of feedback by student, for links to them; `pairs` are submissions that look
+    alike, None where nobody compared them.
+    """
+    numbers = classroom(rows, exercises)
+    students = _students(rows, exercises, numbers, pages)
+    return page(
+        "report.html", "report.js", course=course.file.title, numbers=numbers, students=students,
+        titles={name: exercise.title for name, exercise in course.exercises.items()},
+        units=[unit.name for unit in course.units], pairs=pairs,
+        chart=_chart(numbers), looks=[one for one in students if _needs_a_look(one.row)],
+        slowest=numbers.slowest[:SLOWEST], layers=MEANING, few=FEW_NAMES,
+        places={student.row.student: student for student in students},
+        members=_members(students),
+    )  # fmt: skip
+
+
+def _students(
+    rows: Sequence[Row], exercises: Sequence[str], numbers: Classroom, pages: Mapping[str, str]
+) -> list[_Student]:
+    ranks = {(m.exercise, m.title): place for place, m in enumerate(numbers.mistakes)}
+    students = []
+    for place, row in enumerate(rows):
+        made = [
+            ranks[exercise.name, title]
+            for exercise in (row.grade.exercises if row.grade else ())
+            for title, _ in mistakes_in(exercise)
+            if (exercise.name, title) in ranks
+        ]
+        results = {result.name: result for result in (row.grade.exercises if row.grade else ())}
+        cells = [(_how_much(row, results.get(name)), row.points.get(name)) for name in exercises]
+        link = f"feedback/{quote(pages[row.student])}" if row.student in pages else None
+        students.append(_Student(row, place, link, cells, made))
+    return students
+
+
+def _how_much(row: Row, result: ExerciseResult | None) -> str:
+    """The class of a cell: how much of an exercise's points there is."""
+    points = row.points.get(result.name) if result else None
+    if result is None or points is None:
+        return "unknown"
+    if points > 0:
+        return "all" if points >= result.max else "some"
+    return "untouched" if result.untouched else "zero"
+
+
+def _needs_a_look(row: Row) -> bool:
+    return row.status != "graded" or bool(row.grade and row.grade.notes)
+
+
+def _members(students: Sequence[_Student]) -> Mapping[str, Sequence[_Student]]:
+    """The students of each submission."""
+    members: dict[str, list[_Student]] = {}
+    for student in students:
+        if student.row.grade is not None:
+            members.setdefault(student.row.grade.submission, []).append(student)
+    return members
+
+
+def _chart(numbers: Classroom) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(histogram(numbers.distribution, "How many students have how many points"))

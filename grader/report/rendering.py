@@ -1,0 +1,90 @@
+"""Templates become pages: each is one file that asks for nothing, from anywhere.
+
+All text is escaped, and what cannot be printed, or would turn the direction of what stands beside
+it, is replaced. A page's policy allows its own script, by its hash, and no request of any kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from grader.faults import CallError
+from grader.spreadsheets import number
+from grader.terminal import safe
+
+if TYPE_CHECKING:  # it is an extra
+    from jinja2 import Environment
+
+NEEDED = "jinja2"
+
+
+def require_templates() -> None:
+    """Raise `CallError` where the extra is not installed that pages need."""
+    if find_spec(NEEDED) is None:
+        raise CallError(
+            f"pages need {NEEDED}, which is missing: pip install 'attention-grader[instructor]'"
+        )
+
+
+def page(template: str, script: str, **values: object) -> str:
+    """A template with its values, the common style, and this script."""
+    from markupsafe import Markup
+
+    code = _file("page.js") + _file(script)
+    return _environment().get_template(template).render(
+        style=Markup(_file("page.css")), script=Markup(code), policy=_policy(code), **values
+    )  # fmt: skip
+
+
+def _policy(script: str) -> str:
+    """Nothing is loaded and nothing is sent; pictures have styles of their own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("grader.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=_printable,
+    )  # fmt: skip
+    environment.filters["points"] = number
+    environment.filters["signed"] = _signed
+    environment.filters["short"] = _short
+    environment.filters["percent"] = _percent
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Plain text without what could not be seen; `Markup` is ours."""
+    return safe(value) if type(value) is str else value
+
+
+def _short(points: float) -> str:
+    """With one digit at most behind the point."""
+    return number(round(points, 1))
+
+
+def _signed(points: float) -> str:
+    """``+0.5`` or ``−1``."""
+    return f"{'+' if points > 0 else '−'}{number(abs(points))}"
+
+
+def _percent(share: float) -> str:
+    """``0.125`` as ``13%``: halves go up."""
+    return f"{int(share * 100 + 0.5)}%"
+
+
+@cache
+def _file(name: str) -> str:
+    return resources.files("grader.report").joinpath("templates", name).read_text("utf-8")

@@ -1,0 +1,198 @@
+"""Which submissions look alike: pairs for a person to look at, and never a verdict.
+
+Submissions are compared by runs of `RUN` tokens, in which own names count as one another, and
+comments and layout do not count (Schleimer, Wilkerson and Aiken, Winnowing: Local Algorithms for
+Document Fingerprinting, SIGMOD 2003; with all runs in place of some, since these texts are short).
+In a course everybody writes the same small functions, so a run weighs the less the more submissions
+have it, by the logarithm of how rare it is; what half of them have, or the stubs, weighs nothing.
+
+The text is split by one regular expression in time that grows with its length; nothing is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.intake import Submission
+
+RUN = 20  # tokens: about two lines
+LEAST = 40  # runs that only two submissions have, or more that weigh as much: less is chance
+ALIKE = 0.4  # of the smaller submission's weight
+MOST_PAIRS = 50
+MOST_TEXT = 200_000  # characters of a submission that are compared
+FACTOR = np.uint64(6364136223846793005)  # odd, and random otherwise
+BLOCK = 4096  # runs that are counted at a time
+
+# Whatever is opened and not closed ends with its line, or with the text: no character is looked at
+# again and again.
+TOKEN = re.compile(
+    r"""(?P<string>[rRbBuUfF]{0,2}(?:
+            \"{3}(?:[^\\]|\\(?:.|\Z))*?(?:\"{3}|\Z) | '{3}(?:[^\\]|\\(?:.|\Z))*?(?:'{3}|\Z)
+          | "(?:[^"\\\n]|\\.)*"? | '(?:[^'\\\n]|\\.)*'? ))
+      | (?P<comment>\#[^\n]*) | (?P<name>[^\W\d]\w*) | (?P<number>\d[\w.]*) | (?P<sign>[^\s\w])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+Runs = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two submissions, and where the passage stands in each that tells most."""
+
+    one: str
+    other: str
+    share: float  # of what the smaller one has and few others have, by weight
+    places: tuple[str, str] | None  # "softmax.py lines 3–40"; None in a report without names
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A submission as runs: the one that begins at each token, and the line of each token."""
+
+    name: str
+    runs: Runs
+    lines: NDArray[np.int32]
+    parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """What each run weighs."""
+
+    runs: Runs  # all there are, sorted
+    counts: NDArray[np.intp]  # how many submissions have it
+    weights: NDArray[np.float32]
+    pair: float  # the weight of a run that two submissions have
+
+
+def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Pair]:
+    """The pairs that share most, first the most alike."""
+    texts = [_read(one) for one in submissions]
+    if not any(len(text.runs) for text in texts):
+        return []
+    scale = _scale(texts, _runs([token for stub in stubs for token, _ in _tokens(stub)]))
+    own = [np.searchsorted(scale.runs, np.unique(text.runs)) for text in texts]
+    whole = [scale.weights[places].sum() for places in own]
+    shared = _shared(own, scale)
+    alike = [
+        (float(shared[i, j] / min(whole[i], whole[j])), i, j)
+        for i, j in zip(*np.nonzero(np.triu(shared, 1) >= LEAST * scale.pair), strict=True)
+    ]
+    ranked = sorted((pair for pair in alike if pair[0] >= ALIKE), key=lambda p: (-p[0], *p[1:]))
+    return [
+        Pair(texts[i].name, texts[j].name, round(share, 3), _passage(texts[i], texts[j], scale))
+        for share, i, j in ranked[:MOST_PAIRS]
+    ]
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _read(submission: Submission) -> _Text:
+    tokens: list[str] = []
+    lines: list[int] = []
+    parts: list[tuple[int, str]] = []
+    left = MOST_TEXT
+    for source in submission.sources:
+        for number, cell in enumerate(source.cells, start=1):
+            whole = len(source.cells) == 1
+            parts.append((len(tokens), source.name if whole else f"{source.name} cell {number}"))
+            for token, line in _tokens(cell[:left]):
+                tokens.append(token)
+                lines.append(line)
+            left -= len(cell[:left])
+    return _Text(submission.student, _runs(tokens), np.array(lines, np.int32), tuple(parts))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """What counts of each token, and its line."""
+    line, seen = 1, 0
+    before = last = ""
+    for match in TOKEN.finditer(text):
+        kind, word = match.lastgroup, match[0]
+        if kind == "comment":
+            continue
+        line += text.count("\n", seen, match.start())
+        seen = match.start()
+        if kind == "string":
+            token = '"'
+        elif kind == "name" and not keyword.iskeyword(word):
+            # torch's own names count: those that stand behind a dot, but not those of `self`.
+            token = word if last == "." and before != "self" else "name"
+        else:
+            token = word
+        yield token, line
+        before, last = last, word
+
+
+def _runs(tokens: Sequence[str]) -> Runs:
+    """A number for the run of tokens that begins at each place: a polynomial modulo 2**64."""
+    numbers = {token: _number(token) for token in set(tokens)}
+    sequence = np.array([numbers[token] for token in tokens], np.uint64)
+    runs = np.zeros(max(len(sequence) - RUN + 1, 0), np.uint64)
+    for place in range(RUN):
+        runs = runs * FACTOR + sequence[place : place + len(runs)]
+    return runs
+
+
+def _number(token: str) -> int:
+    """The same in every process, as `hash` is not: two reports on the same texts are the same."""
+    data = token.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+
+def _scale(texts: Sequence[_Text], stubs: Runs) -> _Scale:
+    runs, counts = np.unique(np.concatenate([np.unique(t.runs) for t in texts]), return_counts=True)
+    usual = max(len(texts) / 2, 2) + 1
+    weights = np.log(np.maximum(usual / counts, 1)).astype(np.float32)
+    weights[np.isin(runs, stubs)] = 0
+    return _Scale(runs, counts, weights, math.log(usual / 2))
+
+
+def _shared(own: Sequence[NDArray[np.intp]], scale: _Scale) -> NDArray[np.float32]:
+    """The weight of what each two submissions share; `own` are the places of runs on the scale."""
+    total = np.zeros((len(own), len(own)), np.float32)
+    counted = (scale.counts > 1) & (scale.weights > 0)
+    column = np.cumsum(counted) - 1
+    roots = np.sqrt(scale.weights[counted])
+    columns = [column[places[counted[places]]] for places in own]
+    for start in range(0, len(roots), BLOCK):
+        block = np.zeros((len(own), min(BLOCK, len(roots) - start)), np.float32)
+        for row, mine in enumerate(columns):
+            first, last = np.searchsorted(mine, (start, start + BLOCK))
+            block[row, mine[first:last] - start] = roots[mine[first:last]]
+        total += block @ block.T
+    return total
+
+
+def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
+    """Where the passage that weighs most stands in both: runs that follow one another in each."""
+    runs, here, there = np.intersect1d(one.runs, other.runs, return_indices=True)
+    order = np.argsort(here)
+    here, there = here[order], there[order]
+    begins = np.flatnonzero((np.diff(here, prepend=-2) != 1) | (np.diff(there, prepend=-2) != 1))
+    weights = scale.weights[np.searchsorted(scale.runs, runs[order])]
+    heaviest = int(np.argmax(np.add.reduceat(weights, begins)))
+    start = int(begins[heaviest])
+    end = int(begins[heaviest + 1]) if heaviest + 1 < len(begins) else len(here)
+    return _place(one, here[start], end - start), _place(other, there[start], end - start)
+
+
+def _place(text: _Text, start: int, length: int) -> str:
+    """``softmax.py lines 3–40``: to the end of a file, where the passage goes on in another."""
+    part = max(k for k, (first, _) in enumerate(text.parts) if first <= start)
+    after = text.parts[part + 1][0] if part + 1 < len(text.parts) else len(text.lines)
+    last = min(start + length + RUN - 2, after - 1)
+    return f"{text.parts[part][1]} lines {text.lines[start]}–{text.lines[last]}"

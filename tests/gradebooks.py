@@ -1,0 +1,115 @@
+"""Gradebooks of a class that never was, in the tiny course."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from grader.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
+from grader.gradebook import open_gradebook
+from grader.intake import Submission
+from grader.jail.wire import SourceText
+from grader.rows import Adjustment, Person
+
+EXERCISES = ("center", "weigh")
+SEED = "the-hidden-seed"
+MISTAKE, HINT = "Softmax over the wrong axis", "Which axis should sum to one?"
+HOSTILE = (
+    "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\u202egnp\x1b[2J"
+)
+PICTURE = Picture(
+    ((1.0, 0.0), (0.5, 0.5)), ((0.5, 0.5), (0.5, 0.5)), ((True, True), (False, False)), rows=2,
+    columns=2,
+)  # fmt: skip
+
+
+def solved(name: str, most: float = 2.0) -> ExerciseResult:
+    """All points, by a hidden test."""
+    tests = (
+        TestResult("exists", "The exercise is there", "passed", hidden=False),
+        TestResult("test_value", "The values are right", "passed", most, most),
+    )
+    return ExerciseResult(name, "basics", most, most, tests)
+
+
+def untouched(name: str, most: float = 2.0) -> ExerciseResult:
+    """The stub as it was."""
+    told = "still the stub"
+    tests = (
+        TestResult("exists", "The exercise is there", "missing", hidden=False, message=told),
+        TestResult("test_value", "The values are right", "missing", 0, most),
+    )
+    return ExerciseResult(name, "basics", 0.0, most, tests)
+
+
+def mistaken(
+    name: str, mistake: str | None = MISTAKE, *, message: str = "expected 0.25, got 0.75",
+    points: float = 0.5, most: float = 2.0,
+) -> ExerciseResult:  # fmt: skip
+    """A public and a hidden test failed, both for one mistake; the hidden one saw 0.8675309."""
+    hint = HINT if mistake else None
+    tests = (
+        TestResult("exists", "The exercise is there", "passed", hidden=False),
+        TestResult(
+            "test_public", "The example comes out", "failed", hidden=False, message=message,
+            mistake=mistake, hint=hint, picture=PICTURE,
+        ),
+        TestResult(
+            "test_value", "The values are right", "failed", 0, most - points,
+            message="expected 0.8675309", mistake=mistake, hint=hint,
+        ),
+        TestResult("test_shape", "The shape is right", "passed", points, points),
+        TestResult("test_float64", "In float64 too", "skipped"),
+    )  # fmt: skip
+    return ExerciseResult(name, "basics", points, most, tests)
+
+
+def grade(
+    student: str, *results: ExerciseResult, status: SubmissionStatus = "graded",
+    message: str | None = None, seconds: float = 0.5,
+) -> Grade:  # fmt: skip
+    """A grade with these results."""
+    return Grade(
+        student, student, status, sum(result.points for result in results), 4.0, SEED, "0f",
+        ("process", "landlock", "seccomp"), "2.13.0", seconds, results, message,
+    )  # fmt: skip
+
+
+def handed_in(student: str, text: str, *group: str) -> Submission:
+    """A submission of one file."""
+    return Submission(student, (SourceText("basics.py", (text,)),), group=group)
+
+
+def write_class(folder: Path) -> None:
+    """A class with one of everything: right, wrong, absent, empty, hostile, corrected, a group."""
+    center, weigh = EXERCISES
+    with open_gradebook(folder, "tiny") as book:
+        book.exercises = EXERCISES
+        book.record(grade("ada", solved(center), solved(weigh)), handed_in("ada", "x = 1"))
+        late = msgspec.structs.replace(
+            grade("bob", solved(center), mistaken(weigh), seconds=9), late=True, attempts=3
+        )
+        book.record(late, handed_in("bob", "x = 2"))
+        book.record(
+            grade(
+                HOSTILE, mistaken(center, None, message=HOSTILE), untouched(weigh), message=HOSTILE
+            ),
+            handed_in(HOSTILE, "x = 3"),
+        )
+        book.record(
+            grade("team-7", mistaken(center, None), mistaken(weigh)),
+            handed_in("team-7", "x = 4", "dan", "eve"),
+        )
+        book.record(
+            grade("finn", untouched(center), untouched(weigh), status="empty", message="no file"),
+            Submission("finn", ()),
+        )
+        book.adjust("bob", Adjustment("weigh", 0.25, "a typo in the statement misled Bob"))
+        book.set_people(
+            {
+                "ada": Person("s100", "Ada Lovelace", "ada@example.edu"),
+                "bob": Person("s200", "Bob Byron", "bob@example.edu"),
+                "zoe": Person("s300", "Zoë Absent", "zoe@example.edu"),
+            }
+        )
