@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,26 @@ def test_a_fresh_worksheet_has_those_whom_moodle_knows_by_number(export: Export)
     assert table[0][0], table[0][4] == ("Identifier", "Grade")
     assert [(row[0], row[4], row[5]) for row in table[1:]] == [("Participant 678", "8.5", "10")]
     assert "2 with a grade and not in the worksheet: oneilzoe, roebob" in said
+
+
+# --- Gradescope ----------------------------------------------------------------------------------
+
+
+def test_gradescope_gets_results_for_each_student_who_has_a_grade(
+    cold_grader: Grader, grades: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "results"
+    call = ("export", grades, "--to", "gradescope", "--out", out, "--course", TINY)
+    assert cold_grader(*call).code == 0
+    assert {path.name for path in out.iterdir()} == {"doejane", "oneilzoe", "roebob"}
+    text = (out / "roebob" / "results.json").read_text("utf-8")
+    assert json.loads(text)["score"] == 10
+    assert "the seed" not in text
+    jane = json.loads((out / "doejane" / "results.json").read_text("utf-8"))
+    assert jane["score"] == 8.5
+    assert "staircase +1\n\n    a typo in the statement" in jane["output"]
+    again = cold_grader(*call)
+    assert (again.code, again.err.count("\n")) == (2, 1)
 
 
 # --- parts, and what is refused ------------------------------------------------------------------

@@ -49,15 +49,19 @@ def export(
     Corrections count. Who handed in nothing has no grade, rather than a zero: what is late or
     missing is for the other system to decide.
     """
-    from grader.export import exported
+    from grader.export import exported, write_results
     from grader.gradebook import existing_gradebook
 
     opened = load_course(find_course(course))
     with existing_gradebook(folder, opened.name) as book:
         what = _part(opened, book, assignment)
-        if to == "gradescope":
-            raise CallError("not yet")
-        filled = exported(book.rows(), what, to, into, column)
+        rows = book.rows()
+    if to == "gradescope":
+        if into is not None or column is not None:
+            raise CallError("--into and --column are for canvas and moodle")
+        print(write_results(out or folder / to, rows, what, opened))
+        return
+    filled = exported(rows, what, to, into, column)
     path = out or folder / f"{to}.csv"
     if into is not None and path.resolve() == into.resolve():
         raise CallError(f"{path} would be written over: name another file with --out")

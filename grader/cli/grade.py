@@ -81,10 +81,13 @@ def grade(
         ),
     ] = "strong",
     device: DeviceOption = "cpu",
+    pages: Annotated[
+        bool, typer.Option("--pages/--no-pages", help="Write feedback and the report as well.")
+    ] = True,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Grade submissions into a gradebook: grades.db, gradebook.csv and results.jsonl.
+    """Grade submissions into a gradebook: tables, and pages for students and for you.
 
     A student's name is the file's, the folder's, or the one in the download; of several hand-ins
     the last one counts. Who is graded again in the same folder gets the new grade. A roster is
@@ -114,7 +117,8 @@ def grade(
     try:
         if watch:
             _stay(given[0], out, order, people)
-        elif again:
+            return
+        if again:
             rows = _again(out, order, jobs, silent=as_json)
         else:
             rows = _once(given, out, order, jobs, people, replace=replace, silent=as_json)
@@ -122,6 +126,8 @@ def grade(
         print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
         raise typer.Exit(130) from None
     _print_rows(opened, rows, out, as_json=as_json)
+    if pages:
+        _write_pages(opened, rows, out, silent=as_json)
     if any(row.status == "grader_error" for row in rows):
         raise typer.Exit(3)
 
@@ -238,6 +244,28 @@ def _progress(count: int) -> AbstractContextManager[Callable[[], None]]:
     from grader import terminal
 
     return terminal.progress(Console(stderr=True), "grading", count)
+
+
+def _write_pages(course: Course, rows: Sequence[Row], out: Path, *, silent: bool) -> None:
+    """The pages, or how to get them: that they are missing is no fault of a grading."""
+    from grader import report, terminal
+    from grader.gradebook import existing_gradebook
+
+    try:
+        report.require_templates()
+    except CallError as error:
+        print(f"grader: no pages: {error}", file=sys.stderr)
+        return
+    count = sum(row.grade is not None for row in rows) + 1
+    console = Console(stderr=True)
+    doing = "writing pages"
+    with (
+        existing_gradebook(out, course.name) as book,
+        terminal.progress(console, doing, count, first=doing) as advance,
+    ):
+        report.write_pages(book, course, advance)
+    if not silent:
+        print(f"{out / report.REPORT}, and a page for each student in {out / report.FEEDBACK}")
 
 
 def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool) -> None:

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from grader.course import Assignment
-from grader.export import canvas, moodle
+import msgspec
+
+from grader.course import Assignment, Course
+from grader.export import canvas, gradescope, moodle
 from grader.export.sheets import Filled
 from grader.faults import CallError
+from grader.intake.names import file_stems
+from grader.release.folders import drafted, require_empty
 from grader.rows import Row, narrowed
 from grader.spreadsheets import gradebook_csv
 
@@ -57,3 +61,21 @@ def exported(
             return moodle.filled(own, into, column, scale, most)
         case "moodle":
             return moodle.fresh(own, scale, most)
+
+
+def write_results(to: Path, rows: Sequence[Row], what: Part, course: Course) -> Path:
+    """Write a ``results.json`` of Gradescope's for each student who has a grade, into a new folder.
+
+    Raises `CallError` where `to` holds something else.
+    """
+    graded = {row.student: row for row in rows if row.known}
+    stems = file_stems(graded)
+    require_empty(to)
+    with drafted(to, private=True) as draft:
+        for student, row in graded.items():
+            own = narrowed(row, what.exercises)
+            assert own.grade is not None
+            results = gradescope.corrected(gradescope.results(own.grade, course), own)
+            (draft / stems[student]).mkdir()
+            (draft / stems[student] / "results.json").write_bytes(msgspec.json.encode(results))
+    return to

@@ -20,6 +20,7 @@ from grader.faults import HostFault
 from grader.feedback import for_students
 from grader.grade import FIRSTS, ExerciseResult, Grade, TestResult, TestStatus
 from grader.pictures.text import drawn
+from grader.rows import Row
 from grader.terminal import safe
 
 WIDTH = 72  # characters of a picture
@@ -60,7 +61,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All of ``results.json``. `score` counts, and is what the tests' scores add up to."""
+    """All of ``results.json``. `score` counts: the sum of the tests' scores, and corrections."""
 
     score: float
     execution_time: float
@@ -87,6 +88,18 @@ def results(grade: Grade, course: Course) -> Results:
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
     )  # fmt: skip
+
+
+def corrected(results: Results, row: Row) -> Results:
+    """The results with what a person corrected: it counts, and is told first."""
+    if not row.adjustments or row.total is None:
+        return results
+    told = [
+        f"Corrected by your instructor: {a.exercise} {a.points:+g}\n\n{_block(a.reason)}"
+        for a in row.adjustments
+    ]
+    output = _paragraphs(*told, results.output)
+    return msgspec.structs.replace(results, score=row.total, output=output)
 
 
 def _tests(number: int, exercise: ExerciseResult) -> Iterator[Test]:
