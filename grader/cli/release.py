@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,14 @@ def _recorded(
     with terminal.progress(Console(stderr=True), "recording", units) as advance:
         jobs = jobs or default_jobs(4 * units)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))
+
+
+TorchIndexOption = Annotated[
+    str | None,
+    typer.Option(
+        "--torch-index", metavar="URL", help="Where pip finds torch for CPU, besides its index."
+    ),
+]
 
 
 @release.command("student", epilog="Example: grader release student --to attention/")
@@ -91,12 +100,7 @@ def release_gradescope(
     replace: ReplaceOption = False,
     assignment: AssignmentOption = None,
     seed: SeedOption = None,
-    torch_index: Annotated[
-        str | None,
-        typer.Option(
-            "--torch-index", metavar="URL", help="Where pip finds torch for CPU, besides its index."
-        ),
-    ] = None,
+    torch_index: TorchIndexOption = None,
     course: CourseOption = None,
 ) -> None:
     """Write an autograder for Gradescope. It holds the solutions: give it to nobody else.
@@ -112,3 +116,24 @@ def release_gradescope(
         f"{len(written)} files in {to}, among them the solutions and the seed: keep it to yourself"
     )
     print(f"upload {to / ZIP}; {to / 'README.md'} says which container it needs")
+
+
+@release.command("otter", epilog="Example: grader release otter --to otter/")
+def release_otter(
+    to: ToOption,
+    replace: ReplaceOption = False,
+    assignment: AssignmentOption = None,
+    torch_index: TorchIndexOption = None,
+    jobs: JobsOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write a folder for otter-grader: student notebooks, autograders, masters for `otter assign`.
+
+    The autograders and masters hold the solutions: only DIR/student is to be given away. Public
+    checks are recorded for it, as for the student bundle.
+    """
+    from grader.release.otter import release_otter as write
+
+    opened = _opened(course, "otter", assignment)
+    count = _recorded(partial(write, torch_index=torch_index), opened, to, replace, jobs)
+    print(f"{count} files in {to}, which holds the solutions: give away {to / 'student'} only")

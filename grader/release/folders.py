@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.faults import CallError
 
 # What was written, as `sha256sum -c` reads it. By it a later release knows its own files again.
-SUMS = Path("exercises", "recorded", "SHA256SUMS")
+SUMS = Path("exercises", "recorded", "SHA256SUMS")  # at the top, where there are no exercises
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def require_free(to: Path, replace: bool) -> None:
     With `replace`, changed files of an earlier bundle may be lost. Files that are not of the bundle
     (someone's progress, notes) stay in any case.
     """
-    if not (to / SUMS).is_file():
+    if not (to / _list_in(to)).is_file():
         require_empty(to)
         return
     changed = [path for path, digest in sums(to).items() if is_other(to / path, digest)]
@@ -71,9 +71,14 @@ def remove_stale(to: Path, kept: list[Path]) -> None:
 
 def write_sums(folder: Path) -> None:
     """Write down what is in a bundle."""
-    (folder / SUMS).parent.mkdir(parents=True, exist_ok=True)
+    listed = folder / _list_in(folder)
+    listed.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{_digest(folder / path)}  {path.as_posix()}\n" for path in files_in(folder))
-    (folder / SUMS).write_bytes("".join(lines).encode())
+    listed.write_bytes("".join(lines).encode())
+
+
+def _list_in(folder: Path) -> Path:
+    return SUMS if (folder / SUMS.parts[0]).is_dir() else Path(SUMS.name)
 
 
 def _settle(draft: Path, to: Path) -> None:
@@ -83,16 +88,17 @@ def _settle(draft: Path, to: Path) -> None:
     written = files_in(draft)
     remove_stale(to, written)
     # Last comes the list: a run that was cut off is told from a whole one by the files it left.
-    for path in sorted(written, key=lambda path: (path == SUMS, path)):
+    for path in sorted(written, key=lambda path: (path == _list_in(draft), path)):
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (draft / path).replace(to / path)
 
 
 def sums(folder: Path) -> Mapping[Path, str]:
     """The SHA-256 sums of a bundle's files as they were written; none where it is no bundle."""
-    if not (folder / SUMS).is_file():
+    listed = folder / _list_in(folder)
+    if not listed.is_file():
         return {}
-    lines = (folder / SUMS).read_text("utf-8", errors="replace").splitlines()
+    lines = listed.read_text("utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     # Only names below the folder: the list may come from elsewhere.
     return {

@@ -11,7 +11,7 @@ import doctest
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ Run a cell with Shift+Enter. Begin with the first code cell. For each exercise t
 ends in `raise NotImplementedError`: put lines of your own in its place, and run it. The next cell
 checks it; the one after that is yours to play in. What you solve here counts in `grader list`.
 
-When you are stuck, `grader.hint("{name}")` in a cell of your own gives the next hint.
-`grader.check("{name}")` checks again, and `grader.heatmap(weights)` shows a matrix as a picture."""
+When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint.
+`grader.check("{name}")` checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
 Exercises here may build on {names}, from {units}. To use an answer of yours again, put it into
@@ -52,32 +52,43 @@ def write_notebooks(course: Course, folder: Path) -> None:
     formula_of = formulas(course)
     folder.mkdir(parents=True, exist_ok=True)
     for unit in course.units:
-        made = notebook(course, unit, formula_of)
-        nbformat.validate(made)
-        text = json.dumps(made, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        text = notebook(cells_of(course, unit, formula_of))
         (folder / f"{unit.name}.ipynb").write_bytes(text.encode())
 
 
-def notebook(course: Course, unit: Unit, formula_of: Mapping[str, str]) -> dict[str, Any]:
-    """The notebook of a unit, as nbformat 4.5 has it in JSON."""
+def notebook(cells: Sequence[Cell]) -> str:
+    """The text of a notebook of these cells, in nbformat 4.5."""
+    made = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    nbformat.validate(made)
+    return json.dumps(made, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def cells_of(
+    course: Course, unit: Unit, formula_of: Mapping[str, str], kit: str = "grader"
+) -> list[Cell]:
+    """The cells of a unit's notebook, in which the kit is called `kit`.
+
+    Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
+    ``NAME-statement``, ``NAME-answer``, ``NAME-check`` and ``NAME-play``, where it has an example.
+    """
     title, _, about = opening(course, unit.name).partition("\n")
-    how_to = HOW_TO.format(name=unit.exercise[0].name)
+    how_to = HOW_TO.format(name=unit.exercise[0].name, kit=kit)
     cells = [
-        _text(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{how_to}"),
-        _code(f"{unit.name}-imports", _imports(course.pristine(unit.name))),
+        text_cell(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{how_to}"),
+        code_cell(f"{unit.name}-imports", _imports(course.pristine(unit.name), kit)),
         *_from_before(course, unit),
     ]
     for number, exercise in enumerate(unit.exercise, start=1):
         stated = statement(course, exercise.name)
         name, formula = exercise.name, formula_of.get(exercise.name)
         cells += [
-            _text(f"{name}-statement", _statement(number, exercise, stated, formula)),
-            _code(f"{name}-answer", short_stub(stated.stub)),
-            _code(f"{name}-check", f'grader.check("{name}")'),
+            text_cell(f"{name}-statement", _statement(number, exercise, stated, formula)),
+            code_cell(f"{name}-answer", short_stub(stated.stub)),
+            code_cell(f"{name}-check", f'grader.check("{name}")'),
         ]
-        if play := _play(name, stated):
-            cells.append(_code(f"{name}-play", play))
-    return {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+        if play := _play(name, stated, kit):
+            cells.append(code_cell(f"{name}-play", play))
+    return cells
 
 
 def short_stub(stub: str) -> str:
@@ -98,7 +109,7 @@ def short_stub(stub: str) -> str:
 # --- the parts of a notebook ---------------------------------------------------------------------
 
 
-def _imports(path: Path) -> str:
+def _imports(path: Path, kit: str) -> str:
     """What the stub file imports, and the kit."""
     text = path.read_text("utf-8")
     lines = [re.sub(r"\s*# noqa.*", "", line) for line in text.splitlines()]
@@ -112,7 +123,8 @@ def _imports(path: Path) -> str:
             # Imports stay grouped as they were.
             found += [""] * bool(found and node.lineno > last + 1) + part
             last = node.end_lineno or node.lineno
-    return "\n".join([*modules, "", "import grader", "", *for_types]).rstrip()
+    ours = "import grader" if kit == "grader" else f"import grader as {kit}"
+    return "\n".join([*modules, "", ours, "", *for_types]).rstrip()
 
 
 def _from_before(course: Course, unit: Unit) -> Iterator[Cell]:
@@ -126,9 +138,9 @@ def _from_before(course: Course, unit: Unit) -> Iterator[Cell]:
     if needed:
         names = _listed([f"`{name}`" for name in needed])
         units = _listed([f"`{unit}`" for unit in dict.fromkeys(needed.values())])
-        yield _text(f"{unit.name}-before", FROM_BEFORE.format(names=names, units=units))
+        yield text_cell(f"{unit.name}-before", FROM_BEFORE.format(names=names, units=units))
         imports = [f"# from {of} import {name}" for name, of in needed.items()]
-        yield _code(f"{unit.name}-pasted", PASTE + "\n".join(imports))
+        yield code_cell(f"{unit.name}-pasted", PASTE + "\n".join(imports))
 
 
 def _statement(number: int, exercise: Exercise, stated: Statement, formula: str | None) -> str:
@@ -155,7 +167,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield part.strip("\n")
 
 
-def _play(name: str, stated: Statement) -> str:
+def _play(name: str, stated: Statement, kit: str) -> str:
     """A cell that runs the statement's examples, and shows the first tensor as a picture."""
     lines: list[str] = []
     dimensions = 0
@@ -173,7 +185,7 @@ def _play(name: str, stated: Statement) -> str:
     if dimensions:
         # Of a batch, the first is shown.
         first = f"[{', '.join('0' * (dimensions - 2))}]" if dimensions > 2 else ""
-        lines.append(f"display(grader.heatmap(result{first}{_axes(stated, dimensions)}))")
+        lines.append(f"display({kit}.heatmap(result{first}{_axes(stated, dimensions)}))")
     return "\n".join(
         [
             "# Change the numbers, and run this cell again.",
@@ -182,7 +194,7 @@ def _play(name: str, stated: Statement) -> str:
             "except NameError as error:",
             '    print(f"{error}. Solve it first, then run this cell.")',
             "except NotImplementedError as error:",
-            f'    print(grader.unsolved("{name}", error))',
+            f'    print({kit}.unsolved("{name}", error))',
         ]
     )
 
@@ -210,13 +222,14 @@ def _listed(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def _text(name: str, text: str) -> Cell:
-    return {"cell_type": "markdown", "id": _id(name), "metadata": {}, "source": _lines(text)}
+def text_cell(name: str, text: str, kind: str = "markdown") -> Cell:
+    """A cell that is read: markdown, or ``raw``."""
+    return {"cell_type": kind, "id": _id(name), "metadata": {}, "source": _lines(text)}
 
 
-def _code(name: str, text: str) -> Cell:
-    cell = {"cell_type": "code", "id": _id(name), "metadata": {}, "source": _lines(text)}
-    return cell | {"execution_count": None, "outputs": []}
+def code_cell(name: str, text: str) -> Cell:
+    """A cell that is run."""
+    return text_cell(name, text, "code") | {"execution_count": None, "outputs": []}
 
 
 def _id(name: str) -> str:

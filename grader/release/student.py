@@ -30,20 +30,23 @@ def release_student(
     replace: bool = False,
     jobs: int = 1,
     texts_beside: Mapping[str, str] | None = None,
+    notebooks: bool = True,
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
-    `texts_beside` are files that go into it too, by path; they win over those of the same name. The
-    same course gives the same bytes. Raises `CallError` where `to` holds something else, or an
-    earlier bundle with changes that only `replace` may lose; and where a stub is solved, since the
-    bundle would give the solution away. `report` is told of each unit that is recorded.
+    `texts_beside` are files that go into it too, by path; they win over those of the same name.
+    Without `notebooks` it has none but those. The same course gives the same bytes. Raises
+    `CallError` where `to` holds something else, or an earlier bundle with changes that only
+    `replace` may lose; and where a stub is solved, since the bundle would give the solution away.
+    `report` is told of each unit that is recorded.
     """
     course.require_solutions("release student")
     refuse_solved_stubs(course)
     require_free(to, replace)
     with drafted(to) as draft:
         copy_exercises(course, draft / "exercises")
-        _notebooks(course, draft / "notebooks")
+        if notebooks:
+            _notebooks(course, draft / "notebooks")
         written = {
             "README.md": texts.readme(course),
             "AGENTS.md": texts.agents(course),

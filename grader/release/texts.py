@@ -103,6 +103,28 @@ def program(name: str) -> str:
     return _read(f"gradescope/{name}")
 
 
+def otter(course: Course) -> str:
+    """What an instructor does with the folder for otter."""
+    first_unit = course.units[0]
+    return _template(
+        "otter/README.md", title=_title(course), first=first_unit.exercise[0].name,
+        first_unit=first_unit.name,
+    )  # fmt: skip
+
+
+def otter_student(course: Course) -> str:
+    """The README for students whose notebooks are otter's."""
+    first_unit = course.units[0]
+    units = [
+        f"| {number} | `{unit.name}/{unit.name}.ipynb` | {unit.title} | {len(unit.exercise)} |"
+        for number, unit in enumerate(course.units, start=1)
+    ]
+    return _template(
+        "otter/student.md", title=_title(course), first=first_unit.exercise[0].name,
+        first_unit=first_unit.name, units="\n".join(units),
+    )  # fmt: skip
+
+
 def formulas(course: Course) -> Mapping[str, str]:
     """LaTeX by exercise, as the course's ``formulas.toml`` gives it; a course may have none."""
     path = course.folder / "formulas.toml"

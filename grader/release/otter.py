@@ -1,0 +1,146 @@
+"""A folder for otter-grader: what students get, autograders, and notebooks for `otter assign`.
+
+otter itself makes the autograders, so that what its containers run is otter's own. Each carries the
+same course and the same kit, and names the exercises that it grades.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+
+from grader.course import Course
+from grader.faults import CallError
+from grader.files import zipped
+from grader.release import texts
+from grader.release.carrying import carry
+from grader.release.folders import drafted, files_in, require_free, write_sums
+from grader.release.student import refuse_solved_stubs, release_student, write_text
+
+PLUGIN = "grader.hosts.otter.Plugin"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with
+
+# A container is set up before otter copies an autograder into it, all but files of such a name.
+KIT = "requirements.kit.zip"
+UNPACKED = "/autograder/source"  # where a container has an autograder
+PROGRAMS = ("run_autograder", "setup.sh")
+NO_TESTS = "No tests stand here: the plugin in `otter_config.json` grades what was handed in.\n"
+NO_METADATA = """
+# `otter grade` leaves an empty file there, which otter cannot read for a plugin.
+if [ ! -s /autograder/submission_metadata.json ]; then
+  echo '{}' > /autograder/submission_metadata.json
+fi
+"""
+
+
+def release_otter(
+    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, *,
+    replace: bool = False, jobs: int = 1, torch_index: str | None = None,
+) -> list[Path]:  # fmt: skip
+    """Write the folder into `to`, closed to other users, and return its files.
+
+    `torch_index` is the address of a package index that pip looks into as well. Raises `CallError`
+    where otter is not installed, where `to` holds something else, or an earlier release with
+    changes that only `replace` may lose, where a stub is solved, and where there is no seed.
+    `report` is told of each unit that is recorded.
+    """
+    course.require_solutions("release otter")
+    course.hidden_seed()
+    refuse_solved_stubs(course)
+    require_free(to, replace)
+    notebooks = _notebooks()
+    checks = notebooks.public_checks(course)
+    more = [f"--extra-index-url {torch_index}"] if torch_index else []
+    with drafted(to, private=True) as draft:
+        readme = {"README.md": texts.otter_student(course)}
+        release_student(
+            course, draft / "student", report, jobs=jobs, notebooks=False,
+            texts_beside=readme | notebooks.for_students(course, checks),
+        )  # fmt: skip
+        master = draft / "master"
+        carry(course, master / "course")
+        (master / KIT).write_bytes(_kit(draft / "student"))
+        for unit in course.units:
+            graded = [name for name in course.asked if course.unit_of[name] == unit.name]
+            text = notebooks.master(course, unit, checks, _settings(graded, more))
+            write_text(master / f"{unit.name}.ipynb", text)
+            _write_autograder(draft / "autograders" / f"{unit.name}.zip", master, graded, more)
+        _write_autograder(draft / "autograder.zip", master, course.asked, more)
+        write_text(draft / "README.md", texts.otter(course))
+        write_sums(draft)
+        names = files_in(draft)
+    return [to / name for name in names]
+
+
+def _notebooks() -> ModuleType:
+    """What makes notebooks, where otter and all that it needs are installed."""
+    try:
+        import otter.generate  # type: ignore[import-untyped]  # noqa: F401 (see whether it is there)
+
+        from grader.release import otter_notebooks
+    except ModuleNotFoundError as error:
+        raise CallError(
+            f"a release for otter needs {error.name}: pip install 'attention-grader[otter]'"
+        ) from None
+    return otter_notebooks
+
+
+def _kit(student: Path) -> bytes:
+    """A zip that pip installs: the engine of the students' bundle, with what jails need."""
+    with TemporaryDirectory() as temporary:
+        project = Path(temporary, "pyproject.toml")
+        write_text(project, texts.pyproject(jails=True))
+        engine = [f"grader/{name.as_posix()}" for name in files_in(student / "grader")]
+        files = {name: student / name for name in (*engine, "README.md", "LICENSE")}
+        return zipped({**files, project.name: project})
+
+
+def _write_autograder(
+    to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]
+) -> None:  # fmt: skip
+    """Write what `otter generate` makes for these exercises, with the supplies in it."""
+    from otter.generate import main as generate
+
+    with TemporaryDirectory() as temporary:
+        here = Path(temporary)
+        write_text(here / "otter_config.json", json.dumps(_config(graded)))
+        write_text(here / "requirements.txt", "\n".join([*more, f"{UNPACKED}/{KIT}"]))
+        generate(
+            tests_dir=str(here / "tests"), output_path=str(here / to.name),
+            config=str(here / "otter_config.json"), requirements=str(here / "requirements.txt"),
+            no_environment=True, python_version=PYTHON,
+        )  # fmt: skip
+        with zipfile.ZipFile(here / to.name) as made:
+            made.extractall(here / "made")
+        write_text(here / "made" / "tests" / "README.md", NO_TESTS)  # otter wants the folder
+        with (here / "made" / "setup.sh").open("a", encoding="utf-8", newline="\n") as setup:
+            setup.write(NO_METADATA)
+        files = {name.as_posix(): here / "made" / name for name in files_in(here / "made")}
+        files[KIT] = supplies / KIT
+        for name in files_in(supplies / "course"):
+            files[f"files/course/{name.as_posix()}"] = supplies / "course" / name
+        to.parent.mkdir(exist_ok=True)
+        to.write_bytes(zipped(files, PROGRAMS))
+
+
+def _config(graded: Sequence[str]) -> Mapping[str, Any]:
+    """What otter is told when it grades."""
+    return {"show_hidden": True, "plugins": [{PLUGIN: {"only": list(graded)}}]}
+
+
+def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
+    """What `otter assign` is told."""
+    return {
+        "requirements": [*more, f"{UNPACKED}/files/{KIT}"],
+        "python_version": PYTHON,
+        "tests": {"files": True, "ok_format": False},
+        "export_cell": {"pdf": False, "run_tests": False},
+        "autograder_files": ["course", KIT],
+        "generate": _config(graded),
+    }

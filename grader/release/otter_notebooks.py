@@ -1,0 +1,207 @@
+"""Our notebooks and public checks in otter's dialects: for students, and for `otter assign`.
+
+In otter's notebooks `grader` is otter's own object, so the kit is called `kit` there. A test of
+otter's asks the kit for one public check, and raises where it does not pass. Markers that `otter
+assign` knows stand in raw cells, and in comments around a solution.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from grader.collection import collect
+from grader.course import Course, Exercise, Unit
+from grader.messages import forbidden_title
+from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
+from grader.release.texts import formulas
+from grader.testing import rung
+
+KIT = "kit"
+
+INIT = """\
+# Initialize Otter
+import otter
+grader = otter.Notebook()"""
+
+EXPORT = """\
+# Save this notebook first; then this cell writes a zip of it, to hand in.
+grader.export(pdf=False)"""
+
+TESTS = '''\
+"""otter's view of the public checks of {name}: the kit runs them."""
+
+from otter.test_files import test_case
+
+OK_FORMAT = False
+
+name = "{name}"
+points = {points:g}
+'''
+
+TEST = """\
+def {name}():
+    from grader.notebook.asserting import require
+
+    require("{exercise}", "{check}")
+"""
+
+SOLUTION = """\
+# BEGIN SOLUTION NO PROMPT
+{solution}
+# END SOLUTION
+r''' # BEGIN PROMPT
+{stub}
+'''; # END PROMPT"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What otter calls a test case: a public check, or that nothing forbidden is used."""
+
+    exercise: str
+    name: str
+    title: str
+
+    @property
+    def function(self) -> str:
+        """Its function in a file of otter's."""
+        name = self.name if self.name.startswith("test_") else f"test_{self.name}"
+        return TEST.format(name=name, exercise=self.exercise, check=self.name)
+
+
+def public_checks(course: Course) -> Mapping[str, Sequence[Check]]:
+    """The public checks of each exercise, as the ladder orders them."""
+    tests = collect(course.check_files(), False, course)
+    tests.sort(key=lambda test: rung.order.index(test.rung))
+    groups = course.file.operations
+    found: dict[str, list[Check]] = {name: [] for name in course.exercises}
+    for name, exercise in course.exercises.items():
+        if exercise.forbidden:
+            title = forbidden_title([groups[group].title for group in exercise.forbidden])
+            found[name].append(Check(name, "operations", title))
+    for test in tests:
+        found[test.exercise].append(Check(test.exercise, test.name, test.title))
+    return found
+
+
+# --- for students --------------------------------------------------------------------------------
+
+
+def for_students(course: Course, checks: Mapping[str, Sequence[Check]]) -> Mapping[str, str]:
+    """By path: ``U/U.ipynb`` for each unit, and ``U/tests/``, one file for each exercise."""
+    formula_of = formulas(course)
+    found: dict[str, str] = {}
+    for unit in course.units:
+        cells = [
+            code_cell(f"{unit.name}-otter", INIT),
+            *cells_of(course, unit, formula_of, KIT),
+            code_cell(f"{unit.name}-export", EXPORT),
+        ]
+        found[f"{unit.name}/{unit.name}.ipynb"] = notebook(cells)
+        for exercise in unit.exercise:
+            text = _test_file(exercise, checks[exercise.name])
+            found[f"{unit.name}/tests/{exercise.name}.py"] = text
+    return found
+
+
+def _test_file(exercise: Exercise, checks: Sequence[Check]) -> str:
+    parts = [TESTS.format(name=exercise.name, points=exercise.points)]
+    parts += [f"\n\n@test_case(name={check.title!r})\n{check.function}" for check in checks]
+    return "".join(parts)
+
+
+# --- for `otter assign` --------------------------------------------------------------------------
+
+
+def master(
+    course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], settings: Mapping[str, Any]
+) -> str:
+    """The notebook of a unit with references and tests in it; `settings` are otter's own."""
+    told = yaml.safe_dump(dict(settings), sort_keys=False).rstrip()
+    config = _raw(f"{unit.name}-config", f"# ASSIGNMENT CONFIG\n{told}")
+    cells = cells_of(course, unit, formulas(course), KIT)
+    return notebook([config, *_marked(course, unit, checks, cells)])
+
+
+def _marked(
+    course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[Cell]
+) -> Iterator[Cell]:
+    """A notebook's cells, with each exercise between otter's markers."""
+    solutions = _solutions(course, unit)
+    questions = {
+        code_cell(f"{exercise.name}-{part}", "")["id"]: (exercise.name, part)
+        for exercise in unit.exercise
+        for part in ("statement", "answer", "check")
+    }
+    for cell in cells:
+        name, part = questions.get(cell["id"], ("", ""))
+        match part:
+            case "statement":
+                points = course.exercises[name].points
+                yield _raw(f"{name}-begin", f"# BEGIN QUESTION\nname: {name}\npoints: {points:g}")
+                yield cell
+            case "answer":
+                text = SOLUTION.format(solution=solutions[name], stub="".join(cell["source"]))
+                yield from _block("SOLUTION", name, [code_cell(f"{name}-answer", text)])
+            case "check":  # otter writes the cell itself
+                yield from _block("TESTS", name, map(_test_cell, checks[name]))
+                yield _raw(f"{name}-end", "# END QUESTION")
+            case _:
+                yield cell
+
+
+def _block(kind: str, name: str, cells: Iterable[Cell]) -> Iterator[Cell]:
+    yield _raw(f"{name}-begin-{kind.lower()}", f"# BEGIN {kind}")
+    yield from cells
+    yield _raw(f"{name}-end-{kind.lower()}", f"# END {kind}")
+
+
+def _test_cell(check: Check) -> Cell:
+    # otter puts the message between quotes as it is.
+    title = check.title.replace("\\", "").replace('"', "'")
+    config = f'""" # BEGIN TEST CONFIG\nfailure_message: {json.dumps(title)}\n""" # END TEST CONFIG'
+    return code_cell(f"{check.exercise}-{check.name}", f"{config}\n{check.function}")
+
+
+def _raw(name: str, text: str) -> Cell:
+    return text_cell(name, text, "raw")
+
+
+def _solutions(course: Course, unit: Unit) -> Mapping[str, str]:
+    """The reference of each exercise, with what stands before it in its file."""
+    found: dict[str, str] = {}
+    waiting = ""
+    for name, text in _statements(course, unit.name):
+        waiting += f"\n\n\n{text}" if name else f"\n{text}"
+        if course.unit_of.get(name) == unit.name:
+            found[name], waiting = waiting.strip("\n"), ""
+    # Python does not mind where a helper stands.
+    last = unit.exercise[-1].name
+    return found | {last: found[last] + waiting}
+
+
+def _statements(course: Course, unit: str) -> Iterator[tuple[str, str]]:
+    """The statements of a file of references, each with the name it defines, if any.
+
+    What it imports from other units comes as their text: a notebook has no files beside it.
+    """
+    text = course.reference_file(unit).read_text("utf-8")
+    first, *rest = ast.parse(text).body
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    for node in rest if documented else [first, *rest]:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield from _statements(course, node.module or "")
+        elif not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            lines = text.splitlines()[_first_line(node) - 1 : node.end_lineno]
+            yield getattr(node, "name", ""), "\n".join(lines)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
