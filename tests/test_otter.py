@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import dill  # type: ignore[import-untyped]
+import dill
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from otter.cli import cli  # type: ignore[import-untyped]
-from otter.run import AutograderConfig  # type: ignore[import-untyped]
-from otter.test_files import GradingResults  # type: ignore[import-untyped]
+from otter.cli import cli
+from otter.run import AutograderConfig
+from otter.test_files import GradingResults
 
 from grader.course import Course, load_course
 from grader.faults import CallError, HostFault

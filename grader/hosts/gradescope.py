@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 
 from grader import terminal
-from grader.course import load_course
 from grader.export.gradescope import results
 from grader.faults import exit_codes
 from grader.files import write_whole
 from grader.hosts import grade_one
 from grader.intake import read_submission
+from grader.release.carrying import load_carried
 from grader.spreadsheets import number
 
 METADATA = "submission_metadata.json"
@@ -63,7 +63,7 @@ def grade_submission(root: Path) -> None:
     written = root / "results" / "results.json"
     written.unlink(missing_ok=True)
     metadata = read_metadata(root / METADATA)
-    course = load_course(root / "source" / "exercises")
+    course = load_carried(root / "source")
     grade = grade_one(
         course, read_submission(metadata.student, root / "submission"),
         only=course.asked,

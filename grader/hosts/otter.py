@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from otter.plugins import AbstractOtterPlugin  # type: ignore[import-untyped]
-from otter.test_files import (  # type: ignore[import-untyped]
+from otter.plugins import AbstractOtterPlugin
+from otter.test_files import (
     ExceptionTestFile,
     GradingResults,
     TestCase,

@@ -22,6 +22,11 @@ def carry(course: Course, to: Path) -> None:
         write_text(to / PRIVATE / "course.toml", 'overlay = "../exercises"\n')
 
 
+def carried_seed(course: Course) -> str:
+    """Where the hidden seed lies in a folder that a course was carried into."""
+    return f"{PRIVATE}/solutions/seed" if course.private is not None else "solutions/seed"
+
+
 def load_carried(folder: Path) -> Course:
     """The course that was carried into this folder."""
     private = folder / PRIVATE

@@ -11,14 +11,9 @@ from pathlib import Path
 from grader.course import Course
 from grader.files import zipped
 from grader.release import texts
+from grader.release.carrying import carried_seed, carry
 from grader.release.folders import drafted, files_in, require_free, write_sums
-from grader.release.student import (
-    copy_engine,
-    copy_exercises,
-    copy_source,
-    licence,
-    write_text,
-)
+from grader.release.student import copy_engine, licence, write_text
 
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")
@@ -38,12 +33,10 @@ def release_gradescope(
     seed = seed or course.hidden_seed()
     require_free(to, replace)
     with drafted(to, private=True) as draft:
-        copy_exercises(course, draft / "exercises")
-        for folder in reversed(course.secrets):  # the private ones over the others
-            copy_source(folder, draft / "solutions")
+        carry(course, draft)
         copy_engine(draft / "grader")
         written = {
-            "solutions/seed": f"{seed}\n",
+            carried_seed(course): f"{seed}\n",
             "README.md": texts.gradescope(course),
             "pyproject.toml": texts.pyproject(jails=True),
             "LICENSE": licence(),

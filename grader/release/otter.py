@@ -81,7 +81,7 @@ def release_otter(
 def _notebooks() -> ModuleType:
     """What makes notebooks, where otter and all that it needs are installed."""
     try:
-        import otter.generate  # type: ignore[import-untyped]  # noqa: F401 (see whether it is there)
+        import otter.generate  # noqa: F401 (see whether it is there)
 
         from grader.release import otter_notebooks
     except ModuleNotFoundError as error:
