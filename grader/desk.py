@@ -238,7 +238,7 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
         heard = kept(seat.heard()) if status in ("failed", "error") else ()
         answers.append(Answer(test.key, case.label, passed, heard))
         if not passed:
-            told = f"[{case.label}] {message}" if case.label else message
+            told = f"[{case.label}] {message}" if case.label and message else message
             if test.hidden:  # its inputs and what was expected are for no one to read back
                 return Ran(status, told, answers)
             return Ran(status, messages.with_prints(told, seat.session.printed), answers, picture)

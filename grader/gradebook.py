@@ -30,6 +30,7 @@ DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
 VERSION = 2
+ANOTHER = "choose another --out"
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -282,14 +283,20 @@ def existing_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
         raise CallError(
             f"there is no gradebook in {folder}: name a folder that `grader grade` wrote (--out)"
         )
-    with open_gradebook(folder, course) as book:
+    with _opened(folder, course, "name that course with --course") as book:
         yield book
 
 
 @contextmanager
 def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
     """Open or create the gradebook in a folder; `CallError` if it is another course's."""
-    refuse_strangers(folder, course)
+    with _opened(folder, course, ANOTHER) as book:
+        yield book
+
+
+@contextmanager
+def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
+    refuse_strangers(folder, course, advice)
     path = folder / DATABASE
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
     connection = sqlite3.connect(path)
@@ -305,8 +312,11 @@ def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
         connection.close()
 
 
-def refuse_strangers(folder: Path, course: str) -> None:
-    """Raise `CallError` if a folder cannot take this course's grades. Writes nothing."""
+def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
+    """Raise `CallError`, with what to do, if a folder cannot hold this course's grades.
+
+    Writes nothing.
+    """
     path = folder / DATABASE
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not nearest.is_dir():
@@ -323,13 +333,12 @@ def refuse_strangers(folder: Path, course: str) -> None:
         raise CallError(f"{path} is not a gradebook of ours ({error})") from None
     if about.get("version") != str(VERSION):
         raise CallError(
-            f"{path} has format {about.get('version')}, and this kit writes {VERSION}: "
-            "choose another --out"
+            f"{path} has format {about.get('version')}, and this kit writes {VERSION}: {ANOTHER}"
         )
     if about.get("course") != course:
         raise CallError(
             f"{folder} holds grades of the course {about.get('course')!r}, and this is "
-            f"{course!r}: choose another --out"
+            f"{course!r}: {advice}"
         )
 
 

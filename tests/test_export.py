@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,17 @@ def test_gradescope_gets_results_for_each_student_who_has_a_grade(
     assert (again.code, again.err.count("\n")) == (2, 1)
 
 
+# --- without names -------------------------------------------------------------------------------
+
+
+def test_a_table_without_names_tells_points_and_nobody(export: Export) -> None:
+    table, _ = export("csv", "--anonymous")
+    text = "\n".join(",".join(row) for row in table)
+    assert not {"doejane", "Jane", "x.edu", "s9"} & set(re.split(r"[,\n@ ]", text))
+    assert sorted(row[3] for row in table[1:]) == ["", "0", "10", "8.5"]
+    assert len({row[0] for row in table[1:]}) == 4
+
+
 # --- parts, and what is refused ------------------------------------------------------------------
 
 
@@ -229,6 +241,7 @@ def test_an_assignment_is_exported_alone_and_counts_what_the_course_says(
     ("arguments", "problem"),
     [
         (["--to", "csv", "--into", "x.csv"], "--into and --column are for canvas and moodle"),
+        (["--to", "canvas", "--anonymous"], "--anonymous is for csv"),
         (["--to", "canvas", "--into", "nothing.csv"], "nothing.csv: No such file"),
         (["--to", "moodle", "--assignment", "ps9"], "no assignment called 'ps9'"),
     ],

@@ -40,6 +40,9 @@ def export(
         Path | None,
         typer.Option("--out", metavar="PATH", help="What to write (default: in DIR, after --to)."),
     ] = None,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="With csv: pseudonyms, and nothing of the roster.")
+    ] = False,
     assignment: AssignmentOption = None,
     course: CourseOption = None,
 ) -> None:
@@ -49,6 +52,8 @@ def export(
     Corrections count. Who handed in nothing has no grade, rather than a zero: what is late or
     missing is for the other system to decide.
     """
+    from grader.conversation.pseudonyms import anonymous as nameless
+    from grader.conversation.pseudonyms import pseudonyms_in
     from grader.export import exported, write_results
     from grader.gradebook import existing_gradebook
 
@@ -56,6 +61,10 @@ def export(
     with existing_gradebook(folder, opened.name) as book:
         what = _part(opened, book, assignment)
         rows = book.rows()
+        if anonymous:
+            rows = nameless(rows, pseudonyms_in(rows, book.salt))
+    if anonymous and to != "csv":
+        raise CallError(f"{to} has to know whose grades these are: --anonymous is for csv")
     if to == "gradescope":
         if into is not None or column is not None:
             raise CallError("--into and --column are for canvas and moodle")

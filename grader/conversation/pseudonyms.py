@@ -30,6 +30,12 @@ def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
     }
 
 
+def pseudonyms_in(rows: Sequence[Row], salt: str) -> dict[str, str]:
+    """Pseudonyms of all students in these rows and their submissions, as `anonymous` takes them."""
+    submissions = {row.grade.submission for row in rows if row.grade is not None}
+    return pseudonyms({row.student for row in rows} | submissions, salt)
+
+
 def anonymous(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
     """The rows by other names, of students and of submissions, and without any text of theirs.
 

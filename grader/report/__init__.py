@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from grader.conversation.pseudonyms import anonymous, pseudonyms
+from grader.conversation.pseudonyms import anonymous, pseudonyms_in
 from grader.course import Course
 from grader.faults import CallError
 from grader.files import write_whole
@@ -84,7 +84,7 @@ def write_anonymous(
     from grader.report.overview import report_page
 
     rows = book.rows()
-    names = pseudonyms({row.student for row in rows} | _handed_in(rows), book.salt)
+    names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
     if pairs is not None:  # files are named by students, too
         pairs = [Pair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs]
