@@ -491,7 +491,10 @@ def test_a_class_of_attackers_is_graded_to_its_end(
         **{mistake.__name__: (NOTHING[mistake][0], "0") for mistake in NOTHING},
     }
     written = everything_below(tmp_path).keys() - before.keys()
-    assert {Path(path).parent for path in written} == {tmp_path / "out"}
+    assert {Path(path).parent for path in written} == {
+        tmp_path / "out",
+        tmp_path / "out" / "feedback",
+    }
     assert "\x1b" not in ran.out
     assert "zip_slip: ../../layers.py: its path leads out of the archive" in ran.out
 
