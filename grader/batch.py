@@ -33,12 +33,13 @@ def grade_into(
     *,
     replace: bool = False,
     roster: Roster = NOBODY,
+    assignment: str = "",
 ) -> list[Row]:
     """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
-    Grades of an earlier run that this one would lose are lost only with `replace`. The `roster` is
-    kept for the next run.
+    Grades of an earlier run that this one would lose are lost only with `replace`. The `roster` and
+    the name of the `assignment` are kept for the next call.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     handed_in = {one.student: one for one in arrivals.submissions}
@@ -51,25 +52,33 @@ def grade_into(
         for grade in grades:
             if book is None:
                 book = stack.enter_context(open_gradebook(folder, order.course.name))
+                book.unfinished = True
+                book.exercises, book.assignment, book.roster = exercises, assignment, roster
             book.record(grade, handed_in[grade.submission])
             report(grade)
         assert book is not None
         book.keep_only(students)
         book.set_people(arrivals.people)
-        book.roster = roster
-        book.exercises = exercises
+        book.unfinished = False
         book.write_files()
         return book.rows()
 
 
 def grade_again(
-    folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id
+    folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id, *,
+    another_seed: bool = False,
 ) -> list[Row]:  # fmt: skip
     """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
 
-    Nothing is written before all are graded.
+    Raises `CallError` where the seed is another one, unless `another_seed` is meant. Nothing is
+    written before all are graded.
     """
     with existing_gradebook(folder, order.course.name) as book:
+        if order.seed not in {grade.seed for grade in book.grades()} and not another_seed:
+            raise CallError(
+                f"{folder} was graded with another hidden seed: name that course with --course, or "
+                "the new seed with --seed"
+            )
         handed_in = {one.student: one for one in book.submissions()}
         if not handed_in:
             raise CallError(f"{folder} holds no submissions to grade again: name them")

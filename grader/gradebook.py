@@ -129,6 +129,15 @@ class Gradebook:
             )
         return run
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether a grading began that has not ended: who is missing is not known to be absent."""
+        return self._about("unfinished") == "yes"
+
+    @unfinished.setter
+    def unfinished(self, value: bool) -> None:
+        self._remember("unfinished", "yes" if value else "no")
+
     # --- what a person writes --------------------------------------------------------------------
 
     def adjust(self, student: str, adjustment: Adjustment) -> None:
@@ -182,6 +191,15 @@ class Gradebook:
     @exercises.setter
     def exercises(self, names: Sequence[str]) -> None:
         self._remember("exercises", json.dumps(names))
+
+    @property
+    def assignment(self) -> str:
+        """The assignment that was graded, if it was one."""
+        return self._about("assignment") or ""
+
+    @assignment.setter
+    def assignment(self, name: str) -> None:
+        self._remember("assignment", name)
 
     @property
     def roster(self) -> Roster:
@@ -284,6 +302,11 @@ def existing_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
             f"there is no gradebook in {folder}: name a folder that `grader grade` wrote (--out)"
         )
     with _opened(folder, course, "name that course with --course") as book:
+        if book.unfinished:
+            raise CallError(
+                f"the grading into {folder} was stopped before its end: give the same "
+                "`grader grade` once more"
+            )
         yield book
 
 
@@ -353,8 +376,8 @@ def refuse_loss(folder: Path, students: Sequence[str], exercises: Sequence[str])
     if gone:
         more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
         raise CallError(
-            f"{folder} holds grades of {gone[0]}{more}, not in this run: "
-            "choose another --out, or pass --replace to lose them"
+            f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
+            "as well, or another --out; --replace would lose them"
         )
     graded = {exercise.name for grade in earlier for exercise in grade.exercises}
     if graded - set(exercises):

@@ -338,6 +338,7 @@ def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: 
     [
         (["a,b", "1,2"], "names no column of the kind id, name or email; it reads: a, b"),
         ([""], "names no column"),
+        (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
         (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
     ],
 )
@@ -346,6 +347,14 @@ def test_a_roster_that_cannot_be_used_is_told(
 ) -> None:
     with pytest.raises(CallError, match=problem):
         roster_of(tmp_path, *lines)
+
+
+def test_a_gradebook_of_canvas_is_a_roster_without_its_odd_rows(tmp_path: Path) -> None:
+    roster = roster_of(
+        tmp_path, "Student,ID,Section", "    Points Possible,,", '"Doe, Jane",7,A',
+        '"Student, Test",9,A',
+    )  # fmt: skip
+    assert [person.id for person in roster.people] == ["7"]
 
 
 def test_a_roster_may_come_from_excel(tmp_path: Path) -> None:

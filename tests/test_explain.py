@@ -232,7 +232,7 @@ def test_a_course_that_changed_since_is_told(grader: Grader, tmp_path: Path) -> 
     ran = grader(
         "explain", tmp_path / "out", "bob", "test_center_takes_no_loop", "--course", course
     )
-    assert (ran.code, "any more" in ran.err) == (2, True)
+    assert (ran.code, "was it graded with another --course?" in ran.err) == (2, True)
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -241,6 +241,7 @@ def test_an_assignment_is_exported_alone_and_counts_what_the_course_says(
     ("arguments", "problem"),
     [
         (["--to", "csv", "--into", "x.csv"], "--into and --column are for canvas and moodle"),
+        (["--to", "csv", "--out", "no/such/folder.csv"], "folder.csv cannot be written"),
         (["--to", "canvas", "--anonymous"], "--anonymous is for csv"),
         (["--to", "canvas", "--into", "nothing.csv"], "nothing.csv: No such file"),
         (["--to", "moodle", "--assignment", "ps9"], "no assignment called 'ps9'"),

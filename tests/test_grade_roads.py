@@ -9,10 +9,10 @@ from threading import Event
 
 import pytest
 
-from grader.batch import grade_arrivals
+from grader.batch import grade_arrivals, grade_into
 from grader.course import Course
 from grader.gradebook import open_gradebook
-from grader.intake import NOBODY
+from grader.intake import NOBODY, take_in
 from grader.intake.arriving import arriving
 from grader.workers import Order
 from tests.conftest import TINY, Grader
@@ -101,6 +101,10 @@ def test_an_assignment_is_graded_alone(grader: Grader, course: Path, tmp_path: P
     call = ("grade", folder(tmp_path / "class", ada=CENTER), "--out", tmp_path / "out")
     assert grader(*call, "--assignment", "ps1", "--course", course).code == 0
     assert cells(tmp_path / "out", "student", "total", "max") == [("ada", "2", "2")]
+    ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", course)
+    assert (ran.code, "ps1" in (tmp_path / "out" / "canvas.csv").read_text("utf-8")) == (0, True)
+    ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", TINY)
+    assert (ran.code, "no assignment called 'ps1'" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +162,48 @@ def test_a_gradebook_that_is_not_there_cannot_be_graded_again(
     ran = cold_grader("grade", "--again", "--out", tmp_path / "out", "--course", TINY)
     assert ran.code == 2
     assert "there is no gradebook in" in ran.err
+
+
+def test_another_hidden_seed_is_not_taken_by_accident(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    out = ("--out", tmp_path / "out", "--course", course)
+    hand_in = folder(tmp_path / "class", ada=CENTER)
+    assert grader("grade", hand_in, *out, "--only", "center").code == 0
+    (course / "solutions" / "seed").write_text("another", "utf-8")
+    ran = grader("grade", "--again", *out)
+    assert ran.code == 2
+    assert "graded with another hidden seed: name that course with --course" in ran.err
+    assert grader("grade", "--again", *out, "--seed", "another").code == 0
+
+
+# --- stopped -------------------------------------------------------------------------------------
+
+
+def test_a_grading_that_was_stopped_gives_nobody_a_zero(
+    grader: Grader, tiny: Course, tmp_path: Path
+) -> None:
+    hand_in = folder(tmp_path / "class", ada=CENTER, bob=CENTER)
+    order = Order(tiny, tiny.hidden_seed(), tiny.test_files(), ("center",), isolation="weak")
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grade_into(tmp_path / "out", order, take_in([hand_in], tiny), 1, stop)
+    out = tmp_path / "out"
+    for call in (
+        ("export", out, "--to", "csv"),
+        ("grade", "--again", "--out", out),
+        ("report", out),
+    ):
+        ran = grader(*call, "--course", TINY)
+        assert ran.code == 2
+        assert "was stopped before its end: give the same `grader grade` once more" in ran.err
+    assert not (tmp_path / "out" / "gradebook.csv").exists()
+    again = ("grade", hand_in, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    assert grader(*again).code == 0
+    assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
 
 
 # --- what arrives --------------------------------------------------------------------------------

@@ -76,6 +76,9 @@ def test_a_private_test_adds_to_what_is_asked(
     call = ("grade", tmp_path / "ada.py", "--out", tmp_path / "out", "--only", "center")
     assert grader(*call, "--course", private).code == 0
     assert 0 < float(totals(tmp_path / "out")["ada"]) < 2
+    ran = grader("explain", tmp_path / "out", "ada", "center", "--course", private)
+    assert ran.code == 0, ran.err
+    assert "test_center_is_seven" in ran.out
 
 
 def test_private_references_are_the_ones_that_answers_are_compared_with(private: Path) -> None:

@@ -74,7 +74,10 @@ def export(
     path = out or folder / f"{to}.csv"
     if into is not None and path.resolve() == into.resolve():
         raise CallError(f"{path} would be written over: name another file with --out")
-    write_whole(path, filled.text.encode())
+    try:
+        write_whole(path, filled.text.encode())
+    except OSError as error:
+        raise CallError(f"{path} cannot be written: {error.strerror}") from None
     for line in filled.told:
         print(line, file=sys.stderr)
     print(path)
@@ -83,10 +86,11 @@ def export(
 def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
     from grader.export import Part, part
 
-    if assignment is None:
+    name = assignment or book.assignment
+    if not name:
         return Part(course.file.title, book.exercises)
-    wanted = course.assignment(assignment)
+    wanted = course.assignment(name)
     exercises = course.select(wanted.exercises)
     if not {*exercises} <= {*book.exercises}:
-        raise CallError(f"{book.folder} does not hold grades of all of {assignment!r}")
+        raise CallError(f"{book.folder} does not hold grades of all of {name!r}")
     return part(wanted, exercises)

@@ -119,11 +119,14 @@ def grade(
             _stay(given[0], out, order, people)
             return
         if again:
-            rows = _again(out, order, jobs, silent=as_json)
+            rows = _again(out, order, jobs, another_seed=seed is not None, silent=as_json)
         else:
-            rows = _once(given, out, order, jobs, people, replace=replace, silent=as_json)
+            rows = _once(
+                given, out, order, jobs, people, assignment or "", replace=replace, silent=as_json
+            )  # fmt: skip
     except KeyboardInterrupt:
-        print(f"grader: stopped; what was graded so far is kept in {out}", file=sys.stderr)
+        kept = f"what was graded so far is kept in {out}" if out.exists() else "nothing was graded"
+        print(f"grader: stopped; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
     _print_rows(opened, rows, out, as_json=as_json)
     if pages:
@@ -149,14 +152,14 @@ def _refuse_nonsense(
 
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
     """The roster of this call, or the one of an earlier call."""
-    from grader.gradebook import DATABASE, existing_gradebook
+    from grader.gradebook import DATABASE, open_gradebook
     from grader.intake import NOBODY, read_roster
 
     if given is not None:
         return read_roster(given)
     if out is None or not (out / DATABASE).is_file():
         return NOBODY
-    with existing_gradebook(out, course.name) as book:
+    with open_gradebook(out, course.name) as book:
         return book.roster
 
 
@@ -190,8 +193,8 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, roster: Roster, *,
-    replace: bool, silent: bool,
+    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, roster: Roster,
+    assignment: str, *, replace: bool, silent: bool,
 ) -> list[Row]:  # fmt: skip
     from grader.batch import grade_into
     from grader.intake import take_in
@@ -205,14 +208,16 @@ def _once(
     with _progress(count) as advance:
         rows = grade_into(
             out, order, arrivals, jobs or default_jobs(count), lambda _: advance(),
-            replace=replace, roster=roster,
+            replace=replace, roster=roster, assignment=assignment,
         )  # fmt: skip
     if not stderr.is_terminal and not silent:
         _tell(Console(highlight=False), arrivals)
     return rows
 
 
-def _again(out: Path, order: Order, jobs: int | None, *, silent: bool) -> list[Row]:
+def _again(
+    out: Path, order: Order, jobs: int | None, *, another_seed: bool, silent: bool
+) -> list[Row]:  # fmt: skip
     from grader.batch import grade_again
     from grader.conversation import told
     from grader.conversation.changes import compared
@@ -222,7 +227,9 @@ def _again(out: Path, order: Order, jobs: int | None, *, silent: bool) -> list[R
     with existing_gradebook(out, order.course.name) as book:
         count = sum(1 for _ in book.submissions())
     with _progress(count) as advance:
-        rows = grade_again(out, order, jobs or default_jobs(count), lambda _: advance())
+        rows = grade_again(
+            out, order, jobs or default_jobs(count), lambda _: advance(), another_seed=another_seed
+        )
     if not silent:
         told.changes(compared(order.course, out), Console(highlight=False))
     return rows

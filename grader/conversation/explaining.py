@@ -88,7 +88,9 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
     tests = desk.tests[name]
     own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
     if not own and asked.name not in OWN_CHECKS:
-        raise CallError(f"the course has no test {name}/{asked.name} any more")
+        raise CallError(
+            f"this course has no test {name}/{asked.name}: was it graded with another --course?"
+        )
     if not own and asked.status == "passed":
         raise CallError(f"{name}/{asked.name} passed, and runs nothing: name a test")
     return [replace(test, hidden=False) for test in own or tests]

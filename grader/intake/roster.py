@@ -20,6 +20,8 @@ NAME = {"name", "fullname", "student", "studentname"}
 FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
 EMAIL = {"email", "emailaddress", "mail"}
 GROUP = {"group", "team"}
+HEADER = "A roster begins with a line such as: id,name,email"
+NOBODYS = ("Points Possible", "Student, Test")  # rows of a gradebook that Canvas exported
 
 
 @dataclass(frozen=True)
@@ -80,20 +82,23 @@ def read_roster(path: Path) -> Roster:
         raise CallError(f"{path}: {error.strerror}") from None
     head = text.partition("\n")[0]
     separator = max(",;\t", key=head.count)
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+    except csv.Error:
+        raise CallError(f"{path} is no CSV: {HEADER}") from None
     columns = [cell.strip() for cell in rows[0]] if rows else []
     kinds = [letters(column) for column in columns]
     if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
         raise CallError(
             f"{path}: its first line names no column of the kind id, name or email; "
-            f"it reads: {', '.join(columns)[:200] or 'nothing'}"
+            f"it reads: {', '.join(columns)[:200] or 'nothing'}. {HEADER}"
         )
     people: dict[str, Person] = {}
     groups: dict[str, tuple[str, ...]] = {}
     for number, row in enumerate(rows[1:], start=2):
         person, group = _person(columns, kinds, [cell.strip() for cell in row])
         key = shown(person.id or person.email or person.name)
-        if not key:
+        if not key or any(text in person.name for text in NOBODYS):
             continue
         if key in people:
             raise CallError(f"{path}:{number}: {key} is there twice")
