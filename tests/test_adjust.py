@@ -137,8 +137,8 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
     ran = cold_grader("forget", book, "ada", "--yes", "--course", TINY)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
-        "removed of ada: the grade, grades of earlier runs (1), what the roster says, "
-        "corrections (1), the text, ada.html\n"
+        "removed what was kept of ada: the grade, grades of earlier runs (1), what the roster "
+        "says, corrections (1), the text, ada.html\n"
     )
     assert "not touched, and to be made again or removed: canvas.csv\n" in ran.out
     assert "not reached from here" in ran.out

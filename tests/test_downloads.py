@@ -152,6 +152,13 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     arrived = take_in(sorted(tmp_path.glob("*.zip")), tiny)
     assert files_of(arrived) == {"ada": ["a.py"], "mallory": ["doejane_1_99_basics.py"]}
     assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
+    assert any("mallory.zip looks like a download from Canvas" in line for line in arrived.told)
+
+
+def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course) -> None:
+    folder(tmp_path / "grades", {"grades.db": "", "feedback/ada.html": ""})
+    with pytest.raises(CallError, match="is a gradebook: name what was handed in"):
+        take_in([tmp_path / "grades"], tiny)
 
 
 # --- Moodle --------------------------------------------------------------------------------------

@@ -120,12 +120,13 @@ def test_the_test_and_the_answer_are_quoted_with_the_numbers_of_their_lines(
     assert answer["lines"] == WRONG.splitlines()[3:6]
 
 
-def test_of_an_exercise_what_failed_first_is_run_and_the_rest_is_named(
+def test_of_an_exercise_what_first_cost_points_is_run_and_the_rest_is_named(
     explained: Explained,
 ) -> None:
     told = explained(WRONG, "center")
-    assert told["graded"]["name"] == "test_center_of_three_numbers"
-    assert told["also"] == ["test_center_agrees_with_the_reference"]
+    assert told["graded"]["name"] == "test_center_agrees_with_the_reference"
+    assert told["also"] == ["test_center_of_three_numbers (public)"]
+    told = explained(WRONG, "test_center_of_three_numbers")
     assert told["shown"]["calls"][0]["inputs"][0]["values"] == "tensor([1., 2., 6.])"
 
 
@@ -188,7 +189,8 @@ def test_a_call_that_never_ends_is_shown_without_an_answer(explained: Explained)
 
 def test_people_read_it_as_plain_text(grader: Grader, graded: Graded) -> None:
     hostile = WRONG.replace("    return x -", "    # \x1b[2J[bold]\n    return x -")
-    ran = grader("explain", graded(hostile), "bob", "center", "--course", TINY)
+    out = graded(hostile)
+    ran = grader("explain", out, "bob", "test_center_of_three_numbers", "--course", TINY)
     assert ran.code == 0
     assert "\x1b" not in ran.out
     assert "[bold]" in ran.out

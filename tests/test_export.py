@@ -157,8 +157,8 @@ def test_a_worksheet_of_moodle_is_filled_in_where_moodle_lets_it(
     before = list(csv.reader(MOODLE.splitlines()))
     assert [row[4] for row in table] == ["Grade", "8.5", "3.00", ""]
     assert [row[:4] + row[5:] for row in table] == [row[:4] + row[5:] for row in before]
-    assert "1 rows filled in" in said
-    assert "1 rows are locked in Moodle" in said
+    assert "1 row filled in" in said
+    assert "locked in Moodle, and left as it was: 1 row" in said
 
 
 def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(

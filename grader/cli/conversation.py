@@ -31,7 +31,7 @@ def explain(
         str,
         typer.Argument(
             metavar="TEST",
-            help="A test's name or title, EXERCISE/TEST, or an exercise: what failed first.",
+            help="A test's name or title, EXERCISE/TEST, or an exercise: what first cost points.",
         ),
     ],
     isolation: Annotated[

@@ -25,6 +25,7 @@ from grader.cli.app import (
 )
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError
+from grader.wording import counted
 
 if TYPE_CHECKING:
     from grader.intake import Arrivals, Roster
@@ -293,5 +294,5 @@ def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool
     for note in terminal.notes([row.grade for row in rows if row.grade]):
         console.print(note)
     handed_in = len({row.grade.submission for row in rows if row.grade})
-    count = f"{handed_in} submission{'s' if handed_in != 1 else ''}"
-    console.print(f"{count} in {out / 'gradebook.csv'}", soft_wrap=True)
+    told = counted(handed_in, "submission")
+    console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, app
 from grader.course import find_course, load_course
+from grader.wording import counted
 
 
 @app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/")
@@ -38,5 +39,5 @@ def report(
         with terminal.progress(Console(stderr=True), doing, pages + 1, first=doing) as advance:
             write(book, opened, advance, similarity=similarity)
     if pages:
-        print(f"{pages} pages for students in {folder / report.FEEDBACK}")
+        print(f"{counted(pages, 'page')} for students in {folder / report.FEEDBACK}")
     print(f"the report: {folder / (report.ANONYMOUS if anonymous else report.REPORT)}")

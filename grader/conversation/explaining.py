@@ -74,7 +74,10 @@ def explain(desk: Desk, graded: Graded) -> Explanation:
     others = [test for test in graded.exercise.tests if test is not asked]
     return Explanation(
         graded.grade.student, name, asked,
-        tuple(test.name for test in others if test.status not in ("passed", "skipped", "missing")),
+        tuple(
+            f"{test.name} ({'hidden' if test.hidden else 'public'})"
+            for test in others if test.status not in ("passed", "skipped", "missing")
+        ),
         (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
         statement(ran.test.function, desk.course.folder.parent) if ran.test else None,
         answer(graded.submission.sources, definition, ran.place),

@@ -81,7 +81,7 @@ def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, 
     units = {unit.name for unit in course.units}
     if not rest and name in units | course.exercises.keys():
         result = _graded(results, course.one(name, "name one exercise of it").name)
-        failed = next((test for test in result.tests if test.status != "passed"), None)
+        failed = _first_failed(result)
         if failed is None:
             raise CallError(
                 f"all tests of {name} passed: name one of them, {name}/{result.tests[-1].name}"
@@ -90,6 +90,13 @@ def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, 
     if rest and name in course.exercises:
         return _one_test([_graded(results, name)], rest)
     return _one_test(list(grade.exercises), text)
+
+
+def _first_failed(result: ExerciseResult) -> TestResult | None:
+    """What failed first: of what cost points, if anything did."""
+    open_ = [test for test in result.tests if test.status != "passed"]
+    told = [test for test in open_ if test.status not in ("skipped", "missing")]
+    return next((test for test in told if test.max), None) or next(iter(told or open_), None)
 
 
 def _graded(results: dict[str, ExerciseResult], exercise: str) -> ExerciseResult:

@@ -108,7 +108,7 @@ def question(row: Row) -> str:
 def forgotten(told: Forgotten, console: Console) -> None:
     """What was removed, and what is left to be removed by hand."""
     counts = [TABLES[table].format(count) for table, count in told.removed.items() if count]
-    _prose(console, f"removed of {told.student}: {', '.join([*counts, *told.pages])}")
+    _prose(console, f"removed what was kept of {told.student}: {', '.join([*counts, *told.pages])}")
     if told.sharers:
         _prose(console, f"{SHARED}: {', '.join(told.sharers)}")
     if told.others:

@@ -10,6 +10,7 @@ from grader.export.sheets import Directory, Filled, Sheet, missing
 from grader.faults import CallError
 from grader.rows import Row
 from grader.spreadsheets import csv_line, number
+from grader.wording import counted
 
 ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS = "Points Possible"
@@ -61,7 +62,7 @@ def filled(
         matched.append(row)
         if cells[place].strip() != EXCUSED:
             cells[place] = number(row.total * scale)
-    told.append(f"{len(matched)} rows filled in, in the column {sheet.header[place]!r}")
+    told.append(f"{counted(len(matched), 'row')} filled in, in the column {sheet.header[place]!r}")
     return Filled(sheet.text(), (*told, *missing(rows, matched, into.name)))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from grader.export.sheets import Directory, Filled, Sheet, missing
 from grader.rows import Row
 from grader.spreadsheets import csv_line, number
+from grader.wording import counted
 
 COLUMNS = (
     "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade",
@@ -78,9 +79,10 @@ def filled(
                 f"Moodle has a maximum grade of {maximum}, and the grades are of "
                 f"{number(most * scale)}: give the assignment `points` in course.toml"
             )
-    lines = [*told, f"{len(matched) - kept} rows filled in, in the column {sheet.header[place]!r}"]
+    done = counted(len(matched) - kept, "row")
+    lines = [*told, f"{done} filled in, in the column {sheet.header[place]!r}"]
     if kept:
-        lines.append(f"{kept} rows are locked in Moodle, and stay as they are")
+        lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
     return Filled(sheet.text(), (*lines, *missing(rows, matched, into.name)))
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from grader.faults import CallError
 from grader.rows import Row, letters, spellings
+from grader.wording import some_of
 
 BOM = "\ufeff"
-NAMED = 5  # people, in a line about some of them
 
 
 @dataclass(frozen=True)
@@ -109,5 +109,4 @@ def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator
     students = {row.student for row in matched}
     left = [row.student for row in rows if row.known and row.student not in students]
     if left:
-        more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-        yield f"{len(left)} with a grade and not in {where}: {', '.join(left[:NAMED])}{more}"
+        yield f"{len(left)} with a grade and not in {where}: {some_of(left)}"

@@ -30,8 +30,8 @@ from grader.intake.submissions import (
     read_submission,
 )
 from grader.rows import Person
+from grader.wording import counted, some_of
 
-NAMED = 5  # students, in a line about some of them
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
 
 
@@ -91,6 +91,12 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
             raise CallError(f"{path}: {why}") from None
         if system is not None or len(own) != 1:
             told.append(_told(path, system, own))
+        told += [
+            f"{one.place} looks like a download from {seen.name}, and was read as one student's: "
+            "name it alone"
+            for one in own
+            if system is None and one.place.is_file() and (seen := _system(one.place, units))
+        ]
         arrived += own
     if not arrived:
         raise CallError(f"no submissions in {', '.join(map(str, paths))}")
@@ -194,6 +200,8 @@ def _is_one(path: Path, units: set[str]) -> bool:
         if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
             raise CallError(f"{path} is {NO_SOURCE}")
         return True
+    if (path / "grades.db").is_file():
+        raise CallError(f"{path} is a gradebook: name what was handed in")
     names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     inside = path / "exercises"
     names += list(inside.iterdir()) if inside.is_dir() else []
@@ -277,8 +285,8 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
             if person != Person():
                 people[student] = person
     if roster.people:
-        told += _counted("handed in and not on the roster", strangers)
-        told += _counted("on the roster and handed in nothing", [*waiting])
+        told += _some("handed in and not on the roster", strangers)
+        told += _some("on the roster and handed in nothing", [*waiting])
     return Arrivals(tuple(submissions), people | waiting, tuple(told))
 
 
@@ -307,8 +315,8 @@ def _told(path: Path, system: System | None, own: Sequence[_Arrived]) -> str:
         for one in own:
             kind = _kind(one.place)
             kinds[kind] = kinds.get(kind, 0) + 1
-        return f"{path}: {_listed(len(own), 'submission')}: " + ", ".join(
-            _listed(count, kind) for kind, count in kinds.items()
+        return f"{path}: {counted(len(own), 'submission')}: " + ", ".join(
+            counted(count, kind) for kind, count in kinds.items()
         )
     marks = {
         "late": sum(one.submission.late for one in own),
@@ -316,7 +324,7 @@ def _told(path: Path, system: System | None, own: Sequence[_Arrived]) -> str:
         "without a file that can be read": sum(one.submission.status != "ready" for one in own),
     }
     of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
-    return f"{path}: a download from {system.name}: {_listed(len(own), 'submission')}{of_all}"
+    return f"{path}: a download from {system.name}: {counted(len(own), 'submission')}{of_all}"
 
 
 def _kind(place: Path) -> str:
@@ -325,13 +333,8 @@ def _kind(place: Path) -> str:
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
 
 
-def _listed(count: int, kind: str) -> str:
-    return f"{count} {kind}{'s' if count != 1 else ''}"
-
-
-def _counted(what: str, students: Sequence[str]) -> list[str]:
+def _some(what: str, students: Sequence[str]) -> list[str]:
     """One line that names some, or none."""
     if not students:
         return []
-    more = f" and {len(students) - NAMED} more" if len(students) > NAMED else ""
-    return [f"{len(students)} {what}: {', '.join(students[:NAMED])}{more}"]
+    return [f"{len(students)} {what}: {some_of(students)}"]
