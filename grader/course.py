@@ -102,6 +102,10 @@ class Assignment(_Table, frozen=True):
     points: float | None = None  # what it counts elsewhere, if that is not the exercises' sum
     due: datetime | None = None
 
+    def counts(self, points: float, most: float) -> float:
+        """What so many points of the exercises' `most` are elsewhere."""
+        return points * self.points / most if self.points is not None and most else points
+
 
 class CourseFile(_Table, frozen=True):
     """The whole of ``course.toml``."""
@@ -142,6 +146,12 @@ class Course:
     def assigned(self) -> Assignment | None:
         """The assignment that this is the part for, in a bundle of one."""
         return self.assignment(self.file.assigned) if self.file.assigned else None
+
+    def titled(self, assignment: Assignment | None) -> str:
+        """The course's title, and the assignment's."""
+        return self.file.title + (
+            f": {assignment.title or assignment.name}" if assignment is not None else ""
+        )
 
     @property
     def asked(self) -> tuple[str, ...]:

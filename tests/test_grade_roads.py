@@ -92,7 +92,7 @@ def course(tmp_path: Path) -> Path:
     """A copy of the tiny course with an assignment, to be edited."""
     shutil.copytree(TINY, tmp_path / "tiny")
     path = tmp_path / "tiny" / "exercises" / "course.toml"
-    more = '\n[[assignment]]\nname = "ps1"\nexercises = ["center"]\ndue = 2026-11-30T12:00:00Z\n'
+    more = '\n[[assignment]]\nname = "ps1"\nexercises = ["center"]\npoints = 50\n'
     path.write_text(path.read_text("utf-8") + more, "utf-8")
     return tmp_path / "tiny"
 
@@ -101,6 +101,9 @@ def test_an_assignment_is_graded_alone(grader: Grader, course: Path, tmp_path: P
     call = ("grade", folder(tmp_path / "class", ada=CENTER), "--out", tmp_path / "out")
     assert grader(*call, "--assignment", "ps1", "--course", course).code == 0
     assert cells(tmp_path / "out", "student", "total", "max") == [("ada", "2", "2")]
+    page = (tmp_path / "out" / "feedback" / "ada.html").read_text("utf-8")
+    assert "A tiny course: ps1" in page
+    assert "They count 50 of 50 points of the assignment." in page
     ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", course)
     assert (ran.code, "ps1" in (tmp_path / "out" / "canvas.csv").read_text("utf-8")) == (0, True)
     ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", TINY)

@@ -143,10 +143,10 @@ def formulas(course: Course) -> Mapping[str, str]:
 def _title(course: Course) -> str:
     """The course's, and the assignment's with the day that it is due."""
     assigned = course.assigned
-    if assigned is None:
-        return course.file.title
-    due = f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned.due else ""
-    return f"{course.file.title}: {assigned.title or assigned.name}{due}"
+    due = (
+        f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned and assigned.due else ""
+    )
+    return course.titled(assigned) + due
 
 
 def _template(name: str, **fields: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from grader.conversation.pseudonyms import anonymous, pseudonyms_in
-from grader.course import Course
+from grader.course import Assignment, Course
 from grader.faults import CallError
 from grader.files import write_whole
 from grader.gradebook import Gradebook
@@ -51,17 +51,20 @@ def write_pages(
     from grader.report.feedback import feedback_page
     from grader.report.overview import report_page
 
-    rows = book.rows()
+    rows, assignment = book.rows(), _assignment(book, course)
     pages = feedback_names(rows)
     with drafted(book.folder / FEEDBACK) as draft:
         for row in rows:
             if row.student in pages:
-                (draft / pages[row.student]).write_text(feedback_page(row, course), "utf-8")
+                (draft / pages[row.student]).write_text(
+                    feedback_page(row, course, assignment), "utf-8"
+                )
                 advance()
     _remove_others(book.folder / FEEDBACK, pages.values())
     pairs = _pairs(book, rows, course) if similarity else None
     _write(
-        book.folder / REPORT, report_page(rows, book.exercises, course, pages=pages, pairs=pairs)
+        book.folder / REPORT,
+        report_page(rows, book.exercises, course, assignment, pages=pages, pairs=pairs),
     )
     advance()
 
@@ -88,9 +91,17 @@ def write_anonymous(
     pairs = _pairs(book, rows, course) if similarity else None
     if pairs is not None:  # files are named by students, too
         pairs = [Pair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs]
-    text = report_page(anonymous(rows, names), book.exercises, course, pages={}, pairs=pairs)
+    text = report_page(
+        anonymous(rows, names), book.exercises, course, _assignment(book, course), pages={},
+        pairs=pairs,
+    )  # fmt: skip
     _write(book.folder / ANONYMOUS, text)
     advance()
+
+
+def _assignment(book: Gradebook, course: Course) -> Assignment | None:
+    """What was graded, if it was an assignment that the course still names."""
+    return next((one for one in course.file.assignment if one.name == book.assignment), None)
 
 
 def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Pair]:

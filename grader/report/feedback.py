@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from grader.course import Course
+from grader.course import Assignment, Course
 from grader.feedback import for_students
 from grader.grade import ExerciseResult, Grade, Picture, TestResult
 from grader.pictures.svg import picture_svg
@@ -72,13 +72,17 @@ class _Unit:
         return round(sum(exercise.result.max for exercise in self.exercises), 3)
 
 
-def feedback_page(row: Row, course: Course) -> str:
+def feedback_page(row: Row, course: Course, assignment: Assignment | None = None) -> str:
     """The page of a student who handed something in."""
     assert row.grade is not None
+    counts = None
+    if assignment is not None and assignment.points is not None and row.total is not None:
+        counts = assignment.counts(row.total, row.grade.max), assignment.points
     told = for_students(row.grade, course)
     units = [*_units(row, told, course)]
     return page(
-        "feedback.html", "feedback.js", course=course.file.title, row=row, grade=told, units=units,
+        "feedback.html", "feedback.js", course=course.titled(assignment), counts=counts, row=row,
+        grade=told, units=units,
         corrected=[e for unit in units for e in unit.exercises if e.adjustment],
         verdicts=VERDICTS, states=STATES, trouble=TROUBLES[told.status],
     )  # fmt: skip

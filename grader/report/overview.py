@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from grader.course import Course
+from grader.course import Assignment, Course
 from grader.grade import ExerciseResult
 from grader.isolation import MEANING
 from grader.report.classroom import Classroom, classroom, mistakes_in
@@ -35,8 +35,8 @@ class _Student:
 
 
 def report_page(
-    rows: Sequence[Row], exercises: Sequence[str], course: Course, *,
-    pages: Mapping[str, str], pairs: Sequence[Pair] | None,
+    rows: Sequence[Row], exercises: Sequence[str], course: Course,
+    assignment: Assignment | None = None, *, pages: Mapping[str, str], pairs: Sequence[Pair] | None,
 ) -> str:  # fmt: skip
     """The page of a gradebook with these exercises.
 
@@ -46,7 +46,8 @@ def report_page(
     numbers = classroom(rows, exercises)
     students = _students(rows, exercises, numbers, pages)
     return page(
-        "report.html", "report.js", course=course.file.title, numbers=numbers, students=students,
+        "report.html", "report.js", course=course.titled(assignment), numbers=numbers,
+        students=students,
         titles={name: exercise.title for name, exercise in course.exercises.items()},
         units=[unit.name for unit in course.units], pairs=pairs,
         chart=_chart(numbers), looks=[one for one in students if _needs_a_look(one.row)],
