@@ -78,7 +78,10 @@ def test_a_second_correction_replaces_the_first_and_zero_takes_it_back(
 ) -> None:
     adjust(cold_grader, book, "ada", "weigh", "+1", "--reason", "typo")
     _, told = adjust(cold_grader, book, "ada", "weigh", "+3", "--reason", "a bonus")
-    assert told == ("ada: weigh 2 → 4 of 3, total 3 → 5\ncorrected by +3 instead of +1: a bonus\n")
+    assert told == (
+        "ada: weigh 2 → 4 of 3, total 3 → 5\ncorrected by +3 instead of +1: a bonus\n"
+        "that is more than the exercise is worth: a bonus? 0 takes it back\n"
+    )
     _, told = adjust(cold_grader, book, "ada", "weigh", "0")
     assert told == "ada: weigh 4 → 1 of 3, total 5 → 2\nthe correction was taken back\n"
     assert row(book, "ada")["adjustment"] == ""

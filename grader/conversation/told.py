@@ -40,6 +40,7 @@ ELSEWHERE = (
     "not reached from here: the submissions, the roster's file, exports elsewhere, backups, and "
     "other systems. Who is still among the submissions is back at the next grading."
 )
+BONUS = "that is more than the exercise is worth: a bonus? 0 takes it back"
 NOTHING = "no grade changed"
 REWEIGHTED = "its tests do not count for what they did"
 FOLLOWING = {
@@ -95,6 +96,8 @@ def corrected(before: Row, after: Row, exercise: Exercise, console: Console) -> 
         console, f"{after.student}: {name} {points} of {number(exercise.points)}, total {totals}"
     )
     _prose(console, _correction(before.correction(name), after.correction(name)))
+    if after.points[name] > exercise.points:
+        _prose(console, BONUS, "yellow")
 
 
 def question(row: Row) -> str:
