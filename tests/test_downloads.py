@@ -179,6 +179,25 @@ def test_a_moodle_download_is_a_submission_for_each_participant(
     assert arrived.told == (f"{path}: a download from Moodle: 2 submissions",)
 
 
+@pytest.mark.parametrize(
+    ("own", "number"),
+    [
+        ("mallory_7_70_", "doejane_1_99_basics.py"),
+        (
+            "Mallory_7_assignsubmission_file_",
+            "Jane Doe_1_assignsubmission_file_basics.py",
+        ),
+    ],
+)
+def test_a_student_cannot_hand_in_for_others_by_the_name_of_a_file(
+    download: Download, tiny: Course, own: str, number: str
+) -> None:
+    arrived = take_in([download({f"{own}{number}": TEXT})], tiny)
+    assert [one.student.lower() for one in arrived.submissions] == ["mallory"]
+    (person,) = arrived.people.values()
+    assert "7" in (person.canvas, person.moodle)
+
+
 # --- Gradescope ----------------------------------------------------------------------------------
 
 METADATA = textwrap.dedent("""\
@@ -264,7 +283,8 @@ def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, ti
 
 
 def test_a_download_and_files_of_others_are_one_batch(tmp_path: Path, tiny: Course) -> None:
-    canvas = folder(tmp_path / "canvas", {"doejane_1_2_basics.py": TEXT})
+    canvas = tmp_path / "canvas.zip"
+    canvas.write_bytes(zipped({"doejane_1_2_basics.py": TEXT}))
     (tmp_path / "late.py").write_text(TEXT, "utf-8")
     assert [*files_of(take_in([canvas, tmp_path / "late.py"], tiny))] == ["doejane", "late"]
 

@@ -114,7 +114,7 @@ def _recognised(paths: Sequence[Path], units: set[str]) -> dict[Path, System | N
     ``*.zip``.
     """
     found = {path: _system(path, units) for path in paths}
-    zips = [path for path in paths if path.is_file()]
+    zips = [path for path in paths if path.is_file() and suffix(path.name) == ZIP]
     if not all(found[path] for path in zips):
         found |= dict.fromkeys(zips)
     return found

@@ -61,13 +61,15 @@ def items_of(path: Path) -> Iterator[list[Item]]:
 
 def _plain_files(folder: Path) -> Iterator[Path]:
     """All files below; links are never followed."""
-    for entry in folder.iterdir():
-        if _ours(entry.name) or entry.is_symlink():
-            continue
-        if entry.is_dir():
-            yield from _plain_files(entry)
-        else:
-            yield entry
+    waiting = [folder]  # a stack: recursion has a limit
+    while waiting:
+        for entry in waiting.pop().iterdir():
+            if _ours(entry.name) or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                waiting.append(entry)
+            else:
+                yield entry
 
 
 def _ours(name: str) -> bool:

@@ -12,8 +12,9 @@ from grader.intake.downloads import HandIn, System
 from grader.intake.files import Item
 from grader.rows import Person
 
+# The first place that fits is Moodle's own: what follows is the student's to choose.
 NAME = re.compile(
-    r"(?P<who>.*)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
+    r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
 )
 
 
