@@ -103,11 +103,12 @@ def grade_arrivals(
     """
     with order.desk() as desk, open_gradebook(folder, order.course.name) as book:
         book.exercises = order.course.select(order.only)
+        known = {one.student: one for one in book.submissions()}
         for seen in arrivals:
-            known = {one.student: one for one in book.submissions()}
             new = [one for one in seen.submissions if known.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission)
+                known[submission.student] = submission
             book.set_people(book.people() | dict(seen.people))
             book.write_files()
             changed = {student for one in new for student in one.members}

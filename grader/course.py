@@ -102,9 +102,14 @@ class Assignment(_Table, frozen=True):
     points: float | None = None  # what it counts elsewhere, if that is not the exercises' sum
     due: datetime | None = None
 
-    def counts(self, points: float, most: float) -> float:
-        """What so many points of the exercises' `most` are elsewhere."""
-        return points * self.points / most if self.points is not None and most else points
+    @property
+    def heading(self) -> str:
+        """What people call it."""
+        return self.title or self.name
+
+    def scale(self, most: float) -> float:
+        """What one point of the exercises' `most` counts elsewhere."""
+        return self.points / most if self.points is not None and most else 1.0
 
 
 class CourseFile(_Table, frozen=True):
@@ -149,9 +154,7 @@ class Course:
 
     def titled(self, assignment: Assignment | None) -> str:
         """The course's title, and the assignment's."""
-        return self.file.title + (
-            f": {assignment.title or assignment.name}" if assignment is not None else ""
-        )
+        return self.file.title + (f": {assignment.heading}" if assignment is not None else "")
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -263,6 +263,10 @@ class Gradebook:
         rows = self._connection.execute("SELECT submission FROM submissions ORDER BY name")
         return (_unpacked(row[0]) for row in rows)
 
+    def count_submissions(self) -> int:
+        """How many texts there are."""
+        return int(self._connection.execute("SELECT count(*) FROM submissions").fetchone()[0])
+
     def rows(self, run: int | None = None) -> list[Row]:
         """Every student who has a grade or is on the roster, by name.
 

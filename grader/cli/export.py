@@ -65,9 +65,9 @@ def export(
             rows = nameless(rows, pseudonyms_in(rows, book.salt))
     if anonymous and to != "csv":
         raise CallError(f"{to} has to know whose grades these are: --anonymous is for csv")
+    if to in ("csv", "gradescope") and (into is not None or column is not None):
+        raise CallError("--into and --column are for canvas and moodle")
     if to == "gradescope":
-        if into is not None or column is not None:
-            raise CallError("--into and --column are for canvas and moodle")
         print(write_results(out or folder / to, rows, what, opened))
         return
     filled = exported(rows, what, to, into, column)
@@ -84,7 +84,7 @@ def export(
 
 
 def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
-    from grader.export import Part, part
+    from grader.export import Part
 
     name = assignment or book.assignment
     if not name:
@@ -93,4 +93,4 @@ def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
     exercises = course.select(wanted.exercises)
     if not {*exercises} <= {*book.exercises}:
         raise CallError(f"{book.folder} does not hold grades of all of {name!r}")
-    return part(wanted, exercises)
+    return Part(wanted.heading, exercises, wanted)

@@ -226,7 +226,7 @@ def _again(
     from grader.workers import default_jobs
 
     with existing_gradebook(out, order.course.name) as book:
-        count = sum(1 for _ in book.submissions())
+        count = book.count_submissions()
     with _progress(count) as advance:
         rows = grade_again(
             out, order, jobs or default_jobs(count), lambda _: advance(), another_seed=another_seed

@@ -15,7 +15,6 @@ import msgspec
 from grader.course import Assignment, Course
 from grader.export import canvas, gradescope, moodle
 from grader.export.sheets import Filled
-from grader.faults import CallError
 from grader.intake.names import file_stems
 from grader.release.folders import drafted, require_empty
 from grader.rows import Row, narrowed
@@ -26,16 +25,11 @@ Table = Literal["csv", "canvas", "moodle"]
 
 @dataclass(frozen=True)
 class Part:
-    """What is exported of a course: these exercises, under this title, worth so many points."""
+    """What is exported of a course: these exercises, under this title."""
 
     title: str
     exercises: tuple[str, ...]
-    points: float | None = None  # what they count elsewhere, if that is not their sum
-
-
-def part(assignment: Assignment, exercises: Sequence[str]) -> Part:
-    """An assignment as it is exported."""
-    return Part(assignment.title or assignment.name, tuple(exercises), assignment.points)
+    assignment: Assignment | None = None  # that they are, if it is one
 
 
 def exported(
@@ -47,11 +41,9 @@ def exported(
     """
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
-    scale = what.points / most if what.points is not None and most else 1.0
+    scale = what.assignment.scale(most) if what.assignment is not None else 1.0
     match to:
         case "csv":
-            if into is not None or column is not None:
-                raise CallError("--into and --column are for canvas and moodle")
             return Filled(gradebook_csv(own, what.exercises))
         case "canvas" if into is not None:
             return canvas.filled(own, into, what.title, column, scale, most)

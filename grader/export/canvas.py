@@ -48,6 +48,7 @@ def filled(
     sheet = Sheet(into)
     sheet.required("Student")
     place = _column(sheet, title, column)
+    places = [(kind, sheet.place(head)) for kind, head in KINDS]
     directory = Directory(rows)
     matched: list[Row] = []
     told: list[str] = []
@@ -55,7 +56,6 @@ def filled(
         if POINTS in cells[0]:
             told += _about_points(cells[place], most * scale)
             continue
-        places = [(kind, sheet.place(head)) for kind, head in KINDS]
         row = directory.find([(kind, cells[at]) for kind, at in places if at is not None])
         if row is None or row.total is None:
             continue

@@ -21,7 +21,6 @@ COLUMNS = (
 )  # fmt: skip
 COMMA = re.compile(r"\d+,\d+")  # a number where people write it so
 PARTICIPANT = "Participant "
-UNTOUCHED = "-"  # how Moodle writes that something never happened
 KINDS = (("moodle", "Identifier"), ("id", "ID number"), ("email", "Email address"),
          ("name", "Full name"))  # fmt: skip
 

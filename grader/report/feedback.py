@@ -77,7 +77,7 @@ def feedback_page(row: Row, course: Course, assignment: Assignment | None = None
     assert row.grade is not None
     counts = None
     if assignment is not None and assignment.points is not None and row.total is not None:
-        counts = assignment.counts(row.total, row.grade.max), assignment.points
+        counts = row.total * assignment.scale(row.grade.max), assignment.points
     told = for_students(row.grade, course)
     units = [*_units(row, told, course)]
     return page(
