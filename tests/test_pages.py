@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -308,10 +308,12 @@ def test_a_link_to_an_exercise_unfolds_it(open_page: Opener) -> None:
 def test_on_paper_everything_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
     for what in (REPORT, FEEDBACK):
         page = open_page(what).page
+        folded = page.locator("details:not([open])")
         before = opened(page)
+        # The page hears of the paper with the next frame that is drawn: wait for what it does.
         page.emulate_media(media="print")
-        assert all(opened(page))
-        controls: Any = page.locator("input:visible, nav:visible, #unfold:visible")
-        assert controls.count() == 0
+        expect(folded).to_have_count(0)
+        expect(page.locator("input:visible, nav:visible, #unfold:visible")).to_have_count(0)
         page.emulate_media(media="screen")
+        expect(folded).to_have_count(before.count(False))
         assert opened(page) == before
