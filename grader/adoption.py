@@ -1,8 +1,7 @@
 """Adoption: give a student's module the reference's weights, by role.
 
-145 people wrote the same classes with their own names, layouts and fusions, and were right. So a
-parameter is found by what it is for: first by its name or a declared alias, and only where names
-say nothing at all, by trying the assignments that shapes allow on one probe input.
+Which of its parameters may hold which weights is for `matching` to say; where it leaves more than
+one way, each is tried on a probe input.
 
 Everything is brought to one form: per role (``W_query``) one matrix (d_out, d_in) in which the
 parts of several heads stand below each other. A student's parameter covers some rows of it.
@@ -11,11 +10,7 @@ parts of several heads stand below each other. A student's parameter covers some
 from __future__ import annotations
 
 import copy
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations, islice, permutations, product
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,78 +19,10 @@ from torch import Tensor, nn
 from grader.contract import Contract
 from grader.jail.payload import DTYPES
 from grader.jail.remote import RemoteModule
-from grader.jail.wire import ParameterInfo
+from grader.matching import Adoption, Wanted, candidates, is_floating, is_vector
 from grader.tensors import Make
 
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
-MAX_CANDIDATES = 600
-MAX_FREE = 8  # weights without a name: more than any right answer has
-# Words that people add to a name without changing what it means.
-NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
-# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
-NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
-SUFFIX = re.compile(r"[._]?(weight|bias)$")
-
-
-class Unadoptable(AssertionError):
-    """The student's module has no place for a weight; the text is for the student."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix."""
-
-    path: str
-    role: str
-    start: int
-    stop: int
-    at: int
-
-
-@dataclass(frozen=True)
-class Adoption:
-    """How the weights were matched. `missing` and `extra` are for tests of structure."""
-
-    slots: tuple[Slot, ...]
-    transposed: frozenset[str]  # student paths that hold (d_in, d_out)
-    missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
-    extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
-
-    def homes(self) -> dict[str, set[str]]:
-        """The paths of the student's layers that hold adopted weights, with the roles of these."""
-        roles: dict[str, set[str]] = {}
-        for slot in self.slots:
-            roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
-        return roles
-
-    def in_roles(self) -> str:
-        """What the student's module has and lacks, whatever it is called and however it is cut."""
-        homes = self.homes()
-        beside = [
-            f"{role} {path.rpartition('.')[2]}"
-            for path in self.extra
-            for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
-        ]
-        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
-
-    def joined_gradients(
-        self, theirs: RemoteModule, ours: nn.Module
-    ) -> Iterator[tuple[str, Tensor | None, Tensor]]:
-        """Per role: the student's gradient and the reference's, in the same form."""
-        mirrors = theirs.parameters()
-        for role, parts in _reference_parts(ours).items():
-            if role in self.missing or any(parameter.grad is None for parameter, _ in parts):
-                continue
-            expected = _join([(p.grad, owner) for p, owner in parts if p.grad is not None])
-            actual: Tensor | None = torch.zeros_like(expected)
-            for slot in (slot for slot in self.slots if slot.role == role):
-                grad = mirrors[slot.path].grad
-                if grad is None or actual is None:
-                    actual = None
-                    break
-                rows = _as_rows(grad, slot.path in self.transposed)
-                actual[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
-            yield role, actual, expected
 
 
 def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[str]]) -> Adoption:
@@ -109,52 +36,99 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
         role: _join([(parameter.detach(), owner) for parameter, owner in pieces])
         for role, pieces in parts.items()
     }
-    plans = [_Plan(theirs, joined, aliases, by_last) for by_last in (False, True)]
-    candidates = plans[0].by_name() or list(
-        islice(chain.from_iterable(plan.by_shape() for plan in plans), MAX_CANDIDATES)
-    )
-    if not candidates:
-        raise Unadoptable(plans[0].nothing_fits())
-    # One that leaves nothing over is likelier than one that does, where the probe takes both.
-    candidates.sort(key=lambda candidate: len(candidate.missing) + len(candidate.extra))
+    made_with = tuple(n for n in theirs.made_with if type(n) is int and n > 1)
+    wanted = Wanted(
+        tuple((role, tuple(matrix.shape)) for role, matrix in joined.items()),
+        tuple(theirs.structure.parameters), made_with,
+    )  # fmt: skip
+    found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
-    del candidates[max(1, MAX_TRIED // max(size, 1)) :]
-    adoption = _choose(theirs, ours, candidates, plans[0])
+    adoption = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
     with torch.no_grad():
         for role in adoption.missing:
             for parameter, _ in parts[role]:
                 parameter.zero_()
-    theirs.assign(plans[0].values(adoption))
+    theirs.assign(_values(adoption, joined, theirs))
     theirs.adoption = adoption
     return adoption
 
 
 def _choose(
-    theirs: RemoteModule, ours: nn.Module, candidates: Sequence[Adoption], plan: _Plan
+    theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption],
+    joined: Mapping[str, Tensor],
 ) -> Adoption:  # fmt: skip
-    """The candidate under which the student's module gives the reference's result, or the first."""
-    if len(candidates) == 1:
-        return candidates[0]
+    """The one under which the student's module gives the reference's result, or the first.
+
+    A class that was matched before, with other sizes or weights, is tried first as it was then.
+    """
+    if len(found) == 1:
+        return found[0]
     arguments = probe(theirs.contract, theirs.made_with)
+    known = theirs.habit
+    likely = [one for one in found if one.habit == known]
+    expected: dict[tuple[str, ...], Any] = {}
+    for some in (likely, [one for one in found if one.habit != known]):
+        results = _tried(theirs, some, joined, arguments)
+        for one, result in zip(some, results, strict=False):
+            if one.missing not in expected:
+                expected[one.missing] = _result_without(ours, one.missing, arguments)
+            if _agrees(result, expected[one.missing]):
+                theirs.habit = one.habit
+                return one
+    return found[0]
+
+
+def _tried(
+    theirs: RemoteModule, some: Sequence[Adoption], joined: Mapping[str, Tensor],
+    arguments: Sequence[Any],
+) -> list[Any]:  # fmt: skip
+    """What the student's module gives in evaluation mode under each of these."""
+    if not some:
+        return []
     training = theirs.training
     theirs.eval()
-    results = theirs.try_all([plan.values(candidate) for candidate in candidates], arguments)
+    weights = [_values(one, joined, theirs) for one in some]
+    results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    expected = {
-        missing: _result_without(ours, missing, arguments)
-        for missing in {candidate.missing for candidate in candidates}
-    }
-    pairs = zip(candidates, results, strict=False)
-    return next((c for c, r in pairs if _agrees(r, expected[c.missing])), candidates[0])
+    return results
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
     """What the reference gives in evaluation mode, with these roles at zero; None if unknown."""
+    silent = without(ours, missing) if missing else ours
+    training = silent.training
     try:
-        return without(ours, missing).eval()(*arguments)
+        with torch.no_grad():
+            return silent.eval()(*arguments)
     except AssertionError:  # of a recording, which knows what people leave out, and no more
         return None
+    finally:
+        silent.train(training)
+
+
+def joined_gradients(
+    theirs: RemoteModule, ours: nn.Module
+) -> Iterator[tuple[str, Tensor | None, Tensor]]:
+    """Per role of modules with adopted weights: the student's gradient and the reference's.
+
+    Both have the form of the role's matrix.
+    """
+    adoption: Adoption = theirs.adoption
+    mirrors = theirs.parameters()
+    for role, parts in _reference_parts(ours).items():
+        if role in adoption.missing or any(parameter.grad is None for parameter, _ in parts):
+            continue
+        expected = _join([(p.grad, owner) for p, owner in parts if p.grad is not None])
+        actual: Tensor | None = torch.zeros_like(expected)
+        for slot in (slot for slot in adoption.slots if slot.role == role):
+            grad = mirrors[slot.path].grad
+            if grad is None or actual is None:
+                actual = None
+                break
+            rows = _as_rows(grad, slot.path in adoption.transposed)
+            actual[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
+        yield role, actual, expected
 
 
 def without(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
@@ -170,7 +144,7 @@ def without(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
 def biases(ours: nn.Module) -> list[str]:
     """The roles of a reference's module that a student's may do without."""
     parts = _reference_parts(ours)
-    return [role for role, pieces in parts.items() if _is_vector(pieces[0][0].shape)]
+    return [role for role, pieces in parts.items() if is_vector(pieces[0][0].shape)]
 
 
 def roles_at_zero(ours: nn.Module) -> list[str]:
@@ -182,31 +156,18 @@ def roles_at_zero(ours: nn.Module) -> list[str]:
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
 
 
-def _is_vector(shape: Sequence[int]) -> bool:
-    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
-    return len(shape) == 1
-
-
 def _as_rows(value: Tensor, transposed: bool) -> Tensor:
     """A parameter as (d_out, d_in), or (d_out) for a bias; stacked matrices below each other."""
-    if _is_vector(value.shape):
+    if is_vector(value.shape):
         return value.reshape(-1)
     return (value.mT if transposed else value).reshape(-1, value.shape[-2 if transposed else -1])
 
 
 def _from_rows(rows: Tensor, shape: Sequence[int], transposed: bool) -> Tensor:
     """The inverse of `_as_rows`."""
-    if _is_vector(shape) or not transposed:
+    if is_vector(shape) or not transposed:
         return rows.reshape(tuple(shape))
     return rows.reshape((*shape[:-2], shape[-1], shape[-2])).mT.contiguous()
-
-
-def _rows_and_width(shape: Sequence[int], transposed: bool) -> tuple[int, int | None]:
-    """The size of `_as_rows` of a parameter of this shape; a bias has no width."""
-    if len(shape) < 1 or _is_vector(shape):
-        return math.prod(shape), None
-    width = shape[-2] if transposed else shape[-1]
-    return math.prod(shape) // max(width, 1), width
 
 
 # --- the reference's side ------------------------------------------------------------------------
@@ -228,327 +189,31 @@ def _join(parts: Sequence[tuple[Tensor, str]]) -> Tensor:
     return torch.cat([_as_rows(value, owner != "Linear") for value, owner in parts])
 
 
-# --- the student's side --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""
-
-    key: str  # the path without numbers
-    infos: tuple[ParameterInfo, ...]
-
-    @property
-    def is_vector(self) -> bool:
-        return _is_vector(self.infos[0].shape)
-
-    @property
-    def is_weight(self) -> bool:
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and not self.is_vector and len(self.infos[0].shape) in (2, 3)
-
-    @property
-    def is_bias(self) -> bool:
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and self.is_vector
-
-    @property
-    def module(self) -> str:
-        """The module's path without numbers, by which a bias finds its weight."""
-        return SUFFIX.sub("", self.key)
-
-
-def _is_floating(info: ParameterInfo) -> bool:
-    return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
-
-
-def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
-    """Group by path without numbers.
-
-    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
-    latter, and so for part of the name.
-    """
-    found: dict[tuple[str, bool], list[ParameterInfo]] = {}
-    for info in infos:
-        suffix = SUFFIX.search(info.path)
-        steps = SUFFIX.sub("", info.path).split(".")
-        last = len(steps) - 1 if by_last else None
-        bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
-        key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
-        found.setdefault((key, _is_vector(info.shape)), []).append(info)
-    return [
-        _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
-        for (key, _), group in found.items()
-    ]
-
-
-def _numbers(path: str) -> list[str]:
-    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Which roles a group of weights holds, in order, and in how many turns they alternate."""
-
-    roles: tuple[str, ...]
-    turns: int = 1  # q k v q k v …: a fused projection that is split per head
-
-
-def _orders(named: Mapping[_Group, tuple[str, ...]]) -> Iterator[dict[_Group, tuple[str, ...]]]:
-    """The same, with the roles of each fused group in every order: its name does not say which."""
-    orders = product(*(list(permutations(roles)) for roles in named.values()))
-    return (dict(zip(named, order, strict=True)) for order in orders)
-
-
-class _Plan:
-    """The search for partners of one student's parameters."""
-
-    def __init__(
-        self, theirs: RemoteModule, joined: Mapping[str, Tensor],
-        aliases: Mapping[str, Sequence[str]], by_last: bool,
-    ) -> None:  # fmt: skip
-        self.theirs = theirs
-        self.joined = joined
-        # Whole numbers are no weights: a mask that is kept as a parameter, a size.
-        weights = [info for info in theirs.structure.parameters if _is_floating(info)]
-        self.others = [i.path for i in theirs.structure.parameters if not _is_floating(i)]
-        self.groups = _groups(weights, by_last)
-        self._named: dict[_Group, tuple[str, ...] | None] = {}
-        self.weights = [role for role in joined if not role.endswith(".bias")]
-        # Spelling → the roles it means; a fused projection means several.
-        self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
-        for names, spellings in aliases.items():
-            meant = tuple(names.split())
-            if all(role in self.weights for role in meant):
-                self.spelled |= {_plain(spelling): meant for spelling in spellings}
-
-    def named(self, group: _Group) -> tuple[str, ...] | None:
-        """The roles that a group's name means, innermost part of the path first."""
-        if group not in self._named:
-            self._named[group] = self._meant(group)
-        return self._named[group]
-
-    def _meant(self, group: _Group) -> tuple[str, ...] | None:
-        for step in reversed(group.key.split(".")):
-            core = _core(step)
-            meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
-            if meant is None and group.is_bias:  # b_q, bq, qb
-                meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
-                    core.removesuffix("b")
-                )
-            if meant:
-                return meant
-        return None
-
-    def by_name(self) -> list[Adoption]:
-        """What the names say, in every layout that fits; none if they do not name every weight.
-
-        Names are final: a weight that is used for something else than its name is a mistake. But
-        ``qkv`` does not say in which order, nor a shape whether it is (d_in, d_out).
-        """
-        named = {group: self.named(group) for group in self.groups if group.is_weight}
-        chosen = {group: roles for group, roles in named.items() if roles}
-        covered = [role for roles in chosen.values() for role in roles]
-        if sorted(covered) != sorted(self.weights):
-            return []
-        found = list(islice(self.settled(_orders(chosen)), MAX_CANDIDATES))
-        if not found:
-            shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
-            raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
-        return found
-
-    def by_shape(self) -> Iterator[Adoption]:
-        """What shapes allow for the weights that no name identifies."""
-        named = {group: self.named(group) for group in self.groups if group.is_weight}
-        fixed = {group: roles for group, roles in named.items() if roles}
-        covered = [role for roles in fixed.values() for role in roles]
-        if len(set(covered)) != len(covered):
-            fixed, covered = {}, []
-        rest = [role for role in self.weights if role not in covered]
-        free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
-        if len(free) > MAX_FREE:
-            return iter(())
-        return self.settled(
-            {**order, **choice} for order in _orders(fixed) for choice in _assignments(free, rest)
-        )
-
-    def could_hold(self, group: _Group, roles: Sequence[str]) -> bool:
-        """Whether some of these roles would fill the group's rows."""
-        subsets = chain.from_iterable(combinations(roles, n + 1) for n in range(len(roles)))
-        return any(
-            next(_layouts({group: subset}, self.joined), None) is not None for subset in subsets
-        )
-
-    def nothing_fits(self) -> str:
-        """What to tell a student whose module has no place for the weights."""
-        have = [f"{info.path} {tuple(info.shape)}" for info in self.theirs.structure.parameters]
-        return (
-            f"no parameters were found for {', '.join(self.weights)}: the module has "
-            f"{', '.join(have) or 'no parameters at all'}. Weights live in nn.Parameter or "
-            "nn.Linear, made in __init__ and kept as attributes"
-        )
-
-    def settled(self, choices: Iterable[Mapping[_Group, tuple[str, ...]]]) -> Iterator[Adoption]:
-        """Every choice in every layout that shapes allow, with every way to take turns."""
-        for choice in choices:
-            for layout in _layouts(choice, self.joined):
-                for turns in self.turns(choice):
-                    chosen = {
-                        group: _Choice(roles, turns if len(roles) > 1 else 1)
-                        for group, roles in choice.items()
-                    }
-                    yield self.settle(chosen, layout)
-
-    def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
-        """In how many turns a fused projection may alternate: one, a head each, a row each."""
-        fused = [roles for roles in choice.values() if len(roles) > 1]
-        if not fused:
-            return [1]
-        heights = {self.joined[role].shape[0] for roles in fused for role in roles}
-        heads = [value for value in self.theirs.made_with if type(value) is int and value > 1]
-        return [1, *(n for n in dict.fromkeys([*heads, *heights])
-                     if all(height % n == 0 for height in heights))]  # fmt: skip
-
-    def settle(self, choice: Mapping[_Group, _Choice], layout: frozenset[str]) -> Adoption:
-        """Slots for weights and for the biases beside them."""
-        slots: list[Slot] = []
-        left: list[_Group] = []
-        modules = {group.module: chosen for group, chosen in choice.items()}
-        for group in self.groups:
-            chosen = choice.get(group)
-            if group.is_bias:
-                weights = modules.get(group.module) or self.beside(group, choice)
-                names = tuple(f"{role}.bias" for role in weights.roles)
-                chosen = _Choice(names, weights.turns)
-            if chosen is None or not self.fits(group, chosen, layout):
-                left.append(group)
-            else:
-                slots += self.slots(group, chosen, layout)
-        covered = {slot.role for slot in slots}
-        missing = [role for role in self.joined if role not in covered]
-        biases = [group for group in left if group.is_bias]
-        if len(missing) == len(biases) == 1:
-            # One bias wanted, one bias over: its name need not say so.
-            last = _Choice((missing[0],))
-            if missing[0].endswith(".bias") and self.fits(biases[0], last, layout):
-                slots += self.slots(biases[0], last, layout)
-                left.remove(biases[0])
-                missing = []
-        extra = [info.path for group in left for info in group.infos]
-        return Adoption(tuple(slots), layout, tuple(missing), (*extra, *self.others))
-
-    def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
-        """How a bias whose name alone says where it belongs is laid out: as its weight is."""
-        roles = self.named(bias) or ()
-        alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
-        return next(alike, _Choice(roles))
-
-    def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
-        """Whether the roles exist and fill the group's rows."""
-        if not choice.roles or any(role not in self.joined for role in choice.roles):
-            return False
-        rows = sum(_rows_and_width(i.shape, i.path in layout)[0] for i in group.infos)
-        return rows == sum(self.joined[role].shape[0] for role in choice.roles)
-
-    def slots(
-        self, group: _Group, choice: _Choice, layout: frozenset[str]
-    ) -> Iterator[Slot]:  # fmt: skip
-        """Lay the roles' rows below each other, and cut them where the student's parts end."""
-        pieces = iter(
-            [(i.path, _rows_and_width(i.shape, i.path in layout)[0]) for i in group.infos]
-        )
-        path, left, start = "", 0, 0
-        for turn in range(choice.turns):
-            for role in choice.roles:
-                share = self.joined[role].shape[0] // choice.turns
-                at, end = turn * share, (turn + 1) * share
-                while at < end:
-                    if left == 0:
-                        (path, left), start = next(pieces), 0
-                    count = min(left, end - at)
-                    yield Slot(path, role, start, start + count, at)
-                    start, left, at = start + count, left - count, at + count
-
-    def values(self, adoption: Adoption) -> dict[str, Tensor]:
-        """What to write into each of the student's parameters."""
-        infos = {info.path: info for info in self.theirs.structure.parameters}
-        rows: dict[str, Tensor] = {}
-        for slot in adoption.slots:
-            info = infos[slot.path]
-            if slot.path not in rows:
-                empty = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
-                rows[slot.path] = _as_rows(empty, slot.path in adoption.transposed).clone()
-            height = slot.stop - slot.start
-            part = self.joined[slot.role][slot.at : slot.at + height]
-            rows[slot.path][slot.start : slot.stop] = part
-        values = {
-            path: _from_rows(part, infos[path].shape, path in adoption.transposed)
-            for path, part in rows.items()
-        }
-        for path in adoption.extra:
-            name = path.rpartition(".")[2]
-            if not _is_floating(infos[path]):
-                continue
-            if _is_vector(infos[path].shape) and (name.endswith("bias") or name.startswith("b")):
-                values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
-        return values
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
-
-
-def _core(name: str) -> str:
-    return NOISE.sub("", name.lower()) or name.lower()
-
-
-def _layouts(
-    choice: Mapping[_Group, tuple[str, ...]], joined: Mapping[str, Tensor]
-) -> Iterator[frozenset[str]]:  # fmt: skip
-    """Which parameters are (d_in, d_out), in every way that shapes allow, likeliest first."""
-    options: list[list[frozenset[str]]] = []
-    for group, roles in choice.items():
-        wanted = sum(joined[role].shape[0] for role in roles)
-        widths = {joined[role].shape[1] for role in roles}
-        linear = all(info.owner == "Linear" for info in group.infos)
-        fits: list[frozenset[str]] = []
-        for transposed in (False,) if linear else (True, False):
-            sizes = [_rows_and_width(info.shape, transposed) for info in group.infos]
-            same_width = len(widths) == 1 and {width for _, width in sizes} == widths
-            if sum(rows for rows, _ in sizes) == wanted and same_width:
-                paths = (info.path for info in group.infos)
-                fits.append(frozenset(paths) if transposed else frozenset())
-        options.append(fits)
-    for combination in product(*options):
-        yield frozenset().union(*combination)
-
-
-def _assignments(
-    free: Sequence[_Group], roles: Sequence[str]
-) -> Iterator[dict[_Group, tuple[str, ...]]]:  # fmt: skip
-    """Every way to give all roles to groups, several to one where it is a fused projection."""
-    if not free or not roles:
-        if not roles:
-            yield {}
-        return
-    for order in permutations(roles):
-        for cuts in _compositions(len(roles), len(free)):
-            ends = [sum(cuts[: i + 1]) for i in range(len(cuts))]
-            yield {
-                group: order[end - size : end]
-                for group, size, end in zip(free, cuts, ends, strict=True)
-                if size
-            }
-
-
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    if parts == 1:
-        yield (total,)
-        return
-    # One each is the ordinary case, so it comes first.
-    for first in sorted(range(total + 1), key=lambda n: abs(n - 1)):
-        for rest in _compositions(total - first, parts - 1):
-            yield (first, *rest)
+def _values(
+    adoption: Adoption, joined: Mapping[str, Tensor], theirs: RemoteModule
+) -> dict[str, Tensor]:  # fmt: skip
+    """What to write into each of the student's parameters."""
+    infos = {info.path: info for info in theirs.structure.parameters}
+    rows: dict[str, Tensor] = {}
+    for slot in adoption.slots:
+        info = infos[slot.path]
+        if slot.path not in rows:
+            empty = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
+            rows[slot.path] = _as_rows(empty, slot.path in adoption.transposed).clone()
+        height = slot.stop - slot.start
+        part = joined[slot.role][slot.at : slot.at + height]
+        rows[slot.path][slot.start : slot.stop] = part
+    values = {
+        path: _from_rows(part, infos[path].shape, path in adoption.transposed)
+        for path, part in rows.items()
+    }
+    for path in adoption.extra:
+        name = path.rpartition(".")[2]
+        if not is_floating(infos[path]):
+            continue
+        if is_vector(infos[path].shape) and (name.endswith("bias") or name.startswith("b")):
+            values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
+    return values
 
 
 def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:

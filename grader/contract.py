@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -385,7 +386,12 @@ def _evaluate(expression: str, sizes: Mapping[str, int]) -> int:
                 return _OPERATORS[type(op)](value(left), value(right))
         raise ContractError(f"no size for {expression!r}; known are {', '.join(sizes)}")
 
-    return value(ast.parse(expression, mode="eval").body)
+    return value(_parsed(expression))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
 
 
 # --- calling a student by role -------------------------------------------------------------------
@@ -415,5 +421,6 @@ def call_order(
     return None if in_order and list(names)[: len(order)] == list(order) else order
 
 
+@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()

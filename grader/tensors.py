@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
 TWELVE = 12
+# All submissions of a batch get the same tensors. The larger ones are few, and drawn again.
+MOST_KEPT = 2**14  # tensors, and elements in each
 
 
 class Make:
@@ -44,12 +49,14 @@ class Make:
         text = "\x00".join((*self._key, name))
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
-    def _raw(self, count: int, name: str | None) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    def _draw(self, draw: Draw, name: str | None, sizes: Mapping[str, int]) -> Tensor:
         if name is None:
             name = str(self._draws)
             self._draws += 1
-        key = int.from_bytes(self._hash(name), "little")
-        return np.asarray(np.random.Philox(key=key, counter=0).random_raw(count), dtype=np.uint64)
+        shape = tuple(sizes.values())
+        if math.prod(shape) > MOST_KEPT:
+            return draw(self._hash(name), shape)
+        return _drawn(draw, self._hash(name), shape).clone()
 
     def uniform(
         self,
@@ -64,9 +71,7 @@ class Make:
 
         ``make.uniform(batch=2, tokens=5)`` has shape (2, 5).
         """
-        raw = self._raw(math.prod(sizes.values()), name) >> np.uint64(11)
-        values = raw.astype(np.float64) * 2.0**-53
-        return _tensor(values * (high - low) + low, sizes, dtype)
+        return self._draw(_Uniform(low, high, dtype), name, sizes)
 
     def normal(
         self,
@@ -80,11 +85,7 @@ class Make:
 
         ``make.normal(batch=2, tokens=5, d_in=3)`` has shape (2, 5, 3).
         """
-        count = math.prod(sizes.values())
-        raw = self._raw(TWELVE * count, name).reshape(TWELVE, count) >> np.uint64(11)
-        # Twelve integers of 53 bits add up exactly; one rounding, the same everywhere.
-        values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
-        return _tensor(values * scale, sizes, dtype)
+        return self._draw(_Normal(scale, dtype), name, sizes)
 
     def normal_like(self, like: Tensor, scale: float = 1.0, *, name: str | None = None) -> Tensor:
         """Normal values of the shape and dtype of `like`."""
@@ -93,15 +94,62 @@ class Make:
 
     def integers(self, low: int, high: int, *, name: str | None = None, **sizes: int) -> Tensor:
         """Integers in [low, high) as int64, of shape `sizes`."""
-        span = np.uint64(high - low)
-        raw = self._raw(math.prod(sizes.values()), name) >> np.uint64(11)
-        return _tensor((raw % span).astype(np.int64) + low, sizes, torch.int64)
+        return self._draw(_Integers(low, high), name, sizes)
 
     def booleans(self, share: float = 0.5, *, name: str | None = None, **sizes: int) -> Tensor:
         """Booleans, True with probability `share`, of shape `sizes`."""
         return self.uniform(dtype=torch.float64, name=name, **sizes) < share
 
 
-def _tensor(values: np.ndarray[tuple[int], np.dtype[np.generic]], sizes: dict[str, int],
-            dtype: torch.dtype) -> Tensor:  # fmt: skip
-    return torch.from_numpy(values.reshape(tuple(sizes.values())).copy()).to(dtype)
+Draw = Callable[[bytes, tuple[int, ...]], Tensor]  # of a key and a shape; equal draws are equal
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _drawn(draw: Draw, key: bytes, shape: tuple[int, ...]) -> Tensor:
+    return draw(key, shape)
+
+
+@dataclass(frozen=True)
+class _Uniform:
+    low: float
+    high: float
+    dtype: torch.dtype
+
+    def __call__(self, key: bytes, shape: tuple[int, ...]) -> Tensor:
+        values = _raw(key, math.prod(shape)).astype(np.float64) * 2.0**-53
+        return _tensor(values * (self.high - self.low) + self.low, shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class _Normal:
+    scale: float
+    dtype: torch.dtype
+
+    def __call__(self, key: bytes, shape: tuple[int, ...]) -> Tensor:
+        count = math.prod(shape)
+        raw = _raw(key, TWELVE * count).reshape(TWELVE, count)
+        # Twelve integers of 53 bits add up exactly; one rounding, the same everywhere.
+        values = raw.sum(axis=0, dtype=np.uint64).astype(np.float64) * 2.0**-53 - TWELVE / 2
+        return _tensor(values * self.scale, shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class _Integers:
+    low: int
+    high: int
+
+    def __call__(self, key: bytes, shape: tuple[int, ...]) -> Tensor:
+        raw = _raw(key, math.prod(shape)) % np.uint64(self.high - self.low)
+        return _tensor(raw.astype(np.int64) + self.low, shape, torch.int64)
+
+
+def _raw(key: bytes, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """`count` integers of 53 bits."""
+    generator = np.random.Philox(key=int.from_bytes(key, "little"), counter=0)
+    return np.asarray(generator.random_raw(count), dtype=np.uint64) >> np.uint64(11)
+
+
+def _tensor(
+    values: np.ndarray[tuple[int], np.dtype[np.generic]], shape: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    return torch.from_numpy(values.reshape(shape)).to(dtype)

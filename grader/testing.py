@@ -30,6 +30,7 @@ from grader.grade import Picture
 from grader.jail.payload import tensors_of
 from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
 from grader.jail.wire import Operations
+from grader.matching import Adoption
 from grader.oracle import Reference
 from grader.pictures.data import picture_of
 from grader.tensors import Make
@@ -104,7 +105,7 @@ def _mark(
 # --- weights -------------------------------------------------------------------------------------
 
 
-def adopt(theirs: RemoteModule, ours: nn.Module) -> _adoption.Adoption:
+def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     """Give the student's module the reference's weights, by role; see `grader.adoption`.
 
     Returns how they were matched: ``.missing`` are roles that the student has no parameter for
@@ -469,7 +470,7 @@ def assert_gradients_agree(
             _compare_gradient(their_leaf.grad, our_leaf.grad, f"argument {number}")
     if isinstance(theirs, RemoteModule) and theirs.adoption is not None:
         assert isinstance(ours, nn.Module)
-        for role, actual, expected in theirs.adoption.joined_gradients(theirs, ours):
+        for role, actual, expected in _adoption.joined_gradients(theirs, ours):
             _compare_gradient(actual, expected, role)
 
 

@@ -54,6 +54,7 @@ class Observation:
 
 
 Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
+Order = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
 @dataclass
@@ -68,6 +69,8 @@ class Calls:
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
 
+    orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `_order`
+    habits: dict[str, object] = field(default_factory=dict)  # of its classes; see `adoption`
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
     made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
 
@@ -298,6 +301,15 @@ class RemoteModule(_Remote):
             for outcome in outcomes
         ]
 
+    @property
+    def habit(self) -> object:
+        """How weights were given to an earlier module of this class; see `adoption`."""
+        return self._calls.habits.get(self.name)
+
+    @habit.setter
+    def habit(self, habit: object) -> None:
+        self._calls.habits[self.name] = habit
+
     def remember_make(self, what: str) -> None:
         """What tells this module from others before it is called, for a diagnosis.
 
@@ -434,10 +446,17 @@ class _RemoteCall(torch.autograd.Function):
         return None, None, *ctx.pending.backward(gradients)
 
 
-def _order(
-    calls: Calls, signature: Signature, name: str, count: int, part: str
-) -> tuple[list[int], list[str]]:  # fmt: skip
+def _order(calls: Calls, signature: Signature, name: str, count: int, part: str) -> Order:
     """In which order to pass `count` arguments, and under which keywords, if by name at all."""
+    key = name, count, part
+    if key not in calls.orders:
+        calls.orders[key] = _settled_order(calls, signature, *key)
+    return calls.orders[key]
+
+
+def _settled_order(
+    calls: Calls, signature: Signature, name: str, count: int, part: str
+) -> Order:  # fmt: skip
     by_position = list(range(count)), list[str]()
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None

@@ -1,0 +1,411 @@
+"""Which of a student's parameters hold which weights of the reference: by names, then by shapes.
+
+145 people wrote the same classes with their own names, layouts and fusions, and were right. So a
+parameter is found by what it is for: first by its name or a declared alias, and only where names
+say nothing at all by what shapes allow. Values play no part here: see `adoption`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, combinations, islice, permutations, product
+
+from grader.jail.payload import DTYPES
+from grader.jail.wire import ParameterInfo
+
+MAX_CANDIDATES = 600
+MAX_FREE = 8  # weights without a name: more than any right answer has
+# Words that people add to a name without changing what it means.
+NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
+# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
+NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
+SUFFIX = re.compile(r"[._]?(weight|bias)$")
+
+# Spellings by role; a fused projection is several roles in one.
+Aliases = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class Unadoptable(AssertionError):
+    """The student's module has no place for a weight; the text is for the student."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix."""
+
+    path: str
+    role: str
+    start: int
+    stop: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """How the weights were matched. `missing` and `extra` are for tests of structure."""
+
+    slots: tuple[Slot, ...]
+    transposed: frozenset[str]  # student paths that hold (d_in, d_out)
+    missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
+    extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
+
+    @cached_property
+    def habit(self) -> object:
+        """What matches of one class share, whatever its sizes: the layout, and roles in order."""
+        roles = dict.fromkeys((_bare(slot.path), slot.role) for slot in self.slots)
+        return frozenset(map(_bare, self.transposed)), tuple(roles)
+
+    def homes(self) -> dict[str, set[str]]:
+        """The paths of the student's layers that hold adopted weights, with the roles of these."""
+        roles: dict[str, set[str]] = {}
+        for slot in self.slots:
+            roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
+        return roles
+
+    def in_roles(self) -> str:
+        """What the student's module has and lacks, whatever it is called and however it is cut."""
+        homes = self.homes()
+        beside = [
+            f"{role} {path.rpartition('.')[2]}"
+            for path in self.extra
+            for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
+        ]
+        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Places for these roles, among these parameters."""
+
+    roles: tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
+    parameters: tuple[ParameterInfo, ...]
+    counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
+
+
+@lru_cache(maxsize=256)  # students who took the stub's names have the same
+def candidates(wanted: Wanted, aliases: Aliases) -> tuple[Adoption, ...]:
+    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+    plans = [_Plan(wanted, aliases, by_last=by_last) for by_last in (False, True)]
+    found = plans[0].by_name() or list(
+        islice(chain.from_iterable(plan.by_shape() for plan in plans), MAX_CANDIDATES)
+    )
+    if not found:
+        raise Unadoptable(plans[0].nothing_fits())
+    # One that leaves nothing over is likelier than one that does, where a probe takes both.
+    return tuple(sorted(found, key=lambda one: len(one.missing) + len(one.extra)))
+
+
+def _bare(path: str) -> str:
+    """A path without the numbers that count heads."""
+    return NUMBER.sub("", path)
+
+
+def is_vector(shape: Sequence[int]) -> bool:
+    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
+    return len(shape) == 1
+
+
+def is_floating(info: ParameterInfo) -> bool:
+    """Whether a parameter can hold weights: whole numbers are a mask, or a size."""
+    return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
+
+
+def _rows_and_width(shape: Sequence[int], transposed: bool) -> tuple[int, int | None]:
+    """The size of `_as_rows` of a parameter of this shape; a bias has no width."""
+    if len(shape) < 1 or is_vector(shape):
+        return math.prod(shape), None
+    width = shape[-2] if transposed else shape[-1]
+    return math.prod(shape) // max(width, 1), width
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""
+
+    key: str  # the path without numbers
+    infos: tuple[ParameterInfo, ...]
+
+    @property
+    def is_vector(self) -> bool:
+        return is_vector(self.infos[0].shape)
+
+    @property
+    def is_weight(self) -> bool:
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and not self.is_vector and len(self.infos[0].shape) in (2, 3)
+
+    @property
+    def is_bias(self) -> bool:
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and self.is_vector
+
+    @property
+    def module(self) -> str:
+        """The module's path without numbers, by which a bias finds its weight."""
+        return SUFFIX.sub("", self.key)
+
+
+def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
+    """Group by path without numbers.
+
+    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
+    latter, and so for part of the name.
+    """
+    found: dict[tuple[str, bool], list[ParameterInfo]] = {}
+    for info in infos:
+        suffix = SUFFIX.search(info.path)
+        steps = SUFFIX.sub("", info.path).split(".")
+        last = len(steps) - 1 if by_last else None
+        bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
+        key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
+        found.setdefault((key, is_vector(info.shape)), []).append(info)
+    return [
+        _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
+        for (key, _), group in found.items()
+    ]
+
+
+def _numbers(path: str) -> list[str]:
+    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which roles a group of weights holds, in order, and in how many turns they alternate."""
+
+    roles: tuple[str, ...]
+    turns: int = 1  # q k v q k v …: a fused projection that is split per head
+
+
+def _orders(named: Mapping[_Group, tuple[str, ...]]) -> Iterator[dict[_Group, tuple[str, ...]]]:
+    """The same, with the roles of each fused group in every order: its name does not say which."""
+    orders = product(*(list(permutations(roles)) for roles in named.values()))
+    return (dict(zip(named, order, strict=True)) for order in orders)
+
+
+class _Plan:
+    """The search for partners of one student's parameters."""
+
+    def __init__(self, wanted: Wanted, aliases: Aliases, *, by_last: bool) -> None:
+        self.wanted = wanted
+        self.shapes = dict(wanted.roles)
+        weights = [info for info in wanted.parameters if is_floating(info)]
+        self.others = [info.path for info in wanted.parameters if not is_floating(info)]
+        self.groups = _groups(weights, by_last)
+        self._named: dict[_Group, tuple[str, ...] | None] = {}
+        self.weights = [role for role in self.shapes if not role.endswith(".bias")]
+        # Spelling → the roles it means; a fused projection means several.
+        self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
+        for names, spellings in aliases:
+            meant = tuple(names.split())
+            if all(role in self.weights for role in meant):
+                self.spelled |= {_plain(spelling): meant for spelling in spellings}
+
+    def named(self, group: _Group) -> tuple[str, ...] | None:
+        """The roles that a group's name means, innermost part of the path first."""
+        if group not in self._named:
+            self._named[group] = self._meant(group)
+        return self._named[group]
+
+    def _meant(self, group: _Group) -> tuple[str, ...] | None:
+        for step in reversed(group.key.split(".")):
+            core = _core(step)
+            meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
+            if meant is None and group.is_bias:  # b_q, bq, qb
+                meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
+                    core.removesuffix("b")
+                )
+            if meant:
+                return meant
+        return None
+
+    def by_name(self) -> list[Adoption]:
+        """What the names say, in every layout that fits; none if they do not name every weight.
+
+        Names are final: a weight that is used for something else than its name is a mistake. But
+        ``qkv`` does not say in which order, nor a shape whether it is (d_in, d_out).
+        """
+        named = {group: self.named(group) for group in self.groups if group.is_weight}
+        chosen = {group: roles for group, roles in named.items() if roles}
+        covered = [role for roles in chosen.values() for role in roles]
+        if sorted(covered) != sorted(self.weights):
+            return []
+        found = list(islice(self.settled(_orders(chosen)), MAX_CANDIDATES))
+        if not found:
+            shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
+            raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
+        return found
+
+    def by_shape(self) -> Iterator[Adoption]:
+        """What shapes allow for the weights that no name identifies."""
+        named = {group: self.named(group) for group in self.groups if group.is_weight}
+        fixed = {group: roles for group, roles in named.items() if roles}
+        covered = [role for roles in fixed.values() for role in roles]
+        if len(set(covered)) != len(covered):
+            fixed, covered = {}, []
+        rest = [role for role in self.weights if role not in covered]
+        free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
+        if len(free) > MAX_FREE:
+            return iter(())
+        return self.settled(
+            {**order, **choice} for order in _orders(fixed) for choice in _assignments(free, rest)
+        )
+
+    def could_hold(self, group: _Group, roles: Sequence[str]) -> bool:
+        """Whether some of these roles would fill the group's rows."""
+        subsets = chain.from_iterable(combinations(roles, n + 1) for n in range(len(roles)))
+        return any(
+            next(_layouts({group: subset}, self.shapes), None) is not None for subset in subsets
+        )
+
+    def nothing_fits(self) -> str:
+        """What to tell a student whose module has no place for the weights."""
+        have = [f"{info.path} {tuple(info.shape)}" for info in self.wanted.parameters]
+        return (
+            f"no parameters were found for {', '.join(self.weights)}: the module has "
+            f"{', '.join(have) or 'no parameters at all'}. Weights live in nn.Parameter or "
+            "nn.Linear, made in __init__ and kept as attributes"
+        )
+
+    def settled(self, choices: Iterable[Mapping[_Group, tuple[str, ...]]]) -> Iterator[Adoption]:
+        """Every choice in every layout that shapes allow, with every way to take turns."""
+        for choice in choices:
+            for layout in _layouts(choice, self.shapes):
+                for turns in self.turns(choice):
+                    chosen = {
+                        group: _Choice(roles, turns if len(roles) > 1 else 1)
+                        for group, roles in choice.items()
+                    }
+                    yield self.settle(chosen, layout)
+
+    def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
+        """In how many turns a fused projection may alternate: one, a head each, a row each."""
+        fused = [roles for roles in choice.values() if len(roles) > 1]
+        if not fused:
+            return [1]
+        heights = {self.shapes[role][0] for roles in fused for role in roles}
+        counts = dict.fromkeys([*self.wanted.counts, *heights])
+        return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
+
+    def settle(self, choice: Mapping[_Group, _Choice], layout: frozenset[str]) -> Adoption:
+        """Slots for weights and for the biases beside them."""
+        slots: list[Slot] = []
+        left: list[_Group] = []
+        modules = {group.module: chosen for group, chosen in choice.items()}
+        for group in self.groups:
+            chosen = choice.get(group)
+            if group.is_bias:
+                weights = modules.get(group.module) or self.beside(group, choice)
+                names = tuple(f"{role}.bias" for role in weights.roles)
+                chosen = _Choice(names, weights.turns)
+            if chosen is None or not self.fits(group, chosen, layout):
+                left.append(group)
+            else:
+                slots += self.slots(group, chosen, layout)
+        covered = {slot.role for slot in slots}
+        missing = [role for role in self.shapes if role not in covered]
+        biases = [group for group in left if group.is_bias]
+        if len(missing) == len(biases) == 1:
+            # One bias wanted, one bias over: its name need not say so.
+            last = _Choice((missing[0],))
+            if missing[0].endswith(".bias") and self.fits(biases[0], last, layout):
+                slots += self.slots(biases[0], last, layout)
+                left.remove(biases[0])
+                missing = []
+        extra = [info.path for group in left for info in group.infos]
+        return Adoption(tuple(slots), layout, tuple(missing), (*extra, *self.others))
+
+    def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
+        """How a bias whose name alone says where it belongs is laid out: as its weight is."""
+        roles = self.named(bias) or ()
+        alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
+        return next(alike, _Choice(roles))
+
+    def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
+        """Whether the roles exist and fill the group's rows."""
+        if not choice.roles or any(role not in self.shapes for role in choice.roles):
+            return False
+        rows = sum(_rows_and_width(i.shape, i.path in layout)[0] for i in group.infos)
+        return rows == sum(self.shapes[role][0] for role in choice.roles)
+
+    def slots(
+        self, group: _Group, choice: _Choice, layout: frozenset[str]
+    ) -> Iterator[Slot]:  # fmt: skip
+        """Lay the roles' rows below each other, and cut them where the student's parts end."""
+        pieces = iter(
+            [(i.path, _rows_and_width(i.shape, i.path in layout)[0]) for i in group.infos]
+        )
+        path, left, start = "", 0, 0
+        for turn in range(choice.turns):
+            for role in choice.roles:
+                share = self.shapes[role][0] // choice.turns
+                at, end = turn * share, (turn + 1) * share
+                while at < end:
+                    if left == 0:
+                        (path, left), start = next(pieces), 0
+                    count = min(left, end - at)
+                    yield Slot(path, role, start, start + count, at)
+                    start, left, at = start + count, left - count, at + count
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+@lru_cache(maxsize=4096)
+def _core(name: str) -> str:
+    return NOISE.sub("", name.lower()) or name.lower()
+
+
+def _layouts(
+    choice: Mapping[_Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
+) -> Iterator[frozenset[str]]:  # fmt: skip
+    """Which parameters are (d_in, d_out), in every way that shapes allow, likeliest first."""
+    options: list[list[frozenset[str]]] = []
+    for group, roles in choice.items():
+        wanted = sum(shapes[role][0] for role in roles)
+        widths = {shapes[role][1] for role in roles}
+        linear = all(info.owner == "Linear" for info in group.infos)
+        fits: list[frozenset[str]] = []
+        for transposed in (False,) if linear else (True, False):
+            sizes = [_rows_and_width(info.shape, transposed) for info in group.infos]
+            same_width = len(widths) == 1 and {width for _, width in sizes} == widths
+            if sum(rows for rows, _ in sizes) == wanted and same_width:
+                paths = (info.path for info in group.infos)
+                fits.append(frozenset(paths) if transposed else frozenset())
+        options.append(fits)
+    for combination in product(*options):
+        yield frozenset().union(*combination)
+
+
+def _assignments(
+    free: Sequence[_Group], roles: Sequence[str]
+) -> Iterator[dict[_Group, tuple[str, ...]]]:  # fmt: skip
+    """Every way to give all roles to groups, several to one where it is a fused projection."""
+    if not free or not roles:
+        if not roles:
+            yield {}
+        return
+    for order in permutations(roles):
+        for cuts in _compositions(len(roles), len(free)):
+            ends = [sum(cuts[: i + 1]) for i in range(len(cuts))]
+            yield {
+                group: order[end - size : end]
+                for group, size, end in zip(free, cuts, ends, strict=True)
+                if size
+            }
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    # One each is the ordinary case, so it comes first.
+    for first in sorted(range(total + 1), key=lambda n: abs(n - 1)):
+        for rest in _compositions(total - first, parts - 1):
+            yield (first, *rest)
