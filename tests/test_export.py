@@ -205,8 +205,9 @@ def test_gradescope_gets_results_for_each_student_who_has_a_grade(
 # --- without names -------------------------------------------------------------------------------
 
 
-def test_a_table_without_names_tells_points_and_nobody(export: Export) -> None:
+def test_a_table_without_names_tells_points_and_nobody(export: Export, grades: Path) -> None:
     table, _ = export("csv", "--anonymous")
+    assert (grades / "grades.csv").is_file()
     text = "\n".join(",".join(row) for row in table)
     assert not {"doejane", "Jane", "x.edu", "s9"} & set(re.split(r"[,\n@ ]", text))
     assert sorted(row[3] for row in table[1:]) == ["", "0", "10", "8.5"]
