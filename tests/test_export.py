@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from grader.grade import ExerciseResult, Grade, SubmissionStatus
 from grader.gradebook import open_gradebook
@@ -145,6 +146,20 @@ def test_without_a_table_of_canvas_there_is_a_fresh_one(export: Export) -> None:
     ]
     assert ["Jane Doe", "12345", "", "jane@x.edu", "", "8.5"] in table
     assert ["Cleo Poe", "", "s9", "cleo@x.edu", "", ""] in table
+
+
+def test_a_roster_of_canvas_numbers_tells_no_ids_of_the_university(
+    export: Export, grades: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        numbers = {"doejane": "12345", "absent": "12346"}
+        book.set_people({
+            student: structs.replace(PEOPLE[student], id=number)
+            for student, number in numbers.items()
+        })  # fmt: skip
+    table, _ = export("canvas")
+    known = {row[0]: row[1:3] for row in table}
+    assert (known["Jane Doe"], known["Cleo Poe"]) == (["12345", ""], ["12346", ""])
 
 
 # --- Moodle --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.export.sheets import Directory, Filled, Sheet, missing
 from grader.faults import CallError
-from grader.rows import Row
+from grader.rows import Person, Row
 from grader.spreadsheets import csv_line, number
 from grader.wording import counted
 
@@ -25,12 +25,12 @@ def fresh(rows: Sequence[Row], title: str, scale: float, most: float) -> Filled:
         csv_line([*ABOUT, title]),
         csv_line([f"    {POINTS}", None, None, None, None, most * scale]),
     ]
-    for row in rows:
+    for row, (number_there, sis) in zip(rows, _ids([row.person for row in rows]), strict=True):
         person = row.person
         total = None if row.total is None else row.total * scale
         lines.append(
             csv_line([
-                person.name or row.student, person.canvas, person.id, person.email,
+                person.name or row.student, number_there, sis, person.email,
                 person.extra.get("Section", ""), total,
             ])
         )  # fmt: skip
@@ -64,6 +64,16 @@ def filled(
             cells[place] = number(row.total * scale)
     told.append(f"{counted(len(matched), 'row')} filled in, in the column {sheet.header[place]!r}")
     return Filled(sheet.text(), (*told, *missing(rows, matched, into.name)))
+
+
+def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
+    """Of each person Canvas' own number, and the university's id.
+
+    A roster may have Canvas' numbers for ids: then those that a download tells are the same.
+    """
+    if any(person.id and person.id == person.canvas for person in people):
+        return [(person.canvas or person.id, "") for person in people]
+    return [(person.canvas, person.id) for person in people]
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:
