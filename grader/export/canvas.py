@@ -48,15 +48,14 @@ def filled(
     sheet = Sheet(into)
     sheet.required("Student")
     place = _column(sheet, title, column)
-    places = [(kind, sheet.place(head)) for kind, head in KINDS]
-    directory = Directory(rows)
+    directory = Directory(rows, sheet.places(KINDS))
     matched: list[Row] = []
     told: list[str] = []
     for cells in sheet.rows[1:]:
         if POINTS in cells[0]:
             told += _about_points(cells[place], most * scale)
             continue
-        row = directory.find([(kind, cells[at]) for kind, at in places if at is not None])
+        row = directory.find(cells)
         if row is None or row.total is None:
             continue
         matched.append(row)
