@@ -217,6 +217,19 @@ def test_gradescope_gets_results_for_each_student_who_has_a_grade(
     assert (again.code, again.err.count("\n")) == (2, 1)
 
 
+def test_gradescope_gets_the_points_of_an_assignment_in_corrections_too(
+    cold_grader: Grader, grades: Path, with_assignments: Path, tmp_path: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.adjust("doejane", Adjustment("weigh", 1, "another typo"))
+    out = tmp_path / "results"
+    call = ("export", grades, "--to", "gradescope", "--assignment", "ps1", "--out", out)
+    assert cold_grader(*call, "--course", with_assignments).code == 0
+    jane = json.loads((out / "doejane" / "results.json").read_text("utf-8"))
+    assert jane["score"] == 9, "4.5 of 5, and that counts 10"
+    assert "weigh +2\n\n    another typo" in jane["output"]
+
+
 # --- without names -------------------------------------------------------------------------------
 
 
