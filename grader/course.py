@@ -161,6 +161,10 @@ class Course:
         """The exercises that count: an assignment need not be the whole of its units."""
         return self.select(self.assigned.exercises if self.assigned else ())
 
+    def scale(self, most: float) -> float:
+        """What one point of the asked exercises' `most` counts elsewhere."""
+        return self.assigned.scale(most) if self.assigned is not None else 1.0
+
     @property
     def name(self) -> str:
         """The name that an output folder remembers."""

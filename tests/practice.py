@@ -1,7 +1,8 @@
 """A class that never was, to try things on: ``python -m tests.practice DIR --students 300``.
 
 Writes what an instructor starts from: ``submissions.zip`` as Canvas hands it out, ``roster.csv``,
-and ``canvas.csv``, the gradebook that Canvas exported. The same call gives the same class.
+and ``canvas.csv``, the gradebook that Canvas exported. Answers are right in some form, have a known
+mistake, or are left out. The same call gives the same class, and a smaller one is its beginning.
 """
 
 from __future__ import annotations
@@ -11,20 +12,39 @@ import csv
 import io
 import json
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from zipfile import ZipFile
 
-SAMPLES = Path(__file__).parent / "submissions"
-WRITERS = ("ada", "dana_mistakes", "blank")  # right, known mistakes, untouched
-FIRST = (
-    "Ada", "Bela", "Chidi", "Dana", "Elif", "Farah", "Gil", "Hana", "Ines", "Jonas", "Kaya",
-    "Lena", "Malik", "Nour", "Olga", "Priya", "Quinn", "Rosa", "Sami", "Tove",
+from grader.course import Course, load_course
+from grader.mistakes import Kind, Library, load_library, text_of_definition
+from grader.rows import letters
+
+EXERCISES = Path(__file__).parents[1] / "exercises"
+NAMES = (
+    ("Amara", "Okafor"), ("Anna", "Lindqvist"), ("Bruno", "Ferreira"), ("Chiara", "Conti"),
+    ("Daniel", "Weiss"), ("Elif", "Kaya"), ("Emma", "Dubois"), ("Farid", "Haddad"),
+    ("Grace", "Mwangi"), ("Hana", "Suzuki"), ("Ivan", "Petrov"), ("Jana", "Nováková"),
+    ("Jorge", "Ramírez"), ("Katarzyna", "Wójcik"), ("Lars", "Nielsen"), ("Leila", "Rahimi"),
+    ("Liam", "Byrne"), ("Lucía", "Ortega"), ("Mateo", "Silva"), ("Mei", "Chen"),
+    ("Minh", "Nguyen"), ("Nadia", "Benali"), ("Noah", "Fischer"), ("Olga", "Ivanova"),
+    ("Priya", "Nair"), ("Quentin", "Marchand"), ("Rosa", "Martínez"), ("Sofia", "Rossi"),
+    ("Tomasz", "Zieliński"), ("Yusuf", "Demir"),
 )  # fmt: skip
-LAST = (
-    "Abel", "Brandt", "Costa", "Diaz", "Evans", "Fischer", "Garcia", "Haddad", "Ito", "Jansen",
-    "Kowalski", "Larsen", "Mbeki", "Novak", "Okafor", "Park",
-)  # fmt: skip
+ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04  # shares of students
+
+
+@dataclass(frozen=True)
+class Student:
+    """One of the class."""
+
+    number: int  # Canvas'
+    first: str
+    last: str
+    answers: Mapping[str, str]  # a file's text for each unit
 
 
 def main() -> None:
@@ -33,84 +53,118 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--students", type=int, default=300)
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(7)
-    names = [(first, last) for last in LAST for first in FIRST]
-    people = [names[draw.randrange(len(names))] for _ in range(given.students)]
-    _roster(given.folder / "roster.csv", people)
-    _canvas(given.folder / "canvas.csv", people)
-    with ZipFile(given.folder / "submissions.zip", "w") as archive:
-        for number, person in enumerate(people):
-            if draw.random() < 0.96:  # the others hand in nothing
-                for name, data in _handed_in(draw, number, person):
-                    archive.writestr(name, data)
+    write_class(given.folder, load_course(EXERCISES), given.students)
     print(f"{given.students} students in {given.folder}")
 
 
-def _roster(path: Path, people: list[tuple[str, str]]) -> None:
+def write_class(folder: Path, course: Course, count: int) -> None:
+    """Write a class of so many students into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    students = list(_students(course, count))
+    _write_roster(folder / "roster.csv", students)
+    _write_canvas(folder / "canvas.csv", students)
+    with ZipFile(folder / "submissions.zip", "w") as archive:
+        for student in students:
+            for name, data in _handed_in(student):
+                archive.writestr(name, data)
+
+
+# --- who they are --------------------------------------------------------------------------------
+
+
+def _students(course: Course, count: int) -> Iterator[Student]:
+    answers = _Answers(load_library(course), tuple(course.exercises))
+    neighbour: Mapping[str, str] = {}
+    for place in range(count):
+        draw = random.Random(place)
+        own = answers.drawn(draw)
+        if draw.random() < COPIED:  # and gave the variables other names
+            own = {unit: re.sub(r"\bscores\b", "s", text) for unit, text in neighbour.items()}
+        neighbour = own
+        rounds, index = divmod(place, len(NAMES))
+        last = NAMES[(index + rounds) % len(NAMES)][1]
+        yield Student(40_000 + 7 * place, NAMES[index][0], last, own)
+
+
+class _Answers:
+    """What students write."""
+
+    def __init__(self, library: Library, names: Sequence[str]) -> None:
+        self._library = library
+        self._names = names
+        self._forms = cache(lambda name, kind: library.of(name, kind)[:4])
+        self._own = cache(lambda unit, name: text_of_definition(library.sources[unit], name))
+
+    def drawn(self, draw: random.Random) -> Mapping[str, str]:
+        """Each exercise right in some form, with a mistake, or left out, as skill has it."""
+        skill = draw.betavariate(3, 1.5)
+        texts = {**self._library.sources}
+        for place, name in enumerate(self._names):
+            unit, effort = self._library.unit_of[name], 1.3 - 0.6 * place / len(self._names)
+            kind: Kind = "mistake" if draw.random() > skill else "accepted"
+            forms = self._forms(name, kind)
+            if draw.random() > skill * effort + 0.25:
+                texts[unit] = texts[unit].replace(self._own(unit, name), "")
+            elif forms:
+                texts[unit] += f"\n\n{draw.choice(forms).definition}\n"
+        return texts
+
+
+# --- what is known of them -----------------------------------------------------------------------
+
+
+def _write_roster(path: Path, students: Sequence[Student]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["Student ID", "Name", "Email", "Section"])
-        for number, (first, last) in enumerate(people):
-            email = f"{first}.{last}.{number}@example.edu".lower()
-            rows.writerow([_user(number), f"{first} {last}", email, "AB"[number % 2]])
+        for place, one in enumerate(students):
+            email = f"{letters(one.first)}.{letters(one.last)}.{place}@example.edu"
+            rows.writerow([one.number, f"{one.first} {one.last}", email, "AB"[place % 2]])
 
 
-def _canvas(path: Path, people: list[tuple[str, str]]) -> None:
+def _write_canvas(path: Path, students: Sequence[Student]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         about = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
         rows.writerow([*about, "Quiz (11)", "Attention (12)"])
         rows.writerow(["    Points Possible", "", "", "", "", "5.00", "106.00"])
-        for number, (first, last) in enumerate(people):
-            name = f"{last}, {first}"
-            rows.writerow([name, _user(number), "", f"u{number}", "A", number % 6, ""])
+        for place, one in enumerate(students):
+            name = f"{one.last}, {one.first}"
+            rows.writerow([name, one.number, "", f"u{place}", "AB"[place % 2], place % 6, ""])
 
 
-def _user(number: int) -> int:
-    return 40_000 + 7 * number
+# --- what they hand in ---------------------------------------------------------------------------
 
 
-def _handed_in(
-    draw: random.Random, number: int, person: tuple[str, str]
-) -> Iterator[tuple[str, bytes]]:
+def _handed_in(student: Student) -> Iterator[tuple[str, bytes]]:
     """The entries of one student, as Canvas names them: files, a zip, or a notebook."""
-    first, last = person
-    late = "_LATE" if draw.random() < 0.1 else ""
-    upload = 900_000 + 10 * number
-    mark = "-1" if draw.random() < 0.08 else ""
-    stem = f"{last}{first}{late}_{_user(number)}".lower().replace("_late", "_LATE")
-    files = _answers(draw)
+    draw = random.Random(student.number)
+    if draw.random() < ABSENT:
+        return
+    late = "_LATE" if draw.random() < LATE else ""
+    mark = "-1" if draw.random() < AGAIN else ""
+    stem = f"{letters(student.last + student.first)}{late}_{student.number}"
+    upload = 10 * student.number
+    if draw.random() < PICTURED:
+        yield f"{stem}_{upload}_screenshot{mark}.png", b"\x89PNG\r\n"
+        return
     match draw.choice(("files", "files", "zip", "notebook")):
         case "files":
-            for count, (name, text) in enumerate(files.items()):
-                yield f"{stem}_{upload + count}_{name}{mark}.py", text.encode()
+            for count, (unit, text) in enumerate(student.answers.items()):
+                yield f"{stem}_{upload + count}_{unit}{mark}.py", text.encode()
         case "zip":
             packed = io.BytesIO()
             with ZipFile(packed, "w") as archive:
-                for name, text in files.items():
-                    archive.writestr(f"homework/{name}.py", text)
+                for unit, text in student.answers.items():
+                    archive.writestr(f"homework/{unit}.py", text)
             yield f"{stem}_{upload}_homework.zip", packed.getvalue()
         case _:
             cells = [
                 {"cell_type": "code", "metadata": {}, "outputs": [], "source": text}
-                for text in files.values()
+                for text in student.answers.values()
             ]
             notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}
             yield f"{stem}_{upload}_attention{mark}.ipynb", json.dumps(notebook).encode()
-
-
-def _answers(draw: random.Random) -> Mapping[str, str]:
-    """A file for each unit that this student began, by one of the writers."""
-    skill = draw.random()
-    answers = {}
-    for path in sorted((SAMPLES / "ada").glob("*.py")):
-        weights = (0.2 + 0.8 * skill, 0.6 - 0.4 * skill, 0.4 - 0.3 * skill)
-        (writer,) = draw.choices(WRITERS, weights)
-        source = SAMPLES / writer / path.name
-        if source.is_file():
-            answers[path.stem] = source.read_text("utf-8")
-    return answers
 
 
 if __name__ == "__main__":

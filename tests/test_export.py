@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from grader.grade import ExerciseResult, Grade, SubmissionStatus
 from grader.gradebook import open_gradebook
@@ -147,6 +148,20 @@ def test_without_a_table_of_canvas_there_is_a_fresh_one(export: Export) -> None:
     assert ["Cleo Poe", "", "s9", "cleo@x.edu", "", ""] in table
 
 
+def test_a_roster_of_canvas_numbers_tells_no_ids_of_the_university(
+    export: Export, grades: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        numbers = {"doejane": "12345", "absent": "12346"}
+        book.set_people({
+            student: structs.replace(PEOPLE[student], id=number)
+            for student, number in numbers.items()
+        })  # fmt: skip
+    table, _ = export("canvas")
+    known = {row[0]: row[1:3] for row in table}
+    assert (known["Jane Doe"], known["Cleo Poe"]) == (["12345", ""], ["12346", ""])
+
+
 # --- Moodle --------------------------------------------------------------------------------------
 
 
@@ -202,11 +217,25 @@ def test_gradescope_gets_results_for_each_student_who_has_a_grade(
     assert (again.code, again.err.count("\n")) == (2, 1)
 
 
+def test_gradescope_gets_the_points_of_an_assignment_in_corrections_too(
+    cold_grader: Grader, grades: Path, with_assignments: Path, tmp_path: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.adjust("doejane", Adjustment("weigh", 1, "another typo"))
+    out = tmp_path / "results"
+    call = ("export", grades, "--to", "gradescope", "--assignment", "ps1", "--out", out)
+    assert cold_grader(*call, "--course", with_assignments).code == 0
+    jane = json.loads((out / "doejane" / "results.json").read_text("utf-8"))
+    assert jane["score"] == 9, "4.5 of 5, and that counts 10"
+    assert "weigh +2\n\n    another typo" in jane["output"]
+
+
 # --- without names -------------------------------------------------------------------------------
 
 
-def test_a_table_without_names_tells_points_and_nobody(export: Export) -> None:
+def test_a_table_without_names_tells_points_and_nobody(export: Export, grades: Path) -> None:
     table, _ = export("csv", "--anonymous")
+    assert (grades / "grades.csv").is_file()
     text = "\n".join(",".join(row) for row in table)
     assert not {"doejane", "Jane", "x.edu", "s9"} & set(re.split(r"[,\n@ ]", text))
     assert sorted(row[3] for row in table[1:]) == ["", "0", "10", "8.5"]

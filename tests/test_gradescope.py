@@ -427,6 +427,28 @@ def test_a_test_that_fails_for_our_fault_is_nobodys_zero(layout: Path, right: st
     assert list((layout / "results").iterdir()) == []
 
 
+ASSIGNMENT = """
+[[assignment]]
+name = "ps1"
+exercises = ["center", "weigh"]
+points = 100
+"""
+
+
+def test_an_assignment_counts_its_points_and_not_those_of_the_course(
+    layout: Path, capsys: pytest.CaptureFixture[str], right: str
+) -> None:
+    path = layout / "source" / "exercises" / "course.toml"
+    path.write_text(f'assigned = "ps1"\n{path.read_text("utf-8")}{ASSIGNMENT}', "utf-8")
+    (layout / "submission" / "basics.py").write_text(right.replace("x - x.mean()", "x"))
+    grade_submission(layout)
+    shown = json.loads((layout / "results" / "results.json").read_text("utf-8"))
+    assert shown["score"] == 60, "weigh has three points of five"
+    assert sum(t.get("score", 0) for t in shown["tests"]) == pytest.approx(60, abs=0.01)
+    assert sum(t.get("max_score", 0) for t in shown["tests"]) == pytest.approx(100, abs=0.01)
+    assert "what is graded is worth 100 points, and this assignment 10:" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [

@@ -38,7 +38,9 @@ def export(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="PATH", help="What to write (default: in DIR, after --to)."),
+        typer.Option(
+            "--out", metavar="PATH", help="What to write (default: in DIR, named after --to)."
+        ),
     ] = None,
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="With csv: pseudonyms, and nothing of the roster.")
@@ -71,7 +73,7 @@ def export(
         print(write_results(out or folder / to, rows, what, opened))
         return
     filled = exported(rows, what, to, into, column)
-    path = out or folder / f"{to}.csv"
+    path = out or folder / ("grades.csv" if to == "csv" else f"{to}.csv")
     if into is not None and path.resolve() == into.resolve():
         raise CallError(f"{path} would be written over: name another file with --out")
     try:

@@ -31,6 +31,10 @@ class Part:
     exercises: tuple[str, ...]
     assignment: Assignment | None = None  # that they are, if it is one
 
+    def scale(self, most: float) -> float:
+        """What one point of the exercises' `most` counts elsewhere."""
+        return self.assignment.scale(most) if self.assignment is not None else 1.0
+
 
 def exported(
     rows: Sequence[Row], what: Part, to: Table, into: Path | None = None, column: str | None = None
@@ -41,7 +45,7 @@ def exported(
     """
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
-    scale = what.assignment.scale(most) if what.assignment is not None else 1.0
+    scale = what.scale(most)
     match to:
         case "csv":
             return Filled(gradebook_csv(own, what.exercises))
@@ -67,7 +71,9 @@ def write_results(to: Path, rows: Sequence[Row], what: Part, course: Course) -> 
         for student, row in graded.items():
             own = narrowed(row, what.exercises)
             assert own.grade is not None
-            results = gradescope.corrected(gradescope.results(own.grade, course), own)
+            scale = what.scale(own.grade.max)
+            results = gradescope.results(own.grade, course, scale)
+            results = gradescope.corrected(results, own, scale)
             (draft / stems[student]).mkdir()
             (draft / stems[student] / "results.json").write_bytes(msgspec.json.encode(results))
     return to

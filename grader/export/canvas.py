@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.export.sheets import Directory, Filled, Sheet, missing
 from grader.faults import CallError
-from grader.rows import Row
+from grader.rows import Person, Row
 from grader.spreadsheets import csv_line, number
 from grader.wording import counted
 
@@ -25,12 +25,12 @@ def fresh(rows: Sequence[Row], title: str, scale: float, most: float) -> Filled:
         csv_line([*ABOUT, title]),
         csv_line([f"    {POINTS}", None, None, None, None, most * scale]),
     ]
-    for row in rows:
+    for row, (number_there, sis) in zip(rows, _ids([row.person for row in rows]), strict=True):
         person = row.person
         total = None if row.total is None else row.total * scale
         lines.append(
             csv_line([
-                person.name or row.student, person.canvas, person.id, person.email,
+                person.name or row.student, number_there, sis, person.email,
                 person.extra.get("Section", ""), total,
             ])
         )  # fmt: skip
@@ -48,15 +48,14 @@ def filled(
     sheet = Sheet(into)
     sheet.required("Student")
     place = _column(sheet, title, column)
-    places = [(kind, sheet.place(head)) for kind, head in KINDS]
-    directory = Directory(rows)
+    directory = Directory(rows, sheet.places(KINDS))
     matched: list[Row] = []
     told: list[str] = []
     for cells in sheet.rows[1:]:
         if POINTS in cells[0]:
             told += _about_points(cells[place], most * scale)
             continue
-        row = directory.find([(kind, cells[at]) for kind, at in places if at is not None])
+        row = directory.find(cells)
         if row is None or row.total is None:
             continue
         matched.append(row)
@@ -64,6 +63,16 @@ def filled(
             cells[place] = number(row.total * scale)
     told.append(f"{counted(len(matched), 'row')} filled in, in the column {sheet.header[place]!r}")
     return Filled(sheet.text(), (*told, *missing(rows, matched, into.name)))
+
+
+def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:
+    """Of each person Canvas' own number, and the university's id.
+
+    A roster may have Canvas' numbers for ids: then those that a download tells are the same.
+    """
+    if any(person.id and person.id == person.canvas for person in people):
+        return [(person.canvas or person.id, "") for person in people]
+    return [(person.canvas, person.id) for person in people]
 
 
 def _column(sheet: Sheet, title: str, wanted: str | None) -> int:

@@ -74,8 +74,11 @@ class Results(msgspec.Struct, frozen=True):
     stdout_visibility: str = "hidden"
 
 
-def results(grade: Grade, course: Course) -> Results:
-    """The results of one submission; raise `HostFault` where its points are not known."""
+def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
+    """The results of one submission; raise `HostFault` where its points are not known.
+
+    `scale` is what one point of the grade counts there.
+    """
     if grade.status == "grader_error":
         raise HostFault(grade.message or "the points are not known")
     grade = for_students(grade, course)
@@ -83,26 +86,27 @@ def results(grade: Grade, course: Course) -> Results:
     # Of what could not be read, every test would say so again.
     exercises = grade.exercises if grade.status == "graded" else ()
     return Results(
-        grade.total, grade.seconds,
+        _scaled(grade.total, scale), grade.seconds,
         _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
-        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
+        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each, scale)),
     )  # fmt: skip
 
 
-def corrected(results: Results, row: Row) -> Results:
+def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     """The results with what a person corrected: it counts, and is told first."""
     if not row.adjustments or row.total is None:
         return results
     told = [
-        f"Corrected by your instructor: {a.exercise} {a.points:+g}\n\n{_block(a.reason)}"
+        f"Corrected by your instructor: {a.exercise} {_scaled(a.points, scale):+g}\n\n"
+        f"{_block(a.reason)}"
         for a in row.adjustments
     ]
     output = _paragraphs(*told, results.output)
-    return msgspec.structs.replace(results, score=row.total, output=output)
+    return msgspec.structs.replace(results, score=_scaled(row.total, scale), output=output)
 
 
-def _tests(number: int, exercise: ExerciseResult) -> Iterator[Test]:
+def _tests(number: int, exercise: ExerciseResult, scale: float) -> Iterator[Test]:
     # What the engine checks comes before, as 0: so a test has the same number for everyone.
     before = sum(test.name in FIRSTS for test in exercise.telling)
     for place, test in enumerate(exercise.telling, 1 - before):
@@ -114,9 +118,13 @@ def _tests(number: int, exercise: ExerciseResult) -> Iterator[Test]:
             # Not "hidden": that would hide the total for good.
             visibility="after_published" if test.hidden else "visible",
             output=_output(exercise, test),
-            score=test.points if paid else None,
-            max_score=test.max if paid else None,
+            score=_scaled(test.points, scale) if paid else None,
+            max_score=_scaled(test.max, scale) if paid else None,
         )
+
+
+def _scaled(points: float, scale: float) -> float:
+    return round(points * scale, 3)
 
 
 def _output(exercise: ExerciseResult, test: TestResult) -> str:

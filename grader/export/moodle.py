@@ -51,18 +51,13 @@ def filled(
     sheet = Sheet(into)
     place = sheet.required(column or "Grade")
     locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
-    places = [(kind, sheet.place(head)) for kind, head in KINDS]
     # In another language the columns have other names, and the first two stand where they stood.
-    places += [("moodle", 0), ("name", 1)]
-    directory = Directory(rows)
+    directory = Directory(rows, [*sheet.places(KINDS), ("moodle", 0), ("name", 1)])
     matched: list[Row] = []
     told: set[str] = set()
     kept = 0
     for cells in sheet.rows[1:]:
-        row = directory.find([
-            (kind, _bare(cells[at]) if kind == "moodle" else cells[at])
-            for kind, at in places if at is not None
-        ])  # fmt: skip
+        row = directory.find(cells)
         if row is None or row.total is None:
             continue
         matched.append(row)
@@ -83,11 +78,6 @@ def filled(
     if kept:
         lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
     return Filled(sheet.text(), (*lines, *missing(rows, matched, into.name)))
-
-
-def _bare(cell: str) -> str:
-    """The number of a participant, whatever word stands before it."""
-    return cell.strip().rpartition(" ")[2]
 
 
 def _as_number(cell: str) -> float | None:

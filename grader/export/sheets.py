@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +50,13 @@ class Sheet:
         """The place of the first of these columns that is there."""
         return next((self.header.index(name) for name in names if name in self.header), None)
 
+    def places(self, kinds: Iterable[tuple[str, str]]) -> Places:
+        """The same for columns that tell whose a line is, each with the kind of what it tells."""
+        found = [(kind, self.place(name)) for kind, name in kinds]
+        return [(kind, place) for kind, place in found if place is not None]
+
     def required(self, *names: str) -> int:
-        """The same; `CallError` where there is none."""
+        """The place of the first that is there; `CallError` where there is none."""
         place = self.place(*names)
         if place is None:
             raise CallError(
@@ -68,6 +73,7 @@ class Sheet:
         return self._bom * BOM + out.getvalue()
 
 
+Places = Sequence[tuple[str, int]]  # kinds of keys, and in which cells of a line they stand
 Key = Callable[[Row], Sequence[str]]
 
 KEYS: Mapping[str, Key] = {
@@ -83,9 +89,10 @@ KEYS: Mapping[str, Key] = {
 
 
 class Directory:
-    """Finds a row of the gradebook by what another system says of a student."""
+    """Finds a row of the gradebook by what a line of another system's table says of a student."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], places: Places) -> None:
+        self._places = places
         self._found: dict[str, dict[str, set[str]]] = {kind: {} for kind in KEYS}
         self._rows = {row.student: row for row in rows}
         for kind, keys in KEYS.items():
@@ -93,15 +100,26 @@ class Directory:
                 for key in filter(None, keys(row)):
                     self._found[kind].setdefault(key, set()).add(row.student)
 
-    def find(self, known: Sequence[tuple[str, str]]) -> Row | None:
-        """The row that the first telling pair of kind and text points at, if it is one row."""
-        for kind, text in known:
-            key = letters(text) if kind == "name" else text.strip()
-            key = key.casefold() if kind in ("login", "email") else key
+    def find(self, cells: Sequence[str]) -> Row | None:
+        """The row that the first telling cell points at, if it is one row."""
+        for kind, place in self._places:
+            key = _key(kind, cells[place].strip())
             found = self._found[kind].get(key, set()) if key else set()
             if len(found) == 1:
                 return self._rows[next(iter(found))]
         return None
+
+
+def _key(kind: str, text: str) -> str:
+    match kind:
+        case "name":
+            return letters(text)
+        case "login" | "email":
+            return text.casefold()
+        case "moodle":
+            return text.rpartition(" ")[2]  # whatever word stands before the number
+        case _:
+            return text
 
 
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:

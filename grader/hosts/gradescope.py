@@ -72,12 +72,14 @@ def grade_submission(root: Path) -> None:
     )  # fmt: skip
     for note in terminal.notes([grade]):
         print(note.plain)
-    if metadata.assignment.total_points not in (None, grade.max):
+    scale = course.scale(grade.max)
+    worth, there = number(grade.max * scale), metadata.assignment.total_points
+    if there is not None and number(there) != worth:
         print(
-            f"the course is worth {number(grade.max)} points, and this assignment "
-            f"{number(metadata.assignment.total_points)}: change that in its settings"
+            f"what is graded is worth {worth} points, and this assignment {number(there)}: "
+            "change that in its settings"
         )
-    write_whole(written, msgspec.json.encode(results(grade, course)))
+    write_whole(written, msgspec.json.encode(results(grade, course, scale)))
 
 
 def read_metadata(path: Path) -> Metadata:

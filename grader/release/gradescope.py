@@ -16,7 +16,7 @@ from grader.release.folders import drafted, files_in, require_free, write_sums
 from grader.release.student import copy_engine, licence, write_text
 
 ZIP = "autograder.zip"
-PROGRAMS = ("run_autograder", "setup.sh")
+PROGRAMS = ("run_autograder", "setup.sh")  # what Gradescope runs of it
 
 
 def release_gradescope(

@@ -1,7 +1,8 @@
 """A folder for otter-grader: what students get, autograders, and notebooks for `otter assign`.
 
-otter itself makes the autograders, so that what its containers run is otter's own. Each carries the
-same course and the same kit, and names the exercises that it grades.
+otter itself makes the autograders, so that what its containers run is otter's own; they are zips
+as Gradescope takes them. Each carries the same course and the same kit, and names the exercises
+that it grades.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from grader.files import zipped
 from grader.release import texts
 from grader.release.carrying import carry
 from grader.release.folders import drafted, files_in, require_free, write_sums
+from grader.release.gradescope import PROGRAMS, ZIP
 from grader.release.student import refuse_solved_stubs, release_student, write_text
 
 PLUGIN = "grader.hosts.otter.Plugin"
@@ -29,7 +31,6 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course
 # A container is set up before otter copies an autograder into it, all but files of such a name.
 KIT = "requirements.kit.zip"
 UNPACKED = "/autograder/source"  # where a container has an autograder
-PROGRAMS = ("run_autograder", "setup.sh")
 NO_TESTS = "No tests stand here: the plugin in `otter_config.json` grades what was handed in.\n"
 NO_METADATA = """
 # `otter grade` leaves an empty file there, which otter cannot read for a plugin.
@@ -71,7 +72,7 @@ def release_otter(
             text = notebooks.master(course, unit, checks, _settings(graded, more))
             write_text(master / f"{unit.name}.ipynb", text)
             _write_autograder(draft / "autograders" / f"{unit.name}.zip", master, graded, more)
-        _write_autograder(draft / "autograder.zip", master, course.asked, more)
+        _write_autograder(draft / ZIP, master, course.asked, more)
         write_text(draft / "README.md", texts.otter(course))
         write_sums(draft)
         names = files_in(draft)

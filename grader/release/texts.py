@@ -88,11 +88,11 @@ def workflow(course: Course) -> str:
 def gradescope(course: Course) -> str:
     """What an instructor does with the bundle for Gradescope, and what its container needs."""
     limits = course.file.limits
-    points = sum(course.exercises[name].thousandths for name in course.asked)
+    most = from_thousandths(sum(course.exercises[name].thousandths for name in course.asked))
     return _template(
         "gradescope/README.md",
         title=_title(course),
-        points=number(from_thousandths(points)),
+        points=number(most * course.scale(most)),
         gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
         minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
     )
