@@ -30,9 +30,8 @@ test: $(READY) ## run all tests of the kit
 audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
 	@$(BIN)/grader audit
 
-bench: $(READY) ## what the lock-down adds to a fork; from save to verdict
-	@$(BIN)/python -m tests.benchmarks.lockdown
-	@$(BIN)/python -m tests.benchmarks.verdict
+bench: $(READY) ## how fast, beside a cold pytest, otter and plain calls: a table, and build/bench.json
+	@$(BIN)/python -m tests.benchmarks
 
 # The carried course is in the package while it is built, and not in the way of lint and tests after.
 wheel: $(READY) ## record the course, and build the wheel that carries it: dist/

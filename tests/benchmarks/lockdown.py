@@ -1,6 +1,6 @@
 """What the lock-down costs: fork, load an empty submission, reap, with all layers and with none.
 
-Both kinds in one run, in turn, so that a busy machine slows both: ``make bench``.
+Both kinds in one run, in turn, so that a busy machine slows both.
 """
 
 from __future__ import annotations
@@ -25,19 +25,17 @@ def seconds_per_jail(warm: Warm) -> float:
     return time.perf_counter() - started
 
 
-def main() -> None:
-    """Print the medians, in milliseconds."""
+def measure() -> tuple[float, float]:
+    """Median seconds of a jail without layers, and of one with all that are to be had here."""
     with Warm() as locked:
         os.environ[WITHOUT] = " ".join(LAYERS[1:])
-        with Warm() as bare:
+        try:
+            bare = Warm()
+        finally:
+            del os.environ[WITHOUT]
+        with bare:
             for warm in (locked, bare):  # not timed: what is only slow the first time
                 seconds_per_jail(warm)
             pairs = [(seconds_per_jail(bare), seconds_per_jail(locked)) for _ in range(ROUNDS)]
-            print(f"layers: {', '.join(locked.layers)}")
-    without, within = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
-    added = statistics.median(one - other for other, one in pairs) * 1000
-    print(f"bare {without:.1f} ms, locked {within:.1f} ms: the lock-down adds {added:.1f} ms")
-
-
-if __name__ == "__main__":
-    main()
+    without, within = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return without, within

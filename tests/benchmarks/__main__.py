@@ -1,0 +1,177 @@
+"""How fast, beside what: ``make bench`` prints one table, and writes it as JSON.
+
+What is compared is run in turn in one call, so that a busy machine slows both sides; the medians of
+several rounds are told. ``--long`` adds 5,000 submissions in one batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tests.benchmarks import direct, lockdown, others, throughput, verdict
+from tests.bundles import ROOT
+
+ROUNDS = 5
+WRITTEN = ROOT / "build" / "bench.json"
+UNIT_TIMED_BY_JOBS = "multi_head_attention"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: two durations in seconds, or two rates, and what is asked of them."""
+
+    what: str
+    ours: float
+    beside: str
+    theirs: float
+    asked: str = ""
+    higher_is_better: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """How many times the other's time ours goes into; of rates, ours by theirs."""
+        return self.ours / self.theirs if self.higher_is_better else self.theirs / self.ours
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--long", action="store_true", help="also 5,000 submissions in one batch")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of each pair ({ROUNDS})")
+    parser.add_argument("--json", type=Path, default=WRITTEN, help="where to write the table")
+    given = parser.parse_args()
+    console = Console(stderr=True)
+    lines = []
+    for line in measured(given.rounds, long=given.long):
+        console.print(f"{line.what}: {line.ratio:.3g} × {line.beside}")
+        lines.append(line)
+    Console(width=120).print(table(lines))
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    told = [{**asdict(line), "ratio": line.ratio} for line in lines]
+    given.json.write_text(json.dumps({"versions": versions(), "lines": told}, indent=2), "utf-8")
+    console.print(f"written to {given.json}")
+
+
+def measured(rounds: int, *, long: bool) -> Iterator[Line]:
+    """The lines, as they are known."""
+    yield from one_exercise(rounds)
+    yield whole_course(rounds)
+    yield two_jobs()
+    bare, locked = lockdown.measure()
+    yield Line("a jail, from fork to reaped", locked, "the same without layers", bare)
+    save, cold = verdict.medians()
+    yield Line("a student's save to the verdict", save, "cold pytest", cold)
+    if long:
+        yield from many()
+
+
+def one_exercise(rounds: int) -> Iterator[Line]:
+    """A submission of one exercise, beside a cold pytest and otter."""
+    ours: list[float] = []
+    colds: list[float] = []
+    otters: list[float] = []
+    answer = (throughput.ADA / f"{others.UNIT}.py").read_text("utf-8")
+    submissions = throughput.answers([others.UNIT], 20 * rounds + 1)
+    with (
+        throughput.order(others.EXERCISE).desk() as desk,
+        throughput.gradebook() as book,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        throughput.seconds_each(desk, islice(submissions, 1), book)  # what is only slow once
+        for _ in range(rounds):
+            ours += throughput.seconds_each(desk, islice(submissions, 20), book)
+            colds.append(others.seconds_of_pytest(Path(folder), answer))
+            otter = others.seconds_of_otter(Path(folder), answer)
+            otters += [otter] if otter is not None else []
+    checks = sum(len(test.cases) for test in desk.tests[others.EXERCISE])
+    what = f"one exercise, {checks} checks"
+    yield Line(what, median(ours), "cold pytest, 8 checks", median(colds), "≥ 50")
+    if otters:
+        yield Line(what, median(ours), "otter run, 8 checks", median(otters), "≥ 150")
+
+
+def whole_course(rounds: int) -> Line:
+    """A right answer to everything, beside its calls and comparisons alone."""
+    course = throughput.course()
+    submissions = throughput.answers([unit.name for unit in course.units], rounds + 2)
+    ours, calls = [], []
+    with throughput.order().desk() as desk, throughput.gradebook() as book:
+        throughput.seconds_each(desk, islice(submissions, 1), book)
+        (plain,) = islice(submissions, 1)
+        directly = direct.script_of(desk, plain)
+        for submission in submissions:
+            ours += throughput.seconds_each(desk, [submission], book)
+            calls.append(direct.seconds_of(directly))
+    count = len(desk.tests)
+    return Line(f"the whole course, {count} exercises", median(ours), "its calls and comparisons "
+                "alone, in one process", median(calls), "≥ 0.4")  # fmt: skip
+
+
+def two_jobs() -> Line:
+    """Submissions a second by one job and by two."""
+    what = throughput.order(UNIT_TIMED_BY_JOBS)
+    submissions = list(throughput.answers([UNIT_TIMED_BY_JOBS], 41))
+    one, two = throughput.rate(1, what, submissions), throughput.rate(2, what, submissions)
+    return Line("two jobs, submissions a second", two, "one job", one, "≥ 1.7", True)
+
+
+def many() -> Iterator[Line]:
+    """5,000 submissions in one batch: as fast in the end, and holding no more."""
+    count, jobs = 5000, 2
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("5,000 submissions", total=count)
+        long = throughput.endure(
+            throughput.order(others.EXERCISE), list(throughput.answers([others.UNIT], count)), jobs,
+            lambda done: progress.update(task, completed=done),
+        )  # fmt: skip
+    yield Line(
+        f"{count:,} in one batch: the last tenth", long.last, "the first", long.first, "≥ 0.9"
+    )
+    yield Line("… memory at the end, MB", long.late.megabytes, "after the first tenth",
+               long.early.megabytes, "≥ 0.95")  # fmt: skip
+    yield Line("… descriptors", long.late.descriptors, "after the first tenth",
+               long.early.descriptors, "≥ 1")  # fmt: skip
+    yield Line("… processes", long.late.processes, "after the first tenth", long.early.processes,
+               "≥ 1")  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Of what was measured, and of the machine."""
+    found = {"python": platform.python_version(), "cores": str(os.cpu_count())}
+    for name in ("attention-grader", "torch", "pytest", "otter-grader"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def table(lines: list[Line]) -> Table:
+    """For people."""
+    drawn = Table(title=", ".join(f"{name} {number}" for name, number in versions().items()))
+    for head in ("", "ours", "beside", "theirs", "ratio", "asked"):
+        drawn.add_column(head, justify="left" if head in ("", "beside") else "right")
+    for line in lines:
+        drawn.add_row(
+            line.what, f"{line.ours:.3g}", line.beside, f"{line.theirs:.3g}", f"{line.ratio:.3g}",
+            line.asked,
+        )  # fmt: skip
+    return drawn
+
+
+if __name__ == "__main__":
+    main()

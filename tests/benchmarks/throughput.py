@@ -1,0 +1,146 @@
+"""Submissions through a desk, as a batch takes them: graded, and committed to a gradebook."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from grader.course import Course, load_course
+from grader.desk import Desk
+from grader.grade import Grade
+from grader.gradebook import Gradebook, open_gradebook
+from grader.grading import grade
+from grader.intake import Submission
+from grader.jail import wire
+from grader.workers import Order, share
+from tests.bundles import ROOT
+
+ADA = ROOT / "tests" / "submissions" / "ada"
+
+
+def course() -> Course:
+    """The course of this repository."""
+    return load_course(ROOT / "exercises")
+
+
+def order(*only: str) -> Order:
+    """What grading these exercises takes, or all of them."""
+    opened = course()
+    return Order(opened, opened.hidden_seed(), opened.test_files(), opened.select(only))
+
+
+def answers(units: Sequence[str], count: int) -> Iterator[Submission]:
+    """Right answers to these units, no two of the same text."""
+    texts = {unit: (ADA / f"{unit}.py").read_text("utf-8") for unit in units}
+    for number in range(count):
+        sources = tuple(
+            wire.SourceText(f"{unit}.py", (f"{text}\n# {number}\n",))
+            for unit, text in texts.items()
+        )
+        yield Submission(f"student_{number:05}", sources)
+
+
+@contextmanager
+def gradebook() -> Iterator[Gradebook]:
+    """A gradebook for a while."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_gradebook(Path(folder), course().name) as book,
+    ):
+        yield book
+
+
+def seconds_each(desk: Desk, submissions: Iterable[Submission], book: Gradebook) -> list[float]:
+    """How long each took, from its text to its committed grade."""
+    seconds = []
+    for submission in submissions:
+        started = time.perf_counter()
+        _keep(book, submission, grade(desk, submission))
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def rate(jobs: int, what: Order, submissions: Sequence[Submission]) -> float:
+    """Submissions a second by so many jobs, from the first grade to the last."""
+    with gradebook() as book:
+        moments = []
+        handed_in = {one.student: one for one in submissions}
+        for one in share(what, graded, submissions, jobs):
+            _keep(book, handed_in[one.student], one)
+            moments.append(time.perf_counter())
+    return (len(moments) - jobs) / (moments[-1] - moments[jobs - 1])
+
+
+def graded(desk: Desk, submission: Submission) -> Grade:
+    """For other processes."""
+    return grade(desk, submission)
+
+
+def _keep(book: Gradebook, submission: Submission, one: Grade) -> None:
+    assert one.status == "graded", one
+    assert one.total == one.max, one
+    book.record(one, submission)
+
+
+# --- many in one batch ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What this process and those below it hold."""
+
+    megabytes: float  # of memory that is not shared
+    descriptors: int
+    processes: int
+
+
+def footprint() -> Footprint:
+    """Of this moment."""
+    family = [psutil.Process(os.getpid()), *psutil.Process().children(recursive=True)]
+    memory = descriptors = 0
+    for process in family:
+        memory += process.memory_full_info().uss
+        descriptors += process.num_fds()
+    return Footprint(memory / 2**20, descriptors, len(family))
+
+
+@dataclass(frozen=True)
+class Endurance:
+    """A long batch: seconds per submission in its first and last tenth, and what was held then."""
+
+    count: int
+    first: float
+    last: float
+    early: Footprint
+    late: Footprint
+
+
+def endure(
+    what: Order, submissions: Sequence[Submission], jobs: int, report: Callable[[int], object]
+) -> Endurance:  # fmt: skip
+    """Grade very many; `report` hears how many are done."""
+    tenth = len(submissions) // 10
+    early = late = None
+    moments = []
+    with gradebook() as book:
+        handed_in = {one.student: one for one in submissions}
+        for number, one in enumerate(share(what, graded, submissions, jobs), start=1):
+            _keep(book, handed_in[one.student], one)
+            moments.append(time.perf_counter())
+            report(number)
+            if number == tenth:
+                early = footprint()
+            if number == len(submissions) - jobs:  # before the first worker has nothing to do
+                late = footprint()
+    assert early is not None
+    assert late is not None
+    first = (moments[tenth - 1] - moments[jobs]) / (tenth - 1 - jobs)
+    last = (moments[-jobs] - moments[-jobs - tenth]) / tenth
+    return Endurance(len(submissions), first, last, early, late)
