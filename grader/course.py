@@ -156,10 +156,14 @@ class Course:
         """The course's title, and the assignment's."""
         return self.file.title + (f": {assignment.heading}" if assignment is not None else "")
 
-    @property
+    @cached_property
     def asked(self) -> tuple[str, ...]:
         """The exercises that count: an assignment need not be the whole of its units."""
         return self.select(self.assigned.exercises if self.assigned else ())
+
+    def asked_in(self, unit: str) -> tuple[str, ...]:
+        """Those of one unit."""
+        return tuple(name for name in self.asked if self.unit_of[name] == unit)
 
     def scale(self, most: float) -> float:
         """What one point of the asked exercises' `most` counts elsewhere."""

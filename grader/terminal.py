@@ -220,6 +220,12 @@ def _share(counts: tuple[int, int]) -> str:
 # --- a student's checks --------------------------------------------------------------------------
 
 
+def all_asked(course: Course) -> str:
+    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count."""
+    asked = len(course.asked)
+    return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
+
+
 def exercises(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
     """The exercises by unit, each with a sign, and the next one to solve."""
     for count, unit in enumerate(course.units, start=1):
@@ -237,10 +243,11 @@ def exercises(course: Course, names: Sequence[str], progress: Progress) -> Itera
             sign, style = SIGNS["passed" if exercise.name in progress.solved else "missing"]
             read = progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
+            other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
-                (f" {sign} ", style), f"{exercise.name:32} {exercise.title}", (hints, "dim")
+                (f" {sign} ", style), f"{exercise.name:32} {exercise.title}", (other + hints, "dim")
             )
-    todo = progress.first_unsolved(course.exercises)
+    todo = progress.first_unsolved(course.asked)
     if todo is not None:
         yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 

@@ -72,6 +72,14 @@ def tiny() -> Course:
     return load_course(TINY / "exercises")
 
 
+def assigned(folder: Path, *exercises: str, points: float = 100) -> Course:
+    """The course in this folder, as the part for an assignment of these exercises."""
+    path = folder / "course.toml"
+    table = f'[[assignment]]\nname = "ps1"\nexercises = {[*exercises]}\npoints = {points}\n'
+    path.write_text(f'assigned = "ps1"\n{path.read_text("utf-8")}\n{table}', "utf-8")
+    return load_course(folder)
+
+
 @pytest.fixture(scope="session")
 def right() -> str:
     """A right answer to every exercise of the tiny course, in one file."""

@@ -18,7 +18,7 @@ from grader.faults import CallError
 from grader.grade import ExerciseResult, TestResult
 from grader.hosts.classroom import check_unit
 from grader.release.classroom import WORKFLOW, release_classroom
-from tests.conftest import TINY, Grader
+from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run
 
 MAX_VARIABLE = 128 * 1024  # bytes: Linux takes no longer one
@@ -213,6 +213,14 @@ def test_what_cannot_be_checked_is_an_error_without_points(in_step: Path) -> Non
     (test,) = result["tests"]
     assert (test["status"], test["score"]) == ("error", 0)
     assert "course.json" in test["message"]
+
+
+def test_of_an_assignment_a_step_checks_what_is_asked(in_step: Path) -> None:
+    assigned(in_step / "exercises", "weigh", "Projection")
+    check_unit("basics")
+    result = result_beside(in_step.parent)
+    assert result["max_score"] == 3
+    assert {test["name"].partition(":")[0] for test in result["tests"]} == {"weigh"}
 
 
 def test_outside_of_a_workflow_and_for_no_unit_there_is_no_result(

@@ -27,7 +27,7 @@ from grader.jail.jails import WITHOUT
 from grader.jail.wire import SourceText
 from grader.release.folders import files_in
 from grader.release.gradescope import ZIP, release_gradescope
-from tests.conftest import TINY, Grader
+from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run
 
 ADDS = "def center(x):\n    return x + x.mean()\n"
@@ -427,19 +427,10 @@ def test_a_test_that_fails_for_our_fault_is_nobodys_zero(layout: Path, right: st
     assert list((layout / "results").iterdir()) == []
 
 
-ASSIGNMENT = """
-[[assignment]]
-name = "ps1"
-exercises = ["center", "weigh"]
-points = 100
-"""
-
-
 def test_an_assignment_counts_its_points_and_not_those_of_the_course(
     layout: Path, capsys: pytest.CaptureFixture[str], right: str
 ) -> None:
-    path = layout / "source" / "exercises" / "course.toml"
-    path.write_text(f'assigned = "ps1"\n{path.read_text("utf-8")}{ASSIGNMENT}', "utf-8")
+    assigned(layout / "source" / "exercises", "center", "weigh", points=100)
     (layout / "submission" / "basics.py").write_text(right.replace("x - x.mean()", "x"))
     grade_submission(layout)
     shown = json.loads((layout / "results" / "results.json").read_text("utf-8"))

@@ -64,6 +64,16 @@ def test_an_assignment_brings_its_units_and_no_others(tmp_path: Path) -> None:
     assert title == f"# {COURSE.file.title}: Masks, due Monday, 30 November 2026, 12:00 UTC"
 
 
+def test_the_readme_of_an_assignment_names_what_is_asked_of_a_unit(tmp_path: Path) -> None:
+    assignment = Assignment("ps1", ("masked_softmax", "positions"))
+    file = msgspec.structs.replace(COURSE.file, assignment=(assignment,))
+    release_student(part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle")
+    text = (tmp_path / "bundle" / "README.md").read_text("utf-8")
+    assert "| 1 | `causal_attention.py` | No peeking | 1 of 5: `masked_softmax` |\n" in text
+    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nWhere exercises are named" in text
+    assert "begin with `masked_softmax`. Open `exercises/causal_attention.py`" in text
+
+
 def bytes_in(folder: Path) -> dict[str, bytes]:
     return {path.as_posix(): (folder / path).read_bytes() for path in files_in(folder)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course
-from tests.conftest import TINY, Grader
+from tests.conftest import TINY, Grader, assigned
 
 WRONG = """
 def center(x):
@@ -39,6 +39,22 @@ def test_show_tells_inputs_shapes_and_prints(desk_of_ada: Path, cold_grader: Gra
     assert "so torch.Size([])" in ran.out
     (desk_of_ada / "basics.py").write_text(RIGHT, "utf-8")
     assert cold_grader("check", "center", "--show", "--course", desk_of_ada).code == 0
+
+
+def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
+    desk_of_ada: Path, grader: Grader
+) -> None:
+    assigned(desk_of_ada, "weigh", "Projection")
+    (desk_of_ada / "basics.py").write_text(WRONG, "utf-8")
+    ran = grader("check", "--course", desk_of_ada)
+    assert ran.code == 1
+    assert "0 of 2 asked pass the public checks\nnext: weigh, in basics.py" in ran.out
+    assert "center" not in ran.out
+    assert "0 of 1 pass the public checks" in grader("check", "center", "--course", desk_of_ada).out
+    listed = grader("list", "--course", desk_of_ada).out.splitlines()
+    marked = [line.split()[1] for line in listed if line.endswith("(not asked)")]
+    assert marked == ["center", "staircase"]
+    assert listed[-1] == "next: weigh, in basics.py"
 
 
 def test_pdb_stops_in_the_students_code(

@@ -32,7 +32,7 @@ from grader.watch.screen import WatchApp
 from grader.watch.state import Lesson
 from grader.watch.watching import Watching
 from grader.watch.worker import Checked, Checks, Failed, News, Open, Worker
-from tests.conftest import TINY
+from tests.conftest import TINY, assigned
 
 DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
 HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
@@ -232,6 +232,22 @@ def test_the_first_unsolved_exercise_comes_first_and_a_name_or_a_unit_before_it(
     assert Lesson(course, "layers").name == "Projection"
     with pytest.raises(CallError, match="did you mean center"):
         Lesson(course, "centre")
+
+
+def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
+    course: Course,
+) -> None:
+    lesson = Lesson(assigned(course.folder, "staircase", "weigh"))
+    assert (lesson.name, lesson.begin_all()) == ("staircase", ("staircase", "weigh"))
+    assert [row.name for row in lesson.rows() if not row.asked] == ["center", "Projection"]
+    told = [
+        lesson.hear(Checked(ExerciseResult(name, "basics", 0, 1), remaining))
+        for name, remaining in (("staircase", 1), ("weigh", 0))
+    ]
+    assert told == ["Checking all of them: 1 of 2.", "2 of 2 asked pass now."]
+    lesson.go("weigh")
+    assert "all 2 asked exercises: well done!" in lesson.next_step()
+    assert words.file_line(lesson.course, "center").endswith("(1 of 3 in basics.py, not asked)")
 
 
 def test_before_the_first_and_after_the_last_there_is_nothing(course: Course) -> None:

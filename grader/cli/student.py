@@ -86,7 +86,7 @@ def check(
 
     with (
         terminal.waiting("loading torch"),
-        open_checker(opened, names or [], folder, backend, device) as checker,
+        open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
         results = checker.check()
     solved = [result.name for result in results if result.solved]
@@ -147,13 +147,14 @@ def _print_checks(
             console.print(f"\n[bold]{unit}[/bold]: {title}")
         terminal.verdict(console, result, detail, result.name in solved_before)
     solved = sum(result.solved for result in results)
-    console.print(f"\n{solved} of {len(results)} pass the public checks")
+    of = len(results) if detail else terminal.all_asked(course)
+    console.print(f"\n{solved} of {of} pass the public checks")
     if solved == len(results):
         console.print("[dim]tests for grades look at more of what the docstrings promise[/dim]")
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)
     # Of answers that live elsewhere nobody knows what else is solved.
-    todo = wrong or (Progress(known).first_unsolved(course.exercises) if in_place else None)
+    todo = wrong or (Progress(known).first_unsolved(course.asked) if in_place else None)
     if todo is not None and not (detail and wrong):
         console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 
@@ -177,6 +178,7 @@ def list_(
                 "name": name, "unit": opened.unit_of[name], "title": exercise.title,
                 "points": exercise.points, "solved": name in progress.solved,
                 "hints": len(exercise.hints), "hints_read": progress.hints.get(name, 0),
+                "asked": name in opened.asked,
             }
             for name in chosen
             for exercise in [opened.exercises[name]]
@@ -199,7 +201,7 @@ def hint(
     opened = load_course(find_course(course))
     progress = read_progress(opened.folder)
     if name is None:
-        name = progress.first_unsolved(opened.exercises)
+        name = progress.first_unsolved(opened.asked)
         if name is None:
             print(ALL_SOLVED)
             return
@@ -256,7 +258,7 @@ def pack(
     print(f"{packed.path}: {', '.join(packed.names)}")
     missing = []
     for unit in opened.units:
-        names = [exercise.name for exercise in unit.exercise if exercise.name not in solved]
+        names = [name for name in opened.asked_in(unit.name) if name not in solved]
         missing += names if len(names) < len(unit.exercise) else [f"all of {unit.name}"]
     if missing:
         print(f"not solved at any check so far: {', '.join(missing)}")

@@ -32,7 +32,7 @@ class Test(msgspec.Struct, frozen=True):
     message: str | None
     score: float
     test_code: str  # how to see it at home
-    task_id: int  # the exercise's place in its unit
+    task_id: int  # the exercise's place among those of its unit that are asked
     filename: str
     line_no: int = 0
     duration: float | None = None
@@ -71,7 +71,7 @@ def results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> R
 
 def unknown(course: Course, unit: str, why: str) -> Results:
     """What there is to say of a unit where nothing could be checked."""
-    exercises = [course.exercises[name] for name in course.select([unit])]
+    exercises = [course.exercises[name] for name in course.asked_in(unit)]
     told = Test(
         unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
     )

@@ -40,7 +40,7 @@ def check_unit(unit: str) -> None:
     course = load_course(find_course(None))
     course.select([unit])
     try:
-        with open_checker(course, [unit]) as checker:
+        with open_checker(course, course.asked_in(unit)) as checker:
             checked = checker.check()
         results = classroom.results(course, unit, checked)
         _print(checked)

@@ -65,7 +65,7 @@ def _hint(course: Course, name: str | None) -> Hint:
         progress = read_progress(course.folder)
     except CallError as error:
         note = f"progress is not recorded: {error}"
-    name = progress.first_unsolved(course.exercises) if name is None else name
+    name = progress.first_unsolved(course.asked) if name is None else name
     if name is None:
         raise CallError(ALL_SOLVED)
     level, said = next_hint(course, name, progress)

@@ -68,7 +68,7 @@ def release_otter(
         carry(course, master / "course")
         (master / KIT).write_bytes(_kit(draft / "student"))
         for unit in course.units:
-            graded = [name for name in course.asked if course.unit_of[name] == unit.name]
+            graded = course.asked_in(unit.name)
             text = notebooks.master(course, unit, checks, _settings(graded, more))
             write_text(master / f"{unit.name}.ipynb", text)
             _write_autograder(draft / "autograders" / f"{unit.name}.zip", master, graded, more)

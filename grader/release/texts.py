@@ -10,7 +10,7 @@ from string import Template
 
 import msgspec
 
-from grader.course import Course
+from grader.course import Course, Unit
 from grader.faults import CallError
 from grader.grade import from_thousandths
 from grader.jail.session import WALL_FACTOR
@@ -33,6 +33,10 @@ give are shown there. They are for you to learn by. Whoever can push to a reposi
 its checks and its workflow, so marks are given elsewhere, on tests that are not here.
 """
 
+NOT_ASKED = """
+
+Where exercises are named, the others in that file are not asked of you, and do not count."""
+
 FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
 OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
 OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
@@ -52,9 +56,14 @@ def readme(course: Course) -> str:
 
     Those are a whole course's: a part of it may begin elsewhere.
     """
-    first = next(iter(course.exercises))
+    first = course.asked[0]
     file = course.stub_file(course.unit_of[first]).name
-    fields = {"title": _title(course), "first": first, "file": file, "units": _units(course)}
+    fields = {
+        "title": _title(course),
+        "first": first,
+        "file": file,
+        "units": _units(course, "{}.py"),
+    }
     own = course.folder / "walkthrough.md"
     has_own = own.is_file() and course.assigned is None
     steps = own.read_text("utf-8") if has_own else Template(WALKTHROUGH).substitute(fields)
@@ -105,23 +114,18 @@ def program(name: str) -> str:
 
 def otter(course: Course) -> str:
     """What an instructor does with the folder for otter."""
-    first_unit = course.units[0]
+    first = course.asked[0]
     return _template(
-        "otter/README.md", title=_title(course), first=first_unit.exercise[0].name,
-        first_unit=first_unit.name,
-    )  # fmt: skip
+        "otter/README.md", title=_title(course), first=first, first_unit=course.unit_of[first]
+    )
 
 
 def otter_student(course: Course) -> str:
     """The README for students whose notebooks are otter's."""
-    first_unit = course.units[0]
-    units = [
-        f"| {number} | `{unit.name}/{unit.name}.ipynb` | {unit.title} | {len(unit.exercise)} |"
-        for number, unit in enumerate(course.units, start=1)
-    ]
+    first = course.asked[0]
     return _template(
-        "otter/student.md", title=_title(course), first=first_unit.exercise[0].name,
-        first_unit=first_unit.name, units="\n".join(units),
+        "otter/student.md", title=_title(course), first=first, first_unit=course.unit_of[first],
+        units=_units(course, "{0}/{0}.ipynb"),
     )  # fmt: skip
 
 
@@ -157,9 +161,17 @@ def _read(name: str) -> str:
     return (resources.files("grader.release") / "templates" / name).read_text("utf-8")
 
 
-def _units(course: Course) -> str:
-    """One row of a table for each unit."""
-    return "\n".join(
-        f"| {number} | `{unit.name}.py` | {unit.title} | {len(unit.exercise)} |"
+def _units(course: Course, file: str) -> str:
+    """One row of a table for each unit, whose name goes into `file`; below, what counts."""
+    rows = [
+        f"| {number} | `{file.format(unit.name)}` | {unit.title} | {_exercises(course, unit)} |"
         for number, unit in enumerate(course.units, start=1)
-    )
+    ]
+    return "\n".join(rows) + (NOT_ASKED if len(course.asked) < len(course.exercises) else "")
+
+
+def _exercises(course: Course, unit: Unit) -> str:
+    """How many there are; and by name which of them an assignment asks for, if not all."""
+    asked, of = course.asked_in(unit.name), len(unit.exercise)
+    names = ", ".join(f"`{name}`" for name in asked)
+    return f"{of}" if len(asked) == of else f"{len(asked)} of {of}: {names}"

@@ -146,4 +146,5 @@ def _line(row: Row) -> Text:
     sign, style = SIGN["failing" if row.failing else "solved" if row.solved else "open"]
     here = ("> ", "bold") if row.current else "  "
     title = f"fails now: {row.title}" if row.failing else row.title
+    title += "" if row.asked else "  (not asked)"
     return Text.assemble(here, (f"{sign} ", style), f"{row.name:30} {title}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from grader.faults import CallError
-from grader.terminal import safe
+from grader.terminal import all_asked, safe
 from grader.watch import editor, words
 from grader.watch.state import Lesson, Row
 from grader.watch.watching import Watching
@@ -203,7 +203,7 @@ class Plain:
             for line in words.WELCOME:
                 self._say(line)
         else:
-            self._say(f"{title}: {lesson.count} of {len(lesson.names)} solved.")
+            self._say(f"{title}: {lesson.count} of {all_asked(lesson.course)} solved.")
         self._say(TYPE)
 
     def _arrive(self) -> None:
@@ -272,6 +272,7 @@ def _told(row: Row) -> str:
         for note, holds in (
             ("solved", row.solved and not row.failing),
             ("solved before, fails now", row.failing),
+            ("not asked", not row.asked),
             ("you are here", row.current),
         )
         if holds

@@ -21,7 +21,7 @@ from textual.widgets import Static
 
 from grader.checking import open_checker
 from grader.faults import CallError
-from grader.terminal import safe, verdict
+from grader.terminal import all_asked, safe, verdict
 from grader.watch import editor, words
 from grader.watch.dialogs import Listing, Page, Question
 from grader.watch.state import Lesson
@@ -264,10 +264,10 @@ class Board(Screen[None]):
 
     def _head(self, width: int) -> Text:
         """The course's title, and a bar of what is solved."""
-        count, of = self._lesson.count, len(self._lesson.names)
-        full = BAR * count // of
-        told = f" {count} of {of} solved"
-        title = Text(self._lesson.course.file.title, style="bold", no_wrap=True)
+        count, course = self._lesson.count, self._lesson.course
+        full = BAR * count // len(course.asked)
+        told = f" {count} of {all_asked(course)} solved"
+        title = Text(course.file.title, style="bold", no_wrap=True)
         title.truncate(max(width - BAR - len(told) - 3, 0), overflow="ellipsis", pad=True)
         return Text.assemble(title, " ", ("█" * full, "green"), "░" * (BAR - full), told)
 

@@ -28,6 +28,7 @@ class Row:
     name: str
     unit: str
     title: str
+    asked: bool
     solved: bool  # once
     failing: bool  # although it was solved once
     current: bool
@@ -48,9 +49,8 @@ class Lesson:
         self.course = course
         self.first_run = not (course.folder / FILE).exists()
         self.progress: Progress = read_progress(course.folder)
-        names = list(course.exercises)
-        chosen = course.select([start])[0] if start else self.progress.first_unsolved(names)
-        self.name = chosen or names[0]
+        chosen = course.select([start])[0] if start else self.progress.first_unsolved(course.asked)
+        self.name = chosen or course.asked[0]
         self.ready = False  # whether torch is loaded
         self.checked_at = ""  # when the current exercise was checked last
         self.trouble = ""  # why it could not be
@@ -60,7 +60,7 @@ class Lesson:
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
         self._clock = clock
-        for name in names:  # now: a clone's stubs are the files that the student writes into
+        for name in self.names:  # now: a clone's stubs are the files that the student writes into
             self._look(name)
 
     # --- what there is to show -------------------------------------------------------------------
@@ -82,8 +82,8 @@ class Lesson:
 
     @property
     def count(self) -> int:
-        """How many were solved, at any time."""
-        return sum(name in self.progress.solved for name in self.names)
+        """How many of those that are asked were solved, at any time."""
+        return sum(name in self.progress.solved for name in self.course.asked)
 
     @property
     def result(self) -> ExerciseResult | None:
@@ -148,7 +148,8 @@ class Lesson:
             result = self._results.get(name)
             solved = name in self.progress.solved
             failing = solved and result is not None and not result.solved
-            found.append(Row(name, unit, exercise.title, solved, failing, name == self.name))
+            asked, current = name in self.course.asked, name == self.name
+            found.append(Row(name, unit, exercise.title, asked, solved, failing, current))
         return found
 
     def solution(self) -> str:
@@ -211,9 +212,9 @@ class Lesson:
         return words.NOTHING_KEPT if file is None else words.was_undone(self.file.name)
 
     def begin_all(self) -> Sequence[str]:
-        """Begin a check of all, and return their names."""
+        """Begin a check of all that are asked, and return their names."""
         self._all = {}
-        return self.names
+        return self.course.asked
 
     # --- what is heard ---------------------------------------------------------------------------
 
@@ -240,15 +241,16 @@ class Lesson:
             self._all[news.result.name] = True
         else:
             self._all[news.name] = False
+        count = len(self.course.asked)
         if news.remaining:
-            return words.checking_all(len(self.names) - news.remaining, len(self.names))
+            return words.checking_all(count - news.remaining, count)
         found, self._all = self._all, None
-        if len(found) < len(self.names):
+        if len(found) < count:
             return words.STOPPED_ALL
         passing = [n for n, known in found.items() if known and self._results[n].solved]
         broken = [row.name for row in self.rows() if row.failing]
         faults = sum(not known for known in found.values())
-        return words.all_checked(len(passing), len(self.names), broken, faults)
+        return words.all_checked(self.course, len(passing), broken, faults)
 
     def _record(
         self, solved: Sequence[str] = (), hints: Mapping[str, int] | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.course import Course
 from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
-from grader.terminal import safe
+from grader.terminal import all_asked, safe
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
@@ -69,22 +69,22 @@ def file_line(course: Course, name: str) -> str:
     points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
     return (
         f"{exercise.title} ({inside.index(name) + 1} of {len(inside)} in "
-        f"{course.stub_file(unit).name}, {points})"
+        f"{course.stub_file(unit).name}, {points if name in course.asked else 'not asked'})"
     )
 
 
 def solved(course: Course, name: str, known: frozenset[str]) -> str:
     """What to do once an exercise is solved."""
     names = list(course.exercises)
-    if set(names) <= known:
+    if set(course.asked) <= known:
         return (
-            f"Solved, and with it all {len(names)} exercises: well done! "
+            f"Solved, and with it all {all_asked(course)} exercises: well done! "
             "`grader pack` makes the zip to hand in."
         )
     later = names[names.index(name) + 1 :]
     if later:
         return f"Solved! n goes on to {later[0]}: {course.exercises[later[0]].title}."
-    first = next(other for other in names if other not in known)
+    first = next(other for other in course.asked if other not in known)
     return f"Solved, and this was the last one. Still to do: {first}. l lists all of them."
 
 
@@ -131,9 +131,11 @@ def checking_all(done: int, of: int) -> str:
     return f"Checking all of them: {done} of {of}."
 
 
-def all_checked(solved_now: int, of: int, broken: Sequence[str], faults: int) -> str:
+def all_checked(
+    course: Course, solved_now: int, broken: Sequence[str], faults: int
+) -> str:  # fmt: skip
     """What a check of all found."""
-    told = f"{solved_now} of {of} pass now."
+    told = f"{solved_now} of {all_asked(course)} pass now."
     if faults:
         told += f" {faults} could not be checked."
     if broken:
