@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,15 @@ from grader.jail import wire
 from grader.jail.definitions import skeletons
 from grader.jail.guest import Prints
 from grader.jail.local import Local
-from grader.jail.remote import Calls, Heard, Student, StudentRaised
-from grader.jail.session import Backend, Limits, Session, StudentLost
+from grader.jail.remote import Calls, Student, StudentRaised
+from grader.jail.session import Backend, Limits, Session, StudentLost, Unlike
 from grader.known import Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.recorded import Recorded
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
+from grader.transcripts import Ending, Key, Memory, Transcripts
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Desk:
     known: Known | None = None  # of wrong answers
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
     device: backends.Device = "cpu"  # on which submissions compute
+    transcripts: Transcripts = field(default_factory=Transcripts)
 
     def make(self, exercise: str, test: str, case: str) -> Make:
         """Seeded inputs for one case of one test."""
@@ -135,14 +137,8 @@ class Seat:
 
         What the test's exercise forbids is not to be had in the process that answers.
         """
-        self.session.begin_test(make.seed("guest"), make.exercise, memory_mb)
-        self.calls.heard.clear()
-        self.calls.made.clear()
+        self.calls.begin(make.seed("guest"), make.exercise, memory_mb)
         return Student(self.calls)
-
-    def heard(self) -> tuple[Heard, ...]:
-        """What the running test's calls gave; its modules, if it failed before it called one."""
-        return tuple(self.calls.heard or self.calls.made.values())
 
 
 @contextmanager
@@ -233,15 +229,17 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     """Run all cases of a test until one does not pass."""
     answers: list[Answer] = []
     for case in test.cases:
-        status, message, picture = _run_case(desk, seat, test, case)
-        passed = status == "passed"
-        heard = kept(seat.heard()) if status in ("failed", "error") else ()
-        answers.append(Answer(test.key, case.label, passed, heard))
+        ended = _end(desk, seat, test, case)
+        passed = ended.status == "passed"
+        answers.append(Answer(test.key, case.label, passed, ended.heard))
         if not passed:
-            told = f"[{case.label}] {message}" if case.label and message else message
+            told = ended.message
+            if case.label and told:
+                told = f"[{case.label}] {told}"
             if test.hidden:  # its inputs and what was expected are for no one to read back
-                return Ran(status, told, answers)
-            return Ran(status, messages.with_prints(told, seat.session.printed), answers, picture)
+                return Ran(ended.status, told, answers)
+            told = messages.with_prints(told, seat.session.printed)
+            return Ran(ended.status, told, answers, ended.picture)
     return Ran("passed", None, answers)
 
 
@@ -251,40 +249,69 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
     seat = Seat(desk, session)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
-        status = _run_case(desk, seat, test, case)[0]
-    return Outcome(status == "passed", seat.heard())
+        ended = _end(desk, seat, test, case)
+    return Outcome(ended.status == "passed", seat.calls.gave())
 
 
-def _run_case(
-    desk: Desk, seat: Seat, test: Test, case: Case
-) -> tuple[TestStatus, str | None, Picture | None]:  # fmt: skip
+def _end(desk: Desk, seat: Seat, test: Test, case: Case) -> Ending:
+    """How a case ends: as its transcript says, or else as running it shows."""
+    key, memory = (test.exercise, test.key, case.label), Memory(seat.calls)
+    ending = _caught(desk, seat, test, lambda: _play(desk, seat, test, case, key, memory))
+    if ending.status in ("failed", "error") and not ending.heard:
+        ending = replace(ending, heard=kept(seat.calls.gave()))
+    if seat.session.tape:  # it was run, and asked something
+        desk.transcripts.keep(key, seat.calls, memory, ending)
+    return ending
+
+
+def _play(
+    desk: Desk, seat: Seat, test: Test, case: Case, key: Key, memory: Memory
+) -> Ending:  # fmt: skip
     make = desk.make(test.exercise, test.name, case.label)
+    student = seat.begin(make, test.memory_mb)
+    ending = desk.transcripts.ending(key, seat.calls, memory)
+    if ending is not None:
+        return ending
+    try:
+        _call(desk, test, case, make, student)
+    except Unlike:  # a test that is no function of what it is answered: ask all of it again
+        seat.session.close()
+        _call(desk, test, case, make, seat.begin(make, test.memory_mb))
+    return Ending("passed")
+
+
+def _call(desk: Desk, test: Test, case: Case, make: Make, student: Student) -> None:
     fixtures: dict[str, Callable[[], object]] = {
         "make": lambda: make,
         "reference": lambda: desk.reference(make),
-        "student": lambda: seat.begin(make, test.memory_mb),
+        "student": lambda: student,
     }
+    arguments = {name: fixtures[name]() for name in test.fixtures}
+    with computed_on(desk.device):
+        test.function(**arguments, **case.parameters)
+
+
+def _caught(desk: Desk, seat: Seat, test: Test, play: Callable[[], Ending]) -> Ending:
+    """The ending of a case, whatever is raised."""
     try:
-        arguments = {name: fixtures[name]() for name in test.fixtures}
-        with computed_on(desk.device):
-            test.function(**arguments, **case.parameters)
+        return play()
     except (AssertionError, pytest.fail.Exception) as error:
         picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
-        return "failed", str(error) or f"an assertion failed ({test.place})", picture
+        message = str(error) or f"an assertion failed ({test.place})"
+        return Ending("failed", message, picture)
     except StudentRaised as raised:
         if raised.kind == "ForbiddenOperation" and desk.watch(test.exercise):
             # Told once, by the check for forbidden operations.
             use = wire.Use(raised.text[: wire.MAX_NAME], raised.place)
             seat.calls.uses.setdefault(test.exercise, []).append(use)
-            return "skipped", None, None
-        return "error", messages.raised(raised.kind, raised.text, raised.place), None
+            return Ending("skipped")
+        return Ending("error", messages.raised(raised.kind, raised.text, raised.place))
     except StudentLost as lost:
-        return lost.status, lost.text, None
+        return Ending(lost.status, lost.text)
     except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used
         raise
     except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
-        return "grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}", None
-    return "passed", None, None
+        return Ending("grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}")
 
 
 def _axes(desk: Desk, test: Test) -> list[str] | None:

@@ -158,6 +158,10 @@ class Jail:
         return self._used
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """See `Channel`."""
+        return self.understand(self.ask(wire.encode(request), cpu_seconds))
+
+    def ask(self, question: bytes, cpu_seconds: float) -> bytes:
         """Send a request and wait for the reply; raise `StudentLost` when there is none.
 
         `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
@@ -167,16 +171,21 @@ class Jail:
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
         try:
             self._connection.settimeout(WALL_FACTOR * cpu_seconds)
-            send(self._connection, wire.encode(request))
+            send(self._connection, question)
             if not self._locked:
                 self._see_locked(self._frame(cpu_limit, wall_limit))
-            reply = wire.decode_reply(self._frame(cpu_limit, wall_limit))
-        except wire.WireError as error:
-            raise self._lost("crashed", f"the answer could not be read ({error})") from None
+            return self._frame(cpu_limit, wall_limit)
         except TimeoutError:
             raise self._lost("timeout", "it took too long: does a loop never end?") from None
         except OSError:
             raise self._died() from None
+
+    def understand(self, answer: bytes) -> wire.Reply:
+        """The reply in these bytes; raise `StudentLost` if it is none."""
+        try:
+            reply = wire.decode_reply(answer)
+        except wire.WireError as error:
+            raise self._lost("crashed", f"the answer could not be read ({error})") from None
         if isinstance(reply, wire.Refused):
             raise self._lost("crashed", f"no answer: {reply.why}")
         return reply

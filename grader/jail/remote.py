@@ -68,14 +68,25 @@ class Calls:
     watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
-
     orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `_order`
     habits: dict[str, object] = field(default_factory=dict)  # of its classes; see `adoption`
+    asked: set[str] = field(default_factory=set)  # exercises, by the running test
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
     made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
+
+    def begin(self, seed: int, exercise: str, memory_mb: int | None) -> None:
+        """Begin a test, which has made no calls."""
+        self.session.begin_test(seed, exercise, memory_mb)
+        self.asked.clear()
+        self.heard.clear()
+        self.made.clear()
+
+    def gave(self) -> tuple[Heard, ...]:
+        """What the running test's calls gave; its modules, if it failed before it called one."""
+        return tuple(self.heard or self.made.values())
 
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember what a call gave, and the watched functions that it used."""
@@ -100,6 +111,7 @@ class Student:
         contract = self._calls.contracts.get(name)
         if contract is None:
             raise AttributeError(f"the course has no exercise {name!r}")
+        self._calls.asked.add(name)
         kind = RemoteFunction if contract.kind == "function" else RemoteClass
         return kind(self._calls, contract)
 

@@ -7,9 +7,11 @@ Nothing here believes a reply. A process that stays silent, answers nonsense or 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from grader.jail import wire
 
@@ -48,6 +50,21 @@ class Channel(Protocol):
         """End the process and everything it holds."""
 
 
+@runtime_checkable
+class Wired(Channel, Protocol):
+    """A channel over which messages travel as bytes."""
+
+    def ask(self, question: bytes, cpu_seconds: float) -> bytes:
+        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
+
+    def understand(self, answer: bytes) -> wire.Reply:
+        """The reply in these bytes; raise `StudentLost` if it is none."""
+
+
+class Unlike(Exception):
+    """A test asks something else than it did before of the same submission."""
+
+
 class Backend(Protocol):
     """Where student code runs: in jails, in a worker process, or right here."""
 
@@ -79,6 +96,8 @@ class Session:
         self._handles = 0
         self._forbidden: tuple[str, ...] = ()
         self._memory_mb = limits.memory_mb  # of the process that is running
+        self.tape: list[tuple[bytes, bytes]] = []  # the running test's questions, with answers
+        self._known: deque[tuple[bytes, bytes]] = deque()  # see `recall`
         self.printed = ""  # by the running test, up to a limit
         self.generation = 0  # counts processes: a handle is good in its own only
         self.listing = self._start()
@@ -126,6 +145,9 @@ class Session:
         self._test_from = self.cpu_seconds()
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
+        self._handles = 0
+        self.tape.clear()
+        self._known.clear()
         self.printed = ""
 
     def cpu_seconds(self) -> float:
@@ -143,19 +165,8 @@ class Session:
 
     def run(self, *calls: wire.Call) -> list[wire.Outcome]:
         """Send these calls in one message, and return their outcomes: fewer if one raised."""
-        if self._channel is None:
-            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
         queued, self._queue = self._queue, []
-        limits = self._limits
-        left = min(
-            self._test_from + limits.test_seconds - self.cpu_seconds(),
-            # A channel waits this many times longer by the clock on the wall.
-            limits.test_seconds - (time.monotonic() - self._wall_from) / WALL_FACTOR,
-            self._left(),
-        )
-        if left <= 0:
-            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
-        reply = self._exchange(wire.Run([*queued, *calls]), left)
+        reply = self._replied(wire.Run([*queued, *calls]))
         if not isinstance(reply, wire.Outcomes):
             raise self._drop(StudentLost("crashed", "the answer was of the wrong type"))
         self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
@@ -166,14 +177,66 @@ class Session:
             raise self._drop(StudentLost("crashed", "more answers than questions"))
         return outcomes[len(queued) :]
 
+    @property
+    def on_wire(self) -> bool:
+        """Whether messages travel as bytes, so that `ask` and `recall` can be used."""
+        return isinstance(self._channel, Wired)
+
+    def ask(self, question: bytes) -> bytes:
+        """Send what an earlier test sent, within this one's time; raise `StudentLost`."""
+        left = self._time_left()
+        assert isinstance(self._channel, Wired)
+        with self._guarded():
+            return self._channel.ask(question, left)
+
+    def recall(self, said: Iterable[tuple[bytes, bytes]]) -> None:
+        """Answer the running test's first calls with what was answered already.
+
+        `run` raises `Unlike` if it has another question than these.
+        """
+        self._known.extend(said)
+
+    def _replied(self, request: wire.Request) -> wire.Reply:
+        if not isinstance(self._channel, Wired):
+            return self._exchange(request, self._time_left())
+        question = wire.encode(request)
+        if self._known:
+            known, answer = self._known.popleft()
+            if known != question:
+                raise Unlike
+        else:
+            answer = self.ask(question)
+        self.tape.append((question, answer))
+        with self._guarded():
+            return self._channel.understand(answer)
+
+    def _time_left(self) -> float:
+        """CPU seconds for the next call."""
+        if self._channel is None:
+            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
+        limits = self._limits
+        left = min(
+            self._test_from + limits.test_seconds - self.cpu_seconds(),
+            # A channel waits this many times longer by the clock on the wall.
+            limits.test_seconds - (time.monotonic() - self._wall_from) / WALL_FACTOR,
+            self._left(),
+        )
+        if left <= 0:
+            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
+        return left
+
     def _exchange(self, request: wire.Request, seconds: float) -> wire.Reply:
         assert self._channel is not None
-        try:
+        with self._guarded():
             return self._channel.exchange(request, seconds)
-        except StudentLost as lost:
-            raise self._drop(lost) from None
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """What goes wrong meanwhile costs the process: the next test gets a fresh one."""
+        try:
+            yield
         except BaseException:
-            self.close()  # whatever it was, the next test gets a fresh process
+            self.close()
             raise
 
     def _drop(self, lost: StudentLost) -> StudentLost:
