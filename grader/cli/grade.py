@@ -117,7 +117,7 @@ def grade(
     )  # fmt: skip
     try:
         if watch:
-            _stay(given[0], out, order, people)
+            _stay(given[0], out, order, people, assignment or "")
             return
         if again:
             rows = _again(out, order, jobs, another_seed=seed is not None, silent=as_json)
@@ -236,14 +236,15 @@ def _again(
     return rows
 
 
-def _stay(folder: Path, out: Path, order: Order, roster: Roster) -> None:
+def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
     from grader import terminal
     from grader.batch import grade_arrivals
     from grader.intake.arriving import arriving
 
     console = Console(highlight=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    for rows in grade_arrivals(out, order, arriving(folder, order.course, roster, Event())):
+    looks = arriving(folder, order.course, roster, Event())
+    for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(terminal.row_line(row))
 
