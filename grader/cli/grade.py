@@ -23,6 +23,7 @@ from grader.cli.app import (
     SeedOption,
     app,
 )
+from grader.cli.pages import written
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError
 from grader.wording import counted
@@ -131,7 +132,7 @@ def grade(
         raise typer.Exit(130) from None
     _print_rows(opened, rows, out, as_json=as_json)
     if pages:
-        _write_pages(opened, rows, out, silent=as_json)
+        _write_pages(opened, out, silent=as_json)
     if any(row.status == "grader_error" for row in rows):
         raise typer.Exit(3)
 
@@ -255,26 +256,18 @@ def _progress(count: int) -> AbstractContextManager[Callable[[], None]]:
     return terminal.progress(Console(stderr=True), "grading", count)
 
 
-def _write_pages(course: Course, rows: Sequence[Row], out: Path, *, silent: bool) -> None:
+def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     """The pages, or how to get them: that they are missing is no fault of a grading."""
-    from grader import report, terminal
-    from grader.gradebook import existing_gradebook
+    from grader.report import require_templates
 
     try:
-        report.require_templates()
+        require_templates()
     except CallError as error:
         print(f"grader: no pages: {error}", file=sys.stderr)
         return
-    count = sum(row.grade is not None for row in rows) + 1
-    console = Console(stderr=True)
-    doing = "writing pages"
-    with (
-        existing_gradebook(out, course.name) as book,
-        terminal.progress(console, doing, count, first=doing) as advance,
-    ):
-        report.write_pages(book, course, advance)
+    told = written(out, course)
     if not silent:
-        print(f"{out / report.REPORT}, and a page for each student in {out / report.FEEDBACK}")
+        print(told)
 
 
 def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool) -> None:
