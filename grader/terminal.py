@@ -25,10 +25,10 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course import Course
-from grader.grade import ExerciseResult, Grade
+from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
 from grader.progress import Progress
-from grader.rows import ABSENT, Row
+from grader.rows import ABSENT, Row, called
 from grader.spreadsheets import number
 
 if TYPE_CHECKING:
@@ -86,15 +86,21 @@ def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     most = max((row.grade.max for row in rows if row.grade), default=0)
     heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
     cells = [_points(course, row, [name for _, name in units]) for row in rows]
-    table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("student", max_width=32)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
         style = "bold" if place == len(units) else None
         _add_numbers(table, head, (row[place] for row in cells), style)
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
-        table.add_row(Text(safe(row.student)), Text(row.status, style=style), *points)
+        # A column that may wrap is what Rich makes narrower; a name is cut off instead.
+        who = Text(_who(row), no_wrap=True, overflow="ellipsis")
+        table.add_row(who, Text(row.status, style=style), *points)
     return table
+
+
+def _who(row: Row) -> str:
+    return safe(called(row.student, row.person.name))
 
 
 def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
@@ -121,7 +127,7 @@ def row_line(row: Row) -> Text:
     """One student in one line, as soon as the grade is there."""
     most = f" of {number(row.grade.max)}" if row.grade else ""
     total = "?" if row.total is None else number(row.total)
-    return Text(safe(f"{row.student}: {row.status}, {total}{most}"))
+    return Text(f"{_who(row)}: {row.status}, {total}{most}")
 
 
 def legend(course: Course, rows: Sequence[Row]) -> str:
@@ -154,9 +160,12 @@ def arrivals_table(arrivals: Arrivals) -> Table:
     return table
 
 
-def notes(grades: Sequence[Grade]) -> Iterator[Text]:
+def notes(rows: Sequence[Row]) -> Iterator[Text]:
     """What an instructor should know of single submissions."""
-    for grade in grades:
+    for row in rows:
+        grade = row.grade
+        if grade is None:
+            continue
         if grade.status == "grader_error":
             faults = [
                 f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
@@ -165,11 +174,11 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
                 if test.status == "grader_error"
             ]
             for fault in faults or [grade.message or ""]:
-                yield Text(safe(f"{grade.student}: {fault}"), style="magenta")
+                yield Text(f"{_who(row)}: {safe(fault)}", style="magenta")
         elif grade.message:
-            yield Text(safe(f"{grade.student}: {grade.message}"), style="dim")
+            yield Text(f"{_who(row)}: {safe(grade.message)}", style="dim")
         for note in grade.notes:
-            yield Text(safe(f"{grade.student}: {note}"), style="dim")
+            yield Text(f"{_who(row)}: {safe(note)}", style="dim")
 
 
 # --- an author's audit ---------------------------------------------------------------------------

@@ -321,7 +321,7 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
     }  # fmt: skip
     assert arrived.people["doejane"].canvas == "1"
     assert arrived.people["oneilzoe"].extra == {"Section": "B"}
-    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3",)
+    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
 
 
 @pytest.mark.parametrize(

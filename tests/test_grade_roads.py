@@ -53,7 +53,7 @@ def test_a_dry_run_shows_who_handed_in_what_and_grades_nothing(
     assert ["doejane", "ready,", "late", "hw.py"] in lines
     assert ["s3", "absent"] in lines
     assert "a download from Canvas: 2 submissions, 1 late" in ran.out
-    assert "1 on the roster and handed in nothing: s3" in ran.out
+    assert "1 on the roster and handed in nothing: s3 Cleo Poe" in ran.out
 
 
 def test_a_roster_is_remembered_and_its_columns_are_kept(
@@ -61,7 +61,8 @@ def test_a_roster_is_remembered_and_its_columns_are_kept(
 ) -> None:
     (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
     call = ("grade", canvas, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
-    assert grader(*call, "--roster", tmp_path / "roster.csv").code == 0
+    ran = grader(*call, "--roster", tmp_path / "roster.csv")
+    assert (ran.code, "s3 Cleo Poe" in ran.out) == (0, True)
     columns = ("student", "status", "total", "late", "id", "section")
     told = [
         ("doejane", "graded", "2", "late", "s1", "A"), ("roebob", "graded", "0", "", "s2", "A"),

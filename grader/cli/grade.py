@@ -285,7 +285,7 @@ def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool
     console = Console(highlight=False)
     console.print(terminal.gradebook_table(course, rows))
     console.print(terminal.legend(course, rows), soft_wrap=True)
-    for note in terminal.notes([row.grade for row in rows if row.grade]):
+    for note in terminal.notes(rows):
         console.print(note)
     handed_in = len({row.grade.submission for row in rows if row.grade})
     told = counted(handed_in, "submission")

@@ -29,7 +29,7 @@ from grader.intake.submissions import (
     read_files,
     read_submission,
 )
-from grader.rows import Person
+from grader.rows import Person, called
 from grader.wording import counted, some_of
 
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
@@ -263,7 +263,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
     """Who gets the grade of each, by the system and the roster; and who is left without."""
     waiting, people = dict(roster.keys), dict[str, Person]()
     owners: dict[str, str] = {}  # the submission that a student's grade is of
-    strangers: list[str] = []
+    strangers: dict[str, Person] = {}
     submissions: list[Submission] = []
     for one in named:
         name = one.submission.student
@@ -273,7 +273,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
         for student, person in members.items():
             key = roster.find(person, student)
             if key is None:
-                strangers.append(student)
+                strangers[student] = person
             else:
                 waiting.pop(key, None)
                 person = _both(roster.keys[key], person)
@@ -286,7 +286,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
                 people[student] = person
     if roster.people:
         told += _some("handed in and not on the roster", strangers)
-        told += _some("on the roster and handed in nothing", [*waiting])
+        told += _some("on the roster and handed in nothing", waiting)
     return Arrivals(tuple(submissions), people | waiting, tuple(told))
 
 
@@ -333,8 +333,9 @@ def _kind(place: Path) -> str:
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
 
 
-def _some(what: str, students: Sequence[str]) -> list[str]:
+def _some(what: str, people: Mapping[str, Person]) -> list[str]:
     """One line that names some, or none."""
-    if not students:
+    if not people:
         return []
-    return [f"{len(students)} {what}: {some_of(students)}"]
+    names = [called(student, shown(person.name)) for student, person in people.items()]
+    return [f"{len(people)} {what}: {some_of(names)}"]
