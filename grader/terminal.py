@@ -28,17 +28,20 @@ from grader.course import Course
 from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
 from grader.progress import Progress
-from grader.rows import ABSENT, Row, called
+from grader.rows import ABSENT, Person, Row, called
 from grader.spreadsheets import number
+from grader.wording import counted, some_of
 
 if TYPE_CHECKING:
     from grader.audit import Finding  # it loads torch, which takes seconds
-    from grader.intake import Arrivals
+    from grader.intake import Arrivals, Roster, Submission
 
 SIGNS = {
     "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
     "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
 }  # fmt: skip
+
+FILES = 2  # of a submission that are named in a list of a class
 
 
 def safe(text: str) -> str:
@@ -139,25 +142,41 @@ def _short(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def arrivals_table(arrivals: Arrivals) -> Table:
-    """Who handed in what, before anything is graded."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("student", overflow="fold", max_width=32)
-    table.add_column("how", no_wrap=True)
-    table.add_column("files", overflow="fold")
-    handed_in: set[str] = set()
+def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
+    """Who handed in what, before anything is graded: a line each, and one for each problem."""
+    absent = dict(arrivals.people)
     for one in arrivals.submissions:
-        handed_in |= {*one.members}
-        files = [source.name for source in one.sources]
-        marks = ["late"] * one.late + [f"{one.attempts} times"] * (one.attempts > 1)
-        group = f"{one.student}: {', '.join(one.members)}" if one.group else one.student
-        table.add_row(
-            Text(safe(group)), ", ".join([one.status, *marks]),
-            Text(safe("\n".join([*files, *one.problems]))),
-        )  # fmt: skip
-    for student in sorted(arrivals.people.keys() - handed_in):
-        table.add_row(Text(safe(student)), ABSENT, "")
-    return table
+        style = "" if one.status == "ready" else "yellow"
+        yield Text(safe(_hand_in(one, arrivals.people)), style=style)
+        for student in one.members:
+            absent.pop(student, None)
+    for student, person in sorted(absent.items()):
+        yield Text(safe(f"{called(student, person.name)}: {ABSENT}"), style="yellow")
+    for one in arrivals.submissions:
+        for problem in one.problems:
+            yield Text(safe(f"{_named(one.student, arrivals.people)}: {problem}"), style="yellow")
+
+
+def _hand_in(one: Submission, people: Mapping[str, Person]) -> str:
+    """``doejane Jane Doe (late, 2 times): 1 file: softmax.py``."""
+    members = [_named(student, people) for student in one.group]
+    about = [*members, *["late"] * one.late, *[f"{one.attempts} times"] * (one.attempts > 1)]
+    names = [source.name for source in one.sources]
+    files = f"{counted(len(names), 'file')}: {some_of(names, FILES)}" if names else one.status
+    marks = f" ({', '.join(about)})" if about else ""
+    return f"{_named(one.student, people)}{marks}: {files}"
+
+
+def _named(student: str, people: Mapping[str, Person]) -> str:
+    return called(student, people[student].name if student in people else "")
+
+
+def roster_line(roster: Roster) -> str:
+    """Which columns of a roster were taken for what."""
+    taken = [f"{kind} from {' or '.join(titles)}" for kind, titles in roster.columns.items()]
+    kept = [*dict.fromkeys(title for person in roster.people for title in person.extra)]
+    also = [f"kept as they are: {', '.join(kept)}"] if kept else []
+    return safe("; ".join([f"the roster: {', '.join(taken)}", *also]))
 
 
 def notes(rows: Sequence[Row]) -> Iterator[Text]:

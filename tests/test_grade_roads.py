@@ -42,20 +42,6 @@ def canvas(tmp_path: Path) -> Path:
 ROSTER = "id,name,email,section\ns1,Jane Doe,jane@x.edu,A\ns2,Bob Roe,,A\ns3,Cleo Poe,,B\n"
 
 
-def test_a_dry_run_shows_who_handed_in_what_and_grades_nothing(
-    cold_grader: Grader, canvas: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
-    roster = ("--roster", tmp_path / "roster.csv")
-    ran = cold_grader("grade", canvas, "--dry-run", *roster, "--course", TINY)
-    assert ran.code == 0
-    lines = [line.split() for line in ran.out.splitlines()]
-    assert ["doejane", "ready,", "late", "hw.py"] in lines
-    assert ["s3", "absent"] in lines
-    assert "a download from Canvas: 2 submissions, 1 late" in ran.out
-    assert "1 on the roster and handed in nothing: s3 Cleo Poe" in ran.out
-
-
 def test_a_roster_is_remembered_and_its_columns_are_kept(
     grader: Grader, canvas: Path, tmp_path: Path
 ) -> None:

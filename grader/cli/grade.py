@@ -185,7 +185,10 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
 
     arrivals = take_in(paths, course, roster)
     console = Console(highlight=False)
-    console.print(terminal.arrivals_table(arrivals))
+    for line in terminal.arrivals_lines(arrivals):
+        console.print(line, soft_wrap=True)
+    if roster.columns:
+        console.print(terminal.roster_line(roster), markup=False, soft_wrap=True)
     _tell(console, arrivals)
 
 
