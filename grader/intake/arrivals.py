@@ -70,15 +70,18 @@ def find_submissions(
 def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
     """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
 
-    A file is one submission, and so is a folder with a file named like a unit, or with no files
-    and folders at all. A download of a whole assignment is known by the names at its top, and any
-    other folder is a folder of submissions. Of several hand-ins of a student the last one counts.
-    With a `roster`, those who handed in nothing are among the people.
+    A file is one submission, and so is a folder with a file named like a unit, or, beside others,
+    with no files and folders at all. A download of a whole assignment is known by the names at its
+    top, and any other folder is a folder of submissions. Of several hand-ins of a student the last
+    one counts. With a `roster`, those who handed in nothing are among the people.
     """
     units = {unit.name for unit in course.units}
+    own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
         if not path.exists():
             raise CallError(f"there is no such file or folder: {path}")
+        if path.resolve() in own_places:
+            raise CallError(f"{path} is the course itself: name what was handed in")
     systems = _recognised(paths, units)
     arrived: list[_Arrived] = []
     told: list[str] = []
@@ -98,8 +101,11 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
             if system is None and one.place.is_file() and (seen := _system(one.place, units))
         ]
         arrived += own
-    if not arrived:
-        raise CallError(f"no submissions in {', '.join(map(str, paths))}")
+    if all(map(_is_nothing, arrived)):
+        raise CallError(
+            f"no submissions in {', '.join(map(str, paths))}: there is no .py file, no "
+            "notebook and no zip of those"
+        )
     return _settled(_named(_latest(arrived)), roster, told)
 
 
@@ -206,6 +212,11 @@ def _is_one(path: Path, units: set[str]) -> bool:
     inside = path / "exercises"
     names += list(inside.iterdir()) if inside.is_dir() else []
     return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
+
+
+def _is_nothing(one: _Arrived) -> bool:
+    """Whether it is a student's only if somebody else handed in something beside it."""
+    return one.number is None and one.place.is_dir() and one.submission.status == "empty"
 
 
 def _entries(folder: Path) -> list[Path]:
