@@ -21,6 +21,7 @@ from grader.intake.gradescope import GRADESCOPE
 from grader.intake.moodle import MOODLE
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
 from grader.intake.nbgrader import NBGRADER
+from grader.intake.nearness import Absent
 from grader.intake.roster import NOBODY, Roster
 from grader.intake.submissions import (
     NO_SOURCE,
@@ -33,6 +34,8 @@ from grader.rows import Person, called
 from grader.wording import counted, some_of
 
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
+LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
+MOST_NEAR = 3  # who are named as whom a stranger may be
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
             if person != Person():
                 people[student] = person
     if roster.people:
-        told += _some("handed in and not on the roster", strangers)
+        told += _strangers(strangers, waiting) if strangers else ()
         told += _some("on the roster and handed in nothing", waiting)
     return Arrivals(tuple(submissions), people | waiting, tuple(told))
 
@@ -342,6 +345,18 @@ def _kind(place: Path) -> str:
     if place.is_dir():
         return "git clone" if (place / ".git").exists() else "folder"
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
+
+
+def _strangers(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
+    """A line for each who is near one that is absent, and one for the others."""
+    others, waiting = dict(strangers), Absent(absent)
+    for student, person in list(strangers.items())[:LOOKED_AT]:
+        near = waiting.near(student, person)
+        if near:
+            del others[student]
+            names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
+            yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
+    yield from _some("handed in and not on the roster", others)
 
 
 def _some(what: str, people: Mapping[str, Person]) -> list[str]:
