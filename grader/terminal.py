@@ -51,6 +51,15 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
 
 
+def indented(console: Console, text: Text, indent: int = 0) -> None:
+    """Print text that a terminal's width wraps; where programs read along, each line as it is."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        return
+    for line in text.split("\n", allow_blank=True):
+        console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
+
+
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """A sign of life while something takes seconds; nothing where nobody looks."""
@@ -301,7 +310,7 @@ def verdict(
         line = Text.assemble((f"{sign} ", style), test.title)
         if test.status in ("timeout", "memory", "crashed"):
             line.append(f"  ({test.status})", style="red")
-        console.print(Padding(line, (0, 0, 0, 4), expand=False))
+        indented(console, line, 4)
         _below(console, 8, test.message or "")
         if test.picture is not None and test is exercise.pictured:
             _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
@@ -310,4 +319,4 @@ def verdict(
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:
     if text.strip():
         body = Text(safe(text.strip("\n").rstrip()), style=style)
-        console.print(Padding(body, (0, 0, 0, indent), expand=False))
+        indented(console, body, indent)

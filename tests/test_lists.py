@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from grader import terminal
 from grader.course import Course
@@ -93,3 +94,17 @@ def test_a_dry_run_names_the_members_of_a_group(
 ) -> None:
     lines = listed(["red_2_14_hw.py"], "id,name,team\ns1,Jane,red\ns2,Bob,red")
     assert lines[0] == "red (s1 Jane, s2 Bob): 1 file: hw.py"
+
+
+# --- what programs read --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("terminal_there", [True, False])
+def test_only_a_terminal_wraps_a_line(terminal_there: bool) -> None:
+    page = io.StringIO()
+    console = Console(file=page, width=30, force_terminal=terminal_there, color_system=None)
+    words = " ".join(["attention"] * 9)
+    terminal.indented(console, Text(f"{words}\n\nis all"), 2)
+    lines = page.getvalue().splitlines()
+    assert (lines == [f"  {words}", "", "  is all"]) is not terminal_there
+    assert terminal_there is (max(map(len, lines)) <= 30)

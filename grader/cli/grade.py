@@ -289,7 +289,7 @@ def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool
     console.print(terminal.gradebook_table(course, rows))
     console.print(terminal.legend(course, rows), soft_wrap=True)
     for note in terminal.notes(rows):
-        console.print(note)
+        terminal.indented(console, note)
     handed_in = len({row.grade.submission for row in rows if row.grade})
     told = counted(handed_in, "submission")
     console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
