@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from grader.gradebook import (
     refuse_strangers,
 )
 from grader.intake import NOBODY, Arrivals, Roster, Submission
-from grader.rows import Row
+from grader.rows import Person, Row
 from grader.workers import Order, share
 
 if TYPE_CHECKING:
@@ -95,24 +95,40 @@ def grade_again(
 
 
 def grade_arrivals(
-    folder: Path, order: Order, arrivals: Iterable[Arrivals]
-) -> Generator[list[Row]]:  # fmt: skip
+    folder: Path,
+    order: Order,
+    arrivals: Iterable[Arrivals],
+    *,
+    roster: Roster = NOBODY,
+    assignment: str = "",
+) -> Generator[list[Row]]:
     """Grade what is new at each look at a folder of submissions; the rows that changed.
 
-    Nobody is forgotten whose file is gone.
+    Nobody is forgotten whose file is gone. The `roster` and the name of the `assignment` are kept
+    for the next call. Between two looks the gradebook is one of a grading that has ended.
     """
     with order.desk() as desk, open_gradebook(folder, order.course.name) as book:
-        book.exercises = order.course.select(order.only)
+        exercises = order.course.select(order.only)
+        book.exercises, book.assignment, book.roster = exercises, assignment, roster
         known = {one.student: one for one in book.submissions()}
         for seen in arrivals:
+            book.unfinished = True
             new = [one for one in seen.submissions if known.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission)
                 known[submission.student] = submission
-            book.set_people(book.people() | dict(seen.people))
+            book.set_people(_with_gone(seen.people, book))
+            book.unfinished = False
             book.write_files()
             changed = {student for one in new for student in one.members}
             yield [row for row in book.rows() if row.student in changed]
+
+
+def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
+    """The people of this look, and those who have a grade of what is gone: they are not absent."""
+    graded = {grade.student for grade in book.grades()} - people.keys()
+    gone = {who: person for who, person in book.people().items() if who in graded}
+    return gone | {who: person for who, person in people.items() if person not in gone.values()}
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:

@@ -96,6 +96,11 @@ def narrowed(row: Row, exercises: Collection[str]) -> Row:
 # --- names of people -----------------------------------------------------------------------------
 
 
+def called(student: str, name: str) -> str:
+    """``40077 Dana Diaz``: a student's key, with the name beside it where it says more."""
+    return f"{student} {name}" if name not in ("", student) else student
+
+
 def letters(text: str) -> str:
     """Letters and digits, without accents: what remains of a name in every system."""
     plain = unicodedata.normalize("NFKD", text).casefold()

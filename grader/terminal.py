@@ -25,20 +25,23 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course import Course
-from grader.grade import ExerciseResult, Grade
+from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
 from grader.progress import Progress
-from grader.rows import ABSENT, Row
+from grader.rows import ABSENT, Person, Row, called
 from grader.spreadsheets import number
+from grader.wording import counted, some_of
 
 if TYPE_CHECKING:
     from grader.audit import Finding  # it loads torch, which takes seconds
-    from grader.intake import Arrivals
+    from grader.intake import Arrivals, Roster, Submission
 
 SIGNS = {
     "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
     "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
 }  # fmt: skip
+
+FILES = 2  # of a submission that are named in a list of a class
 
 
 def safe(text: str) -> str:
@@ -46,6 +49,15 @@ def safe(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+
+
+def indented(console: Console, text: Text, indent: int = 0) -> None:
+    """Print text that a terminal's width wraps; where programs read along, each line as it is."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        return
+    for line in text.split("\n", allow_blank=True):
+        console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
 
 
 @contextmanager
@@ -86,15 +98,21 @@ def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     most = max((row.grade.max for row in rows if row.grade), default=0)
     heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
     cells = [_points(course, row, [name for _, name in units]) for row in rows]
-    table.add_column("student", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("student", max_width=32)
     table.add_column("status", no_wrap=True)
     for place, head in enumerate(heads):
         style = "bold" if place == len(units) else None
         _add_numbers(table, head, (row[place] for row in cells), style)
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
-        table.add_row(Text(safe(row.student)), Text(row.status, style=style), *points)
+        # A column that may wrap is what Rich makes narrower; a name is cut off instead.
+        who = Text(_who(row), no_wrap=True, overflow="ellipsis")
+        table.add_row(who, Text(row.status, style=style), *points)
     return table
+
+
+def _who(row: Row) -> str:
+    return safe(called(row.student, row.person.name))
 
 
 def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
@@ -121,7 +139,7 @@ def row_line(row: Row) -> Text:
     """One student in one line, as soon as the grade is there."""
     most = f" of {number(row.grade.max)}" if row.grade else ""
     total = "?" if row.total is None else number(row.total)
-    return Text(safe(f"{row.student}: {row.status}, {total}{most}"))
+    return Text(f"{_who(row)}: {row.status}, {total}{most}")
 
 
 def legend(course: Course, rows: Sequence[Row]) -> str:
@@ -133,30 +151,49 @@ def _short(points: float) -> str:
     return f"{points:.1f}".removesuffix(".0")
 
 
-def arrivals_table(arrivals: Arrivals) -> Table:
-    """Who handed in what, before anything is graded."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("student", overflow="fold", max_width=32)
-    table.add_column("how", no_wrap=True)
-    table.add_column("files", overflow="fold")
-    handed_in: set[str] = set()
+def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
+    """Who handed in what, before anything is graded: a line each, and one for each problem."""
+    absent = dict(arrivals.people)
     for one in arrivals.submissions:
-        handed_in |= {*one.members}
-        files = [source.name for source in one.sources]
-        marks = ["late"] * one.late + [f"{one.attempts} times"] * (one.attempts > 1)
-        group = f"{one.student}: {', '.join(one.members)}" if one.group else one.student
-        table.add_row(
-            Text(safe(group)), ", ".join([one.status, *marks]),
-            Text(safe("\n".join([*files, *one.problems]))),
-        )  # fmt: skip
-    for student in sorted(arrivals.people.keys() - handed_in):
-        table.add_row(Text(safe(student)), ABSENT, "")
-    return table
+        style = "" if one.status == "ready" else "yellow"
+        yield Text(safe(_hand_in(one, arrivals.people)), style=style)
+        for student in one.members:
+            absent.pop(student, None)
+    for student, person in sorted(absent.items()):
+        yield Text(safe(f"{called(student, person.name)}: {ABSENT}"), style="yellow")
+    for one in arrivals.submissions:
+        for problem in one.problems:
+            yield Text(safe(f"{_named(one.student, arrivals.people)}: {problem}"), style="yellow")
 
 
-def notes(grades: Sequence[Grade]) -> Iterator[Text]:
+def _hand_in(one: Submission, people: Mapping[str, Person]) -> str:
+    """``doejane Jane Doe (late, 2 times): 1 file: softmax.py``."""
+    members = [_named(student, people) for student in one.group]
+    about = [*members, *["late"] * one.late, *[f"{one.attempts} times"] * (one.attempts > 1)]
+    names = [source.name for source in one.sources]
+    files = f"{counted(len(names), 'file')}: {some_of(names, FILES)}" if names else one.status
+    marks = f" ({', '.join(about)})" if about else ""
+    return f"{_named(one.student, people)}{marks}: {files}"
+
+
+def _named(student: str, people: Mapping[str, Person]) -> str:
+    return called(student, people[student].name if student in people else "")
+
+
+def roster_line(roster: Roster) -> str:
+    """Which columns of a roster were taken for what."""
+    taken = [f"{kind} from {' or '.join(titles)}" for kind, titles in roster.columns.items()]
+    kept = [*dict.fromkeys(title for person in roster.people for title in person.extra)]
+    also = [f"kept as they are: {', '.join(kept)}"] if kept else []
+    return safe("; ".join([f"the roster: {', '.join(taken)}", *also]))
+
+
+def notes(rows: Sequence[Row]) -> Iterator[Text]:
     """What an instructor should know of single submissions."""
-    for grade in grades:
+    for row in rows:
+        grade = row.grade
+        if grade is None:
+            continue
         if grade.status == "grader_error":
             faults = [
                 f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
@@ -165,11 +202,11 @@ def notes(grades: Sequence[Grade]) -> Iterator[Text]:
                 if test.status == "grader_error"
             ]
             for fault in faults or [grade.message or ""]:
-                yield Text(safe(f"{grade.student}: {fault}"), style="magenta")
+                yield Text(f"{_who(row)}: {safe(fault)}", style="magenta")
         elif grade.message:
-            yield Text(safe(f"{grade.student}: {grade.message}"), style="dim")
+            yield Text(f"{_who(row)}: {safe(grade.message)}", style="dim")
         for note in grade.notes:
-            yield Text(safe(f"{grade.student}: {note}"), style="dim")
+            yield Text(f"{_who(row)}: {safe(note)}", style="dim")
 
 
 # --- an author's audit ---------------------------------------------------------------------------
@@ -280,7 +317,7 @@ def verdict(
         line = Text.assemble((f"{sign} ", style), test.title)
         if test.status in ("timeout", "memory", "crashed"):
             line.append(f"  ({test.status})", style="red")
-        console.print(Padding(line, (0, 0, 0, 4), expand=False))
+        indented(console, line, 4)
         _below(console, 8, test.message or "")
         if test.picture is not None and test is exercise.pictured:
             _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
@@ -289,4 +326,4 @@ def verdict(
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:
     if text.strip():
         body = Text(safe(text.strip("\n").rstrip()), style=style)
-        console.print(Padding(body, (0, 0, 0, indent), expand=False))
+        indented(console, body, indent)

@@ -90,9 +90,8 @@ def assert_harmless(grade: Grade, course: Course) -> None:
     console = Console(file=shown, width=100, force_terminal=False, color_system=None)
     for exercise in grade.exercises:
         terminal.verdict(console, exercise, detail=True)
-    console.print(
-        terminal.gradebook_table(course, [Row(grade.student, grade)]), *terminal.notes([grade])
-    )
+    rows = [Row(grade.student, grade)]
+    console.print(terminal.gradebook_table(course, rows), *terminal.notes(rows))
     odd = {c for c in shown.getvalue() if not c.isprintable() and c != "\n"}
     assert not odd
 

@@ -321,7 +321,7 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
     }  # fmt: skip
     assert arrived.people["doejane"].canvas == "1"
     assert arrived.people["oneilzoe"].extra == {"Section": "B"}
-    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3",)
+    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,34 @@ def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Co
     folder(tmp_path / "class", {"Jane Doe/basics.py": TEXT, "s2/basics.py": TEXT})
     arrived = take_in([tmp_path / "class"], tiny, roster)
     assert set(arrived.people) == {"s1", "s2"}
-    assert "1 handed in and not on the roster: Jane Doe" in arrived.told
+    assert "not on the roster: 'Jane Doe'; did you mean s1 Jane Doe?" in arrived.told
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "near"),
+    [
+        ("dana_dias", "40077 Dana Diaz"), ("Diaz, Diana", "40077 Dana Diaz"),
+        ("dana diaz garcia", "40077 Dana Diaz"), ("4077", "40077 Dana Diaz"),
+        ("homework-40707", "40077 Dana Diaz"), ("r.marin", "50123 Rosa Marín"),
+    ],
+)  # fmt: skip
+def test_who_may_be_a_stranger_is_asked_and_not_decided(
+    tmp_path: Path, tiny: Course, handed_in: str, near: str
+) -> None:
+    lines = ("id,name,email", "40077,Dana Diaz,dd1@x.edu", "50123,Rosa Marín,rmarino@x.edu")
+    folder(tmp_path / "class", {f"{handed_in}/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *lines))
+    assert f"not on the roster: '{handed_in}'; did you mean {near}?" in arrived.told
+    assert {*arrived.people} == {"40077", "50123"}
+
+
+@pytest.mark.parametrize("handed_in", ["40078", "elif diaz", "dana", "homework", "\x1b[2J"])
+def test_nobody_is_named_for_a_stranger_who_is_not_near(
+    tmp_path: Path, tiny: Course, handed_in: str
+) -> None:
+    folder(tmp_path / "class", {f"{handed_in}/basics.py": TEXT})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, "id,name", "40077,Dana Diaz"))
+    assert not any("did you mean" in line for line in arrived.told)
 
 
 def test_a_group_of_the_roster_gets_the_grade_of_its_submission(

@@ -10,9 +10,9 @@ from threading import Event
 import pytest
 
 from grader.batch import grade_arrivals, grade_into
-from grader.course import Course
+from grader.course import Course, load_course
 from grader.gradebook import open_gradebook
-from grader.intake import NOBODY, take_in
+from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arriving import arriving
 from grader.workers import Order
 from tests.conftest import TINY, Grader
@@ -42,26 +42,13 @@ def canvas(tmp_path: Path) -> Path:
 ROSTER = "id,name,email,section\ns1,Jane Doe,jane@x.edu,A\ns2,Bob Roe,,A\ns3,Cleo Poe,,B\n"
 
 
-def test_a_dry_run_shows_who_handed_in_what_and_grades_nothing(
-    cold_grader: Grader, canvas: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
-    roster = ("--roster", tmp_path / "roster.csv")
-    ran = cold_grader("grade", canvas, "--dry-run", *roster, "--course", TINY)
-    assert ran.code == 0
-    lines = [line.split() for line in ran.out.splitlines()]
-    assert ["doejane", "ready,", "late", "hw.py"] in lines
-    assert ["s3", "absent"] in lines
-    assert "a download from Canvas: 2 submissions, 1 late" in ran.out
-    assert "1 on the roster and handed in nothing: s3" in ran.out
-
-
 def test_a_roster_is_remembered_and_its_columns_are_kept(
     grader: Grader, canvas: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
     call = ("grade", canvas, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
-    assert grader(*call, "--roster", tmp_path / "roster.csv").code == 0
+    ran = grader(*call, "--roster", tmp_path / "roster.csv")
+    assert (ran.code, "s3 Cleo Poe" in ran.out) == (0, True)
     columns = ("student", "status", "total", "late", "id", "section")
     told = [
         ("doejane", "graded", "2", "late", "s1", "A"), ("roebob", "graded", "0", "", "s2", "A"),
@@ -231,3 +218,49 @@ def test_what_arrives_in_a_folder_is_graded_and_what_is_known_is_not(
         stop.set()
         rows.close()
     assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
+
+
+def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
+    place, out = folder(tmp_path / "in", doejane=CENTER), tmp_path / "out"
+    opened, roster = load_course(course / "exercises"), read_roster(tmp_path / "roster.csv")
+    order = Order(opened, "seed", opened.test_files(), ("center",), isolation="weak")
+    stop = Event()
+    looks = arriving(place, opened, roster, stop)
+    rows = grade_arrivals(out, order, looks, roster=roster, assignment="ps1")
+    try:
+        next(rows)
+        assert grader("export", out, "--to", "canvas", "--course", course).code == 0
+        assert "ps1" in (out / "canvas.csv").read_text("utf-8")
+        (place / "doejane.py").unlink()
+        folder(place, roebob=WRONG)
+        next(rows)
+    finally:
+        stop.set()
+        rows.close()
+    told = [("doejane", "graded", "s1"), ("roebob", "graded", "s2"), ("s3", "absent", "s3")]
+    assert cells(out, "student", "status", "id") == told
+    with open_gradebook(out, "tiny") as book:
+        assert book.roster == roster
+
+
+def test_a_look_that_was_stopped_is_not_taken_for_a_whole_grading(
+    grader: Grader, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
+    first = take_in([place], tiny)
+    both = take_in([folder(place, bob=CENTER)], tiny)
+    rows = grade_arrivals(out, order, [first, both])
+    next(rows)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grader.grading.grade", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        next(rows)
+    ran = grader("export", out, "--to", "csv", "--course", TINY)
+    assert (ran.code, "was stopped before its end" in ran.err) == (2, True)

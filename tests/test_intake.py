@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,15 +105,35 @@ def test_a_student_who_handed_in_no_source_file_is_empty(
     tmp_path: Path, tiny: Course, content: str | None
 ) -> None:
     (tmp_path / "class" / "ada").mkdir(parents=True)
+    write(tmp_path / "class" / "bob.py")
     if content:
         write(tmp_path / "class" / "ada" / content)
-    (found,) = find_submissions([tmp_path / "class"], tiny)
+    found, _ = find_submissions([tmp_path / "class"], tiny)
     assert (found.student, found.status, found.sources) == ("ada", "empty", ())
 
 
-def test_an_empty_folder_that_is_named_is_an_empty_submission(tmp_path: Path, tiny: Course) -> None:
+def test_an_empty_folder_that_is_named_beside_others_is_an_empty_submission(
+    tmp_path: Path, tiny: Course
+) -> None:
     (tmp_path / "ada").mkdir()
-    assert [one.status for one in find_submissions([tmp_path / "ada"], tiny)] == ["empty"]
+    paths = [tmp_path / "ada", write(tmp_path / "bob.py")]
+    assert [one.status for one in find_submissions(paths, tiny)] == ["empty", "ready"]
+
+
+@pytest.mark.parametrize("content", [(), ("notes.txt",), ("ada/essay.pdf", "bob/essay.pdf")])
+def test_a_folder_in_which_nothing_looks_like_a_submission_is_told(
+    tmp_path: Path, tiny: Course, content: Sequence[str]
+) -> None:
+    (tmp_path / "class").mkdir()
+    for name in content:
+        write(tmp_path / "class" / name)
+    with pytest.raises(CallError, match=r"no submissions in .*class: there is no \.py file"):
+        find_submissions([tmp_path / "class"], tiny)
+
+
+def test_a_course_is_not_taken_for_a_submission(tiny: Course) -> None:
+    with pytest.raises(CallError, match="is the course itself: name what was handed in"):
+        find_submissions([tiny.folder.parent], tiny)
 
 
 def test_the_current_folder_gives_its_own_name(
@@ -609,12 +629,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, tiny: Course) -> None
         CallError, match=r"notes\.txt is neither a \.py file nor a notebook nor a zip"
     ):
         find_submissions([write(tmp_path / "notes.txt")], tiny)
-
-
-def test_a_folder_without_submissions_is_refused(tmp_path: Path, tiny: Course) -> None:
-    write(tmp_path / "class" / "readme.txt")
-    with pytest.raises(CallError, match=r"no submissions in .*class"):
-        find_submissions([tmp_path / "class"], tiny)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from grader.cli.app import (
     SeedOption,
     app,
 )
+from grader.cli.pages import written
 from grader.course import Course, find_course, load_course
 from grader.faults import CallError
 from grader.wording import counted
@@ -117,7 +118,7 @@ def grade(
     )  # fmt: skip
     try:
         if watch:
-            _stay(given[0], out, order, people)
+            _stay(given[0], out, order, people, assignment or "")
             return
         if again:
             rows = _again(out, order, jobs, another_seed=seed is not None, silent=as_json)
@@ -131,7 +132,7 @@ def grade(
         raise typer.Exit(130) from None
     _print_rows(opened, rows, out, as_json=as_json)
     if pages:
-        _write_pages(opened, rows, out, silent=as_json)
+        _write_pages(opened, out, silent=as_json)
     if any(row.status == "grader_error" for row in rows):
         raise typer.Exit(3)
 
@@ -184,7 +185,10 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
 
     arrivals = take_in(paths, course, roster)
     console = Console(highlight=False)
-    console.print(terminal.arrivals_table(arrivals))
+    for line in terminal.arrivals_lines(arrivals):
+        console.print(line, soft_wrap=True)
+    if roster.columns:
+        console.print(terminal.roster_line(roster), markup=False, soft_wrap=True)
     _tell(console, arrivals)
 
 
@@ -236,14 +240,15 @@ def _again(
     return rows
 
 
-def _stay(folder: Path, out: Path, order: Order, roster: Roster) -> None:
+def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
     from grader import terminal
     from grader.batch import grade_arrivals
     from grader.intake.arriving import arriving
 
     console = Console(highlight=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    for rows in grade_arrivals(out, order, arriving(folder, order.course, roster, Event())):
+    looks = arriving(folder, order.course, roster, Event())
+    for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(terminal.row_line(row))
 
@@ -254,26 +259,18 @@ def _progress(count: int) -> AbstractContextManager[Callable[[], None]]:
     return terminal.progress(Console(stderr=True), "grading", count)
 
 
-def _write_pages(course: Course, rows: Sequence[Row], out: Path, *, silent: bool) -> None:
+def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     """The pages, or how to get them: that they are missing is no fault of a grading."""
-    from grader import report, terminal
-    from grader.gradebook import existing_gradebook
+    from grader.report import require_templates
 
     try:
-        report.require_templates()
+        require_templates()
     except CallError as error:
         print(f"grader: no pages: {error}", file=sys.stderr)
         return
-    count = sum(row.grade is not None for row in rows) + 1
-    console = Console(stderr=True)
-    doing = "writing pages"
-    with (
-        existing_gradebook(out, course.name) as book,
-        terminal.progress(console, doing, count, first=doing) as advance,
-    ):
-        report.write_pages(book, course, advance)
+    told = written(out, course)
     if not silent:
-        print(f"{out / report.REPORT}, and a page for each student in {out / report.FEEDBACK}")
+        print(told)
 
 
 def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool) -> None:
@@ -291,8 +288,8 @@ def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool
     console = Console(highlight=False)
     console.print(terminal.gradebook_table(course, rows))
     console.print(terminal.legend(course, rows), soft_wrap=True)
-    for note in terminal.notes([row.grade for row in rows if row.grade]):
-        console.print(note)
+    for note in terminal.notes(rows):
+        terminal.indented(console, note)
     handed_in = len({row.grade.submission for row in rows if row.grade})
     told = counted(handed_in, "submission")
     console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)

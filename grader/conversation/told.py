@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from grader.conversation.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
@@ -18,7 +17,7 @@ from grader.course import Exercise
 from grader.inspecting.shown import show_lines
 from grader.rows import Adjustment, Row
 from grader.spreadsheets import number
-from grader.terminal import safe
+from grader.terminal import indented, safe
 
 SETTINGS = {
     "seed": "the hidden seed is another one",
@@ -205,4 +204,4 @@ def _arrow(before: str, after: str) -> str:
 
 
 def _prose(console: Console, text: str, style: str = "", indent: int = 0) -> None:
-    console.print(Padding(Text(safe(text), style=style), (0, 0, 0, indent), expand=False))
+    indented(console, Text(safe(text), style=style), indent)

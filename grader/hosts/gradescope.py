@@ -19,6 +19,7 @@ from grader.files import write_whole
 from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.release.carrying import load_carried
+from grader.rows import Row
 from grader.spreadsheets import number
 
 METADATA = "submission_metadata.json"
@@ -70,7 +71,7 @@ def grade_submission(root: Path) -> None:
         isolation="weak",  # as much as the container has; the results say how much that is
         secrets=[root / METADATA],  # how hidden tests ended the last time
     )  # fmt: skip
-    for note in terminal.notes([grade]):
+    for note in terminal.notes([Row(grade.student, grade)]):
         print(note.plain)
     scale = course.scale(grade.max)
     worth, there = number(grade.max * scale), metadata.assignment.total_points

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from grader.grade import Picture, TestStatus
 from grader.pictures.text import drawn
-from grader.terminal import SIGNS, safe
+from grader.terminal import SIGNS, indented, safe
 
 SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
 MAX_SOURCE = 100  # characters of a source line
@@ -84,7 +83,7 @@ def show_lines(shown: Iterable[Shown], console: Console) -> bool:
         sign, style = SIGNS.get(one.status, ("✗", "red"))
         told = one.message or one.status
         body = Text.assemble((f"{sign} ", style), safe(told.strip().expandtabs()))
-        console.print(Padding(body, (0, 0, 0, 2), expand=False))
+        indented(console, body, 2)
         if one.picture is not None:
             _block(console, 4, drawn(one.picture, width=min(console.width - 4, 76)) or "")
     return well
@@ -146,4 +145,4 @@ def _print(console: Console, indent: int, text: Text) -> None:
 
 def _block(console: Console, indent: int, text: str) -> None:
     if text.strip():
-        console.print(Padding(Text(safe(text)), (0, 0, 0, indent), expand=False))
+        indented(console, Text(safe(text)), indent)

@@ -21,6 +21,7 @@ from grader.intake.gradescope import GRADESCOPE
 from grader.intake.moodle import MOODLE
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
 from grader.intake.nbgrader import NBGRADER
+from grader.intake.nearness import Absent
 from grader.intake.roster import NOBODY, Roster
 from grader.intake.submissions import (
     NO_SOURCE,
@@ -29,10 +30,12 @@ from grader.intake.submissions import (
     read_files,
     read_submission,
 )
-from grader.rows import Person
+from grader.rows import Person, called
 from grader.wording import counted, some_of
 
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
+LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
+MOST_NEAR = 3  # who are named as whom a stranger may be
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,18 @@ def find_submissions(
 def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
     """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
 
-    A file is one submission, and so is a folder with a file named like a unit, or with no files
-    and folders at all. A download of a whole assignment is known by the names at its top, and any
-    other folder is a folder of submissions. Of several hand-ins of a student the last one counts.
-    With a `roster`, those who handed in nothing are among the people.
+    A file is one submission, and so is a folder with a file named like a unit, or, beside others,
+    with no files and folders at all. A download of a whole assignment is known by the names at its
+    top, and any other folder is a folder of submissions. Of several hand-ins of a student the last
+    one counts. With a `roster`, those who handed in nothing are among the people.
     """
     units = {unit.name for unit in course.units}
+    own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
         if not path.exists():
             raise CallError(f"there is no such file or folder: {path}")
+        if path.resolve() in own_places:
+            raise CallError(f"{path} is the course itself: name what was handed in")
     systems = _recognised(paths, units)
     arrived: list[_Arrived] = []
     told: list[str] = []
@@ -98,8 +104,11 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
             if system is None and one.place.is_file() and (seen := _system(one.place, units))
         ]
         arrived += own
-    if not arrived:
-        raise CallError(f"no submissions in {', '.join(map(str, paths))}")
+    if all(map(_is_nothing, arrived)):
+        raise CallError(
+            f"no submissions in {', '.join(map(str, paths))}: there is no .py file, no "
+            "notebook and no zip of those"
+        )
     return _settled(_named(_latest(arrived)), roster, told)
 
 
@@ -208,6 +217,11 @@ def _is_one(path: Path, units: set[str]) -> bool:
     return not names or any(n.stem in units and suffix(n.name) in SOURCES for n in names)
 
 
+def _is_nothing(one: _Arrived) -> bool:
+    """Whether it is a student's only if somebody else handed in something beside it."""
+    return one.number is None and one.place.is_dir() and one.submission.status == "empty"
+
+
 def _entries(folder: Path) -> list[Path]:
     """The submissions in a folder of them. Links are never followed."""
     return sorted(
@@ -263,7 +277,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
     """Who gets the grade of each, by the system and the roster; and who is left without."""
     waiting, people = dict(roster.keys), dict[str, Person]()
     owners: dict[str, str] = {}  # the submission that a student's grade is of
-    strangers: list[str] = []
+    strangers: dict[str, Person] = {}
     submissions: list[Submission] = []
     for one in named:
         name = one.submission.student
@@ -273,7 +287,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
         for student, person in members.items():
             key = roster.find(person, student)
             if key is None:
-                strangers.append(student)
+                strangers[student] = person
             else:
                 waiting.pop(key, None)
                 person = _both(roster.keys[key], person)
@@ -285,8 +299,8 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
             if person != Person():
                 people[student] = person
     if roster.people:
-        told += _some("handed in and not on the roster", strangers)
-        told += _some("on the roster and handed in nothing", [*waiting])
+        told += _strangers(strangers, waiting) if strangers else ()
+        told += _some("on the roster and handed in nothing", waiting)
     return Arrivals(tuple(submissions), people | waiting, tuple(told))
 
 
@@ -333,8 +347,21 @@ def _kind(place: Path) -> str:
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
 
 
-def _some(what: str, students: Sequence[str]) -> list[str]:
+def _strangers(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
+    """A line for each who is near one that is absent, and one for the others."""
+    others, waiting = dict(strangers), Absent(absent)
+    for student, person in list(strangers.items())[:LOOKED_AT]:
+        near = waiting.near(student, person)
+        if near:
+            del others[student]
+            names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
+            yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
+    yield from _some("handed in and not on the roster", others)
+
+
+def _some(what: str, people: Mapping[str, Person]) -> list[str]:
     """One line that names some, or none."""
-    if not students:
+    if not people:
         return []
-    return [f"{len(students)} {what}: {some_of(students)}"]
+    names = [called(student, shown(person.name)) for student, person in people.items()]
+    return [f"{len(people)} {what}: {some_of(names)}"]

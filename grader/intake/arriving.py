@@ -28,4 +28,4 @@ def _look(folder: Path, course: Course, roster: Roster) -> Arrivals:
     try:
         return take_in([folder], course, roster)
     except CallError as error:  # empty so far, or two of one name: the others wait for a change
-        return Arrivals((), told=(str(error),))
+        return Arrivals((), roster.keys, (str(error),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +20,9 @@ NAME = {"name", "fullname", "student", "studentname"}
 FIRST, LAST = {"firstname", "givenname", "first"}, {"lastname", "surname", "familyname", "last"}
 EMAIL = {"email", "emailaddress", "mail"}
 GROUP = {"group", "team"}
+KINDS = {
+    "id": ID, "name": NAME, "first name": FIRST, "last name": LAST, "e-mail": EMAIL, "group": GROUP,
+}  # fmt: skip
 HEADER = "A roster begins with a line such as: id,name,email"
 NOBODYS = ("Points Possible", "Student, Test")  # rows of a gradebook that Canvas exported
 
@@ -32,6 +35,9 @@ class Roster:
     groups: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # students' keys by the group's name, normalised
+    columns: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # titles in the file, by what they were taken for
 
     @cached_property
     def keys(self) -> Mapping[str, Person]:
@@ -61,7 +67,7 @@ class Roster:
             name: tuple(m for m in members if m not in keys)
             for name, members in self.groups.items()
         }  # fmt: skip
-        return Roster(people, groups)
+        return replace(self, people=people, groups=groups)
 
     def group(self, name: str) -> tuple[str, ...]:
         """The keys of the members of a group of this name."""
@@ -105,7 +111,16 @@ def read_roster(path: Path) -> Roster:
         people[key] = person
         if group:
             groups[letters(group)] = (*groups.get(letters(group), ()), key)
-    return Roster(tuple(people.values()), groups)
+    return Roster(tuple(people.values()), groups, _taken(columns, kinds))
+
+
+def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The titles of the columns that were taken for something."""
+    found = {
+        what: tuple(column for column, kind in zip(columns, kinds, strict=True) if kind in names)
+        for what, names in KINDS.items()
+    }
+    return {what: titles for what, titles in found.items() if titles}
 
 
 def _person(

@@ -45,7 +45,7 @@ class Checked:
     def __repr__(self) -> str:
         page = io.StringIO()
         console = Console(
-            file=page, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False,
+            file=page, width=WIDTH, color_system=None, force_terminal=True, force_jupyter=False,
             highlight=False,
         )  # fmt: skip
         for result in self.results:

@@ -1,0 +1,29 @@
+"""What `grader grade` and `grader report` both do: write pages, and tell how far that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.course import Course
+from grader.wording import counted
+
+
+def written(
+    folder: Path, course: Course, *, anonymous: bool = False, similarity: bool = True
+) -> str:  # fmt: skip
+    """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
+    from grader import report, terminal
+    from grader.gradebook import existing_gradebook
+
+    with existing_gradebook(folder, course.name) as book:
+        pages = 0 if anonymous else sum(1 for _ in book.grades())
+        write = report.write_anonymous if anonymous else report.write_pages
+        doing = "writing pages"
+        with terminal.progress(Console(stderr=True), doing, pages + 1, first=doing) as advance:
+            write(book, course, advance, similarity=similarity)
+    if anonymous:
+        return f"the report: {folder / report.ANONYMOUS}"
+    students = f"{counted(pages, 'page')} for students in {folder / report.FEEDBACK}"
+    return f"the report: {folder / report.REPORT}, and {students}"
