@@ -1,0 +1,112 @@
+"""A test that gets the answers of an earlier submission ends as it did, without being run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from grader.collection import Test
+from grader.course import Course
+from grader.desk import Desk, open_desk
+from grader.grade import Grade
+from grader.grading import grade
+from grader.intake import Submission
+from grader.jail.jails import Warm
+from grader.jail.wire import SourceText
+
+MUTATES = "def center(x):\n    x -= x.mean()\n    return x\n"
+PRINTS = "def center(x):\n    print('here', x.shape)\n    return x\n"
+RAISES = "def center(x):\n    raise ValueError('no')\n"
+ROUNDS = "def center(x):\n    return (x.double() - x.double().mean()).float()\n"
+FORBIDDEN = "import torch\ndef weigh(scores):\n    return torch.softmax(scores, -1)\n"
+SUMS = "import torch\ndef weigh(scores):\n    w = scores.exp()\n    return w / w.sum(0)\n"
+KEYWORDS = "def staircase(n):\n    import torch\n    return torch.ones(n, n).tril().bool()\n"
+LOOPS = "def center(x):\n    while True:\n        pass\n"
+OTHERWISE = """
+from torch import nn
+class Projection(nn.Module):
+    def __init__(self, d_out, d_in, bias=False):
+        super().__init__()
+        self.weights = nn.Linear(d_in, d_out, bias=bias)
+    def forward(self, x):
+        return self.weights(x)
+"""
+
+
+@pytest.fixture
+def fresh(warm: Warm, tiny: Course) -> Iterator[Callable[[], Desk]]:
+    """Opens a desk at which nothing was graded yet."""
+    with ExitStack() as stack:
+
+        def opened() -> Desk:
+            files = tiny.test_files()
+            return stack.enter_context(
+                open_desk(tiny, seed=tiny.hidden_seed(), files=files, backend=nullcontext(warm))
+            )
+
+        yield opened
+
+
+def counting(desk: Desk) -> list[str]:
+    """Have the desk's tests write down when they are run."""
+    ran: list[str] = []
+
+    def counted(test: Test) -> Test:
+        def function(**arguments: object) -> None:
+            ran.append(test.key)
+            test.function(**arguments)
+
+        return replace(test, function=function)
+
+    desk.tests = {name: [counted(test) for test in tests] for name, tests in desk.tests.items()}
+    return ran
+
+
+def graded(desk: Desk, *texts: str) -> Grade:
+    sources = tuple(SourceText(f"{n}.py", (text,)) for n, text in enumerate(texts))
+    return msgspec.structs.replace(grade(desk, Submission("someone", sources)), seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    "text", [MUTATES, PRINTS, RAISES, ROUNDS, FORBIDDEN, SUMS, KEYWORDS, OTHERWISE],
+)  # fmt: skip
+def test_the_grade_is_that_of_a_desk_without_a_past(
+    fresh: Callable[[], Desk], right: str, text: str
+) -> None:
+    """Whatever was graded before: right answers, the same one, and other wrong ones."""
+    alone = graded(fresh(), text)
+    desk = fresh()
+    for before in (right, PRINTS, text, SUMS):
+        graded(desk, before)
+    assert graded(desk, text) == alone
+
+
+def test_the_same_answers_are_not_compared_again(fresh: Callable[[], Desk], right: str) -> None:
+    desk = fresh()
+    ran = counting(desk)
+    first = graded(desk, right)
+    assert ran
+    ran.clear()
+    assert graded(desk, f"# in other words\n{right}\n") == first
+    assert ran == []
+
+
+def test_another_answer_is_compared(fresh: Callable[[], Desk], right: str) -> None:
+    desk = fresh()
+    ran = counting(desk)
+    graded(desk, right)
+    ran.clear()
+    worse = graded(desk, right, MUTATES.replace("center", "weigh"))
+    assert ran
+    assert worse.total < worse.max
+
+
+def test_a_loop_without_end_is_waited_for_each_time(fresh: Callable[[], Desk]) -> None:
+    desk = fresh()
+    for _ in range(2):
+        (center, *_) = graded(desk, LOOPS).exercises
+        assert "timeout" in {test.status for test in center.tests}
