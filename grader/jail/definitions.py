@@ -10,8 +10,11 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from grader.jail.source import DEFINITIONS, SourceFile, Statement
+from grader.jail.source import DEFINITIONS, SourceFile, Statement, nodes
 from grader.jail.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
+
+# Where a statement holds others; an exception's handler and a case are kinds of their own.
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,6 +30,7 @@ EVASIONS = frozenset(
         "start_joinable_thread", "_bootstrap_inner", "_getframe",
     }
 )  # fmt: skip
+TELLING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
 HIDING_MODULES = (
     "grader",
     "torch.library",
@@ -51,6 +55,7 @@ def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement 
 
 def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
     name = wanted.name
+    files = [file for file in files if file.mentions(name)]  # others need not even be parsed
     candidates = [
         statement
         for file in files
@@ -60,8 +65,7 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
     written = [
         candidate
         for candidate in candidates
-        if not is_untouched(candidate.node)
-        and not (candidate.is_definition and skeleton(candidate.node) == wanted.stub)
+        if not is_untouched(candidate.node) and not _is_stub(candidate, wanted.stub)
     ]
     if not written:
         for file in files:
@@ -75,6 +79,12 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
     at_home = [statement for statement in written if statement.file.stem == wanted.unit]
     winner = (at_home or written)[-1]
     return _describe(name, winner, at_home or written), winner
+
+
+def _is_stub(candidate: Statement, stub: str) -> bool:
+    """Whether a definition is still the stub; one that leaves nothing to do cannot be."""
+    node = candidate.node
+    return candidate.is_definition and _leaves_work(node) and skeleton(node) == stub
 
 
 def _describe(name: str, winner: Statement, rivals: Iterable[Statement]) -> Found:
@@ -119,11 +129,19 @@ def skeletons(text: str) -> dict[str, str]:
     One that raises no NotImplementedError any more is no stub: someone has solved it in place.
     """
     nodes = [node for node in ast.parse(text).body if isinstance(node, DEFINITIONS)]
-    return {
-        node.name: skeleton(node)
-        for node in nodes
-        if any(isinstance(part, ast.Raise) and _says_nothing(part) for part in ast.walk(node))
-    }
+    return {node.name: skeleton(node) for node in nodes if _leaves_work(node)}
+
+
+def _leaves_work(node: ast.stmt) -> bool:
+    """Whether a statement, or one inside it, raises NotImplementedError."""
+    pending: list[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Raise) and _says_nothing(part):
+            return True
+        for kind in BLOCKS:
+            pending += getattr(part, kind, ())
+    return False
 
 
 class _Skeleton(ast.NodeTransformer):
@@ -199,13 +217,12 @@ def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
 # --- evasions ------------------------------------------------------------------------------------
 
 
-def evasions(statements: Iterable[Statement]) -> list[Use]:
+def evasions(statement: Statement) -> list[Use]:
     """Lines that would switch the trace of operations off, or hide operations from it."""
     return [
         Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))
-        for statement in statements
-        for part in ast.walk(statement.node)
-        if (word := _evasive_word(part))
+        for part in nodes(statement.node)
+        if type(part) in TELLING and (word := _evasive_word(part))
     ]
 
 

@@ -18,22 +18,16 @@ import linecache
 import re
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from grader.jail.definitions import evasions, find
-from grader.jail.source import (
-    CODE_PREFIX,
-    FUTURE_ANNOTATIONS,
-    STAR,
-    SourceFile,
-    Statement,
-    read_file,
-)
-from grader.jail.wire import MAX_NAME, Found, Listing, SourceText, Wanted
+from grader.jail.source import CODE_PREFIX, STAR, SourceFile, Statement, nodes, read_file
+from grader.jail.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"
@@ -51,11 +45,12 @@ class Submission:
         self, sources: Sequence[SourceText], wanted: Sequence[Wanted],
         others: Sequence[Wanted] = (),
     ) -> None:  # fmt: skip
-        """`others` are looked for only when something borrows them."""
+        """`others` are looked for only when something calls or borrows them."""
         self._others = {other.name: other for other in others}
         self._exercises = frozenset(exercise.name for exercise in (*wanted, *others))
         self.files = [read_file(source) for source in sources]
         self._winners: dict[str, Statement] = {}
+        self._made: set[str] = set()  # exercises for which all has run that they need
         self._found: list[Found] = []
         for exercise in wanted:
             found, winner = find(exercise, self.files)
@@ -82,17 +77,28 @@ class Submission:
 
     def _nearly(self, name: str) -> str:
         """A definition whose name is nearly the one that is missing."""
-        names = {
-            getattr(s.node, "name", "") for file in self.files for s in file.statements
-            if s.is_definition
-        }  # fmt: skip
-        near = difflib.get_close_matches(name, names - self._exercises, n=1, cutoff=0.8)
+        near = difflib.get_close_matches(name, self._other_definitions, n=1, cutoff=0.8)
         return near[0][:MAX_NAME] if near else ""
+
+    @cached_property
+    def _other_definitions(self) -> frozenset[str]:
+        """Names of definitions that are no exercise's."""
+        every = (statement for file in self.files for statement in file.statements)
+        names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
+        return names - self._exercises
 
     def _with_evasions(self, found: Found) -> Found:
         winner = self.winner(found.name)
-        hidden = evasions(self._reach(winner)) if winner else []
+        if winner is None or not self._evasions:
+            return found  # nearly everyone: what a definition uses need not be followed
+        hidden = [use for s in self._reach(winner) for use in self._evasions.get(id(s), ())]
         return msgspec.structs.replace(found, evasions=hidden)
+
+    @cached_property
+    def _evasions(self) -> Mapping[int, Sequence[Use]]:
+        """What hides operations, by the statement in which it stands."""
+        every = (statement for file in self.files for statement in file.statements)
+        return {id(statement): uses for statement in every if (uses := evasions(statement))}
 
     def winner(self, name: str) -> Statement | None:
         """The statement that counts as the answer to an exercise."""
@@ -108,7 +114,9 @@ class Submission:
         winner = self.winner(name)
         if winner is None:
             raise NotBound(f"there is no definition of {name}")
-        self._run(self._needed(winner))
+        if name not in self._made:
+            self._run(self._needed(winner))
+            self._made.add(name)
         if winner.error is not None:
             raise winner.error
         return winner.file.namespace[name]
@@ -204,11 +212,7 @@ class Submission:
             statement.ran = True
             try:
                 self._borrow(statement)
-                code = compile(
-                    ast.Module(body=[statement.node], type_ignores=[]), statement.file.code_name,
-                    "exec", flags=FUTURE_ANNOTATIONS, dont_inherit=True,
-                )  # fmt: skip
-                exec(code, statement.file.namespace)
+                exec(statement.code, statement.file.namespace)
             except BaseException as error:
                 # Told when something misses the name: a plot that failed is nobody's concern.
                 statement.error = error
@@ -235,12 +239,17 @@ class OwnFiles:
     def __init__(self, submission: Submission) -> None:
         self._submission = submission
         self._files = {file.stem: file for file in submission.files}
-        self._prefixes = _prefixes(submission.files)
+
+    @cached_property
+    def _prefixes(self) -> frozenset[str]:
+        return _prefixes(self._submission.files)
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
         prefix = re.sub(RELATIVE, "", fullname)
-        if fullname.rpartition(".")[2] not in self._files and prefix not in self._prefixes:
+        is_file = fullname.rpartition(".")[2] in self._files
+        # Nothing is before them: our own package, to which relative imports are made.
+        if prefix and not is_file and prefix not in self._prefixes:
             return None
         spec = importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
         spec.submodule_search_locations = []
@@ -254,25 +263,31 @@ class OwnFiles:
         """Attach the file, if the module is one and not only a prefix."""
         file = self._files.get(module.__name__.rpartition(".")[2])
         if file is not None:
-            names = {name for statement in file.statements for name in statement.makes}
-            module.__dict__["__all__"] = sorted(n for n in names if not n.startswith(("_", STAR)))
-            module.__dict__["_lookup"] = lambda name: self._submission.attribute(file, name)
+            module.__dict__["_lookup"] = lambda name: (
+                _offered(file) if name == "__all__" else self._submission.attribute(file, name)
+            )
 
 
 class _OwnModule(types.ModuleType):
     """One of the submission's files; its attributes are made when they are asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_lookup" not in self.__dict__:
+        if (name.startswith("__") and name != "__all__") or "_lookup" not in self.__dict__:
             raise AttributeError(name)
         return self.__dict__["_lookup"](name)
+
+
+def _offered(file: SourceFile) -> list[str]:
+    """What ``from file import *`` brings."""
+    names = {name for statement in file.statements for name in statement.makes}
+    return sorted(name for name in names if not name.startswith(("_", STAR)))
 
 
 def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
     """Package names under which the submission's files import each other."""
     stems = {file.stem for file in files}
     prefixes: set[str] = set()
-    for node in (n for f in files for s in f.statements for n in ast.walk(s.node)):
+    for node in (n for f in files for s in f.statements for n in nodes(s.node)):
         modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -282,7 +297,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
             for index, part in enumerate(parts):
                 if part in stems:
                     prefixes |= {".".join(parts[:cut]) for cut in range(1, index + 1)}
-    return frozenset(prefixes | {""})
+    return frozenset(prefixes)
 
 
 def install(submission: Submission) -> None:

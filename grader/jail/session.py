@@ -106,14 +106,10 @@ class Session:
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         self.generation += 1
         opening = self._opening
-        if self._forbidden:
-            # A process of this kind serves these exercises only: looking for others takes time.
-            alike = {w for w in opening.wanted if self._forbids(w.name) == self._forbidden}
-            wanted = tuple(w for w in opening.wanted if w in alike)
-            others = tuple(w for w in opening.wanted if w not in alike)
-            opening = wire.Open(
-                opening.sources, wanted, self._forbidden, (*opening.others, *others)
-            )
+        if self.generation > 1:
+            # The first process has listed everything; a later one looks for what is called.
+            sought = (*opening.wanted, *opening.others)
+            opening = wire.Open(opening.sources, (), self._forbidden, others=sought)
         left = min(self._limits.test_seconds, self._left())
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))

@@ -93,7 +93,7 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     sources: tuple[SourceText, ...]
     wanted: tuple[Wanted, ...]
     forbidden: tuple[str, ...] = ()  # torch functions that are not to be had in this process
-    others: tuple[Wanted, ...] = ()  # that those may borrow from another file without an import
+    others: tuple[Wanted, ...] = ()  # not listed: looked for when something calls or borrows them
 
 
 class Seed(msgspec.Struct, frozen=True, tag="seed"):
