@@ -65,6 +65,15 @@ def _operations() -> Mapping[str, list[str]]:
     return found
 
 
+def _kernels() -> Mapping[str, list[str]]:
+    """The keys under which each of the dispatcher's operations has code of its own."""
+    found = defaultdict(list)
+    for key in KEYS:
+        for operation in torch._C._dispatch_get_registrations_for_dispatch_key(key):
+            found[operation].append(key)
+    return found
+
+
 def _functions() -> Mapping[str, list[types.FunctionType]]:
     """Torch's functions in Python, by plain name."""
     found = defaultdict(list)
@@ -79,6 +88,7 @@ def _functions() -> Mapping[str, list[types.FunctionType]]:
 
 # Looked up once, by the warm process: a jail has milliseconds.
 _OPERATIONS = _operations()
+_KERNELS = _kernels()
 _FUNCTIONS = _functions()
 
 
@@ -100,11 +110,8 @@ def forbid(names: Collection[str]) -> None:
                     libraries[namespace] = torch._C._dispatch_library(
                         "IMPL", namespace, "", __file__, 0
                     )
-                for key in KEYS:
-                    if key in ("CPU", "Meta") or torch._C._dispatch_has_kernel_for_dispatch_key(
-                        operation, key
-                    ):
-                        libraries[namespace].impl(operation, key, refusing)
+                for key in sorted({"CPU", "Meta", *_KERNELS.get(operation, ())}):
+                    libraries[namespace].impl(operation, key, refusing)
             for function in _FUNCTIONS.get(name, ()):
                 if not function.__code__.co_freevars:
                     function.__code__ = _code(name)
@@ -117,10 +124,8 @@ def _peel(layer: str) -> None:
     """Let every operation that has a kernel in this layer fall through it."""
     kernels = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
-        for operation in torch._C._dispatch_get_all_op_names():
-            if operation.startswith("aten::") and (
-                torch._C._dispatch_has_kernel_for_dispatch_key(operation, layer)
-            ):
+        for operation in torch._C._dispatch_get_registrations_for_dispatch_key(layer):
+            if operation.startswith("aten::"):
                 kernels.impl(operation, layer, torch.library.fallthrough_kernel)
     _keep_for_good(kernels)
 
