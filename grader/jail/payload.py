@@ -42,13 +42,12 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Bound before any student code runs: a submission may replace what torch offers by name.
 _detach = Tensor.detach
 _as_subclass = Tensor.as_subclass
-_clone = Tensor.clone
 _resolve_neg = Tensor.resolve_neg
-_reshape = Tensor.reshape
 _view = Tensor.view
 _numpy = Tensor.numpy
 _cpu = Tensor.cpu
 _no_subclass = torch._C.DisableTorchFunctionSubclass
+_untraced = torch._C.DisableTorchFunction
 
 
 def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> TensorData:
@@ -56,13 +55,14 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
 
     `home` is the kind of device on which tensors are here; on the wire they are the CPU's.
     """
-    with _no_subclass():
-        if type(tensor) not in (Tensor, Parameter):
-            # A subclass may have properties of its own, with code in them.
-            try:
+    if type(tensor) not in (Tensor, Parameter):
+        # A subclass may have properties of its own, with code in them.
+        try:
+            with _no_subclass():
                 tensor = _as_subclass(tensor, Tensor)
-            except RuntimeError:
-                raise Unsendable("a tensor of a kind without dense storage") from None
+        except RuntimeError:
+            raise Unsendable("a tensor of a kind without dense storage") from None
+    with _untraced():  # a trace would make each look at the tensor dearer than the copy
         if tensor.layout != torch.strided:
             raise Unsendable(f"a sparse tensor (layout {tensor.layout}); return a dense one")
         if tensor.dtype not in NAMES:
@@ -71,17 +71,18 @@ def pack_tensor(tensor: Tensor, limit: int = MAX_REPLY, home: str = "cpu") -> Te
             raise Unsendable(f"a tensor with {tensor.dim()} dimensions")
         shape = tuple(tensor.shape)
         name = NAMES[tensor.dtype]
-        if tensor.device.type == "meta":
+        device = tensor.device.type
+        if device == "meta":
             return TensorData(name, shape, b"", "meta")
-        if tensor.device.type != home:
+        if device != home:
             raise Unsendable(f"a tensor on device {tensor.device}")
         # The logical size: an expanded tensor is small until someone makes it dense.
         if math.prod(shape) * tensor.element_size() > limit:
             raise Unsendable(f"a tensor of shape {shape}: larger than {limit // 2**20} MB")
-        dense = _clone(_resolve_neg(_cpu(_detach(tensor))), memory_format=torch.contiguous_format)
-        flat = _reshape(dense, (-1,))
-        data = bytes(_numpy(_view(flat, torch.uint8))) if flat.numel() else b""
-        return TensorData(name, shape, data)
+        dense = _resolve_neg(_cpu(_detach(tensor)))
+        if tensor.dtype == torch.bfloat16:  # which NumPy does not know
+            dense = _view(dense, torch.int16)
+        return TensorData(name, shape, _numpy(dense).tobytes())
 
 
 def unpack_tensor(packed: TensorData) -> Tensor:
@@ -100,9 +101,9 @@ def unpack_tensor(packed: TensorData) -> Tensor:
     if not packed.data:
         return torch.empty(packed.shape, dtype=dtype)
     # A bool is one bit of meaning in a byte: anything else but 0 and 1 would be undefined.
-    source = torch.frombuffer(bytearray(packed.data), dtype=torch.uint8)
-    flat = source.ne(0) if dtype == torch.bool else source.view(dtype)
-    return flat.reshape(packed.shape)
+    read_as = torch.uint8 if dtype == torch.bool else dtype
+    flat = torch.frombuffer(bytearray(packed.data), dtype=read_as)
+    return (flat.ne(0) if dtype == torch.bool else flat).reshape(packed.shape)
 
 
 def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Value:
