@@ -6,9 +6,8 @@ and stores what it looks at; an element written counts one, and so does a multip
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,8 +38,7 @@ SCANS = frozenset(
 EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """The cost of one operation, in elements."""
 
     stored: int = 0  # of its largest result

@@ -16,6 +16,7 @@ import types
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -53,6 +54,7 @@ def plain_name(function: Any) -> str:
     return _plain(str(getattr(function, "__name__", "")))
 
 
+@cache
 def _plain(name: str) -> str:
     return name.split(".")[0].strip("_")
 

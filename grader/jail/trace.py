@@ -64,12 +64,13 @@ class FunctionTrace(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         """See torch.overrides.TorchFunctionMode."""
-        if _current is not None:
+        record = _current
+        if record is not None:
             name = plain_name(func)
-            _current.names.add(name)
-            if name in _current.watch and len(_current.uses) < MAX_USES:
-                _current.uses.append(Use(name, _current.locate()))
-        return func(*args, **(kwargs or {}))
+            record.names.add(name)
+            if name in record.watch and len(record.uses) < MAX_USES:
+                record.uses.append(Use(name, record.locate()))
+        return func(*args, **kwargs) if kwargs else func(*args)
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -79,9 +80,10 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
         """See torch.utils._python_dispatch.TorchDispatchMode."""
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
         if _current is not None:
-            _current.add(cost(func, args, kwargs or {}, result))
+            _current.add(cost(func, args, kwargs, result))
         return result
 
 
