@@ -112,6 +112,11 @@ def test_a_function_that_raises_something_else_is_no_stub(sit: Sit) -> None:
     assert found(sit({"basics.py": "def center(x):\n    raise ValueError\n"})).status == "found"
 
 
+def test_a_name_is_found_however_its_letters_are_written(sit: Sit, center: Ask) -> None:
+    wide = center_that_gives(7).replace("center", "\uff43\uff45nter")  # the same name to Python
+    assert center(sit({"basics.py": wide})) == 7
+
+
 @pytest.mark.parametrize(
     "files",
     [
@@ -408,6 +413,14 @@ def test_places_in_a_notebook_are_told_by_cell_and_by_line_in_it(sit: Sit, desk:
     assert raised.place == Place("hw.ipynb cell 2", 3, "return missing")
 
 
+def test_an_error_in_a_cell_names_lines_of_that_cell(sit: Sit) -> None:
+    seat = sit(
+        {"hw.ipynb": ["import torch\nimport math", "def center(x):\n    if x:\n    return x"]}
+    )
+    assert found(seat).place == Place("hw.ipynb cell 2", 3, "return x")
+    assert "on line 2" in found(seat).message
+
+
 # --- running only what is needed -----------------------------------------------------------------
 
 
@@ -505,6 +518,13 @@ def test_what_an_answer_uses_is_made_in_the_order_in_which_it_stands(
 )  # fmt: skip
 def test_a_constant_is_found_wherever_it_is_used(sit: Sit, center: Ask, use: str) -> None:
     assert center(sit({"basics.py": f"shift = 5\n{use}\n"})) == 5
+
+
+def test_a_constant_is_found_among_hundreds_of_names(sit: Sit, center: Ask) -> None:
+    names = [f"name_{n}" for n in range(300)]
+    many = "\n".join(f"{name} = 1" for name in names)
+    text = f"{many}\nshift = 5\ndef center(x):\n    {', '.join(names)}\n    return x * 0 + shift\n"
+    assert center(sit({"basics.py": text})) == 5
 
 
 def test_annotations_that_would_raise_do_not(sit: Sit, center: Ask) -> None:
