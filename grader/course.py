@@ -346,13 +346,18 @@ class Course:
     def fingerprint(self) -> str:
         """A hash over everything that decides a grade.
 
-        Course file, checks, graders, references; known mistakes too, since what follows from one
-        costs nothing again.
+        Course file, checks, graders, references; stubs, which are no answers; known mistakes too,
+        since what follows from one costs nothing again.
         """
         digest = hashlib.blake2b(digest_size=16)
-        files = [self.folder / "course.toml", *self.check_files(), *self.grader_files()]
+        folders = [self.folder, *([self.private] if self.private is not None else [])]
+        files = [folder / "course.toml" for folder in folders]
+        files += [*self.check_files(), *self.grader_files()]
         for unit in self.units:
-            files += [self.reference_file(unit.name), self.mistakes_file(unit.name)]
+            files += [
+                self.pristine(unit.name), self.reference_file(unit.name),
+                self.mistakes_file(unit.name),
+            ]  # fmt: skip
         for path in files:
             digest.update(path.name.encode())
             if path.is_file():

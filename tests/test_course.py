@@ -192,8 +192,8 @@ def test_a_name_like_no_other_is_answered_with_the_units(tiny: Course) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        "exercises/course.toml", "exercises/checks/test_layers.py", "solutions/basics.py",
-        "solutions/graders/test_layers.py",
+        "exercises/course.toml", "exercises/basics.py", "exercises/checks/test_layers.py",
+        "solutions/basics.py", "solutions/graders/test_layers.py",
     ],
 )  # fmt: skip
 def test_the_fingerprint_changes_with_whatever_decides_a_grade(
