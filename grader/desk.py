@@ -33,7 +33,7 @@ from grader.jail.definitions import skeletons
 from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
-from grader.jail.session import Backend, Limits, Session, StudentLost, Unlike
+from grader.jail.session import Backend, Killed, Limits, Session, StudentLost, Unlike
 from grader.known import Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
@@ -256,7 +256,14 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
 def _end(desk: Desk, seat: Seat, test: Test, case: Case) -> Ending:
     """How a case ends: as its transcript says, or else as running it shows."""
     key, memory = (test.exercise, test.key, case.label), Memory(seat.calls)
-    ending = _caught(desk, seat, test, lambda: _play(desk, seat, test, case, key, memory))
+
+    def play() -> Ending:
+        try:
+            return _play(desk, seat, test, case, key, memory)
+        except Killed:  # it need not be the submission's doing, the first time
+            return _play(desk, seat, test, case, key, memory)
+
+    ending = _caught(desk, seat, test, play)
     if ending.status in ("failed", "error") and not ending.heard:
         ending = replace(ending, heard=kept(seat.calls.gave()))
     if seat.session.tape:  # it was run, and asked something

@@ -16,7 +16,7 @@ import msgspec
 
 from grader.faults import CallError, HostFault
 from grader.jail import wire
-from grader.jail.session import WALL_FACTOR, Limits, Loss, StudentLost
+from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
@@ -63,7 +63,13 @@ class Warm:
     def ready(self) -> Ready:
         """What the warm process says of itself; waits until torch is loaded."""
         if self._ready is None:
-            ready = msgspec.msgpack.decode(self._read(), type=Ready)
+            try:
+                said = self._read()
+            except HostFault:  # others may have killed it while it loaded
+                self.close()
+                self._start()
+                said = self._read()
+            ready = msgspec.msgpack.decode(said, type=Ready)
             if ready.fingerprint != fingerprint():
                 raise HostFault(
                     "jails run another copy of the kit than this one: reinstall it, or start "
@@ -149,6 +155,7 @@ class Jail:
         self._clock = ((~pid) << 3) | 2
         self._used = 0.0
         self._locked = False
+        self._stopped = False  # by us
         self.ended: Ended | None = None
 
     def cpu_seconds(self) -> float:
@@ -233,9 +240,11 @@ class Jail:
     def _died(self) -> StudentLost:
         # It closed the socket: usually it is dead already, and tells by which signal.
         self.close()
+        assert self.ended is not None
+        if self.ended.signal == signal.SIGKILL and not self._stopped:
+            return Killed("crashed", "the process was ended by SIGKILL")
         if not self._locked:
             raise HostFault("a jail ended before it was locked, and before it saw the submission")
-        assert self.ended is not None
         match self.ended.signal:
             case signal.SIGXCPU:
                 return StudentLost("timeout", "it took too long: does a loop never end?")
@@ -259,6 +268,7 @@ class Jail:
         self._connection.close()
         try:
             if not select.select([self._pidfd], [], [], grace)[0]:
+                self._stopped = True
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
             # What it forked, too: a jail leads a process group, and keeps its number until reaped.
             os.killpg(self._pid, signal.SIGKILL)

@@ -28,6 +28,13 @@ class StudentLost(Exception):
         self.text = text
 
 
+class Killed(StudentLost):
+    """Ended by a signal that we did not send: perhaps the submission's own doing, perhaps not.
+
+    Whoever asked may ask a fresh process once more, and believe it the second time.
+    """
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a submission may use: CPU seconds per test and in all, and memory above the baseline."""
@@ -102,7 +109,7 @@ class Session:
         self.generation = 0  # counts processes: a handle is good in its own only
         self.listing = self._start()
 
-    def _start(self) -> wire.Listing:
+    def _start(self, *, again: bool = True) -> wire.Listing:
         self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         self.generation += 1
         opening = self._opening
@@ -113,7 +120,12 @@ class Session:
         left = min(self._limits.test_seconds, self._left())
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
-        reply = self._exchange(opening, left)
+        try:
+            reply = self._exchange(opening, left)
+        except Killed:
+            if not again:
+                raise
+            return self._start(again=False)
         if not isinstance(reply, wire.Listing):
             raise StudentLost("crashed", "the submission could not be listed")
         return reply
