@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+TRIES = 2  # pools of processes that may break before any of them has a result
 FEW = 4  # items for which another process, which loads torch again, is not worth it
 
 
@@ -79,6 +81,8 @@ def share(
     `work` is a function of a module, or a `functools.partial` of one: it travels to other
     processes. The first iteration waits until torch is loaded.
     """
+    if not items:
+        return
     if jobs == 1 or len(items) == 1:
         with order.desk() as desk:
             for item in items:
@@ -90,20 +94,37 @@ def share(
 def _share_out(
     order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
 ) -> Iterator[Result]:  # fmt: skip
+    waiting = list(reversed(items))
+    in_vain = 0
+    while waiting and in_vain < TRIES:
+        before = len(waiting)
+        yield from _until_broken(order, work, waiting, jobs)
+        in_vain = in_vain + 1 if len(waiting) == before else 0
+    if waiting:
+        raise HostFault("worker processes end unexpectedly; try again, with --jobs 1")
+
+
+def _until_broken(
+    order: Order, work: Callable[[Desk, Item], Result], waiting: list[Item], jobs: int
+) -> Iterator[Result]:  # fmt: skip
+    """Results until none waits; or until a process ends unexpectedly, and its fellows with it.
+
+    Whatever has no result by then waits again.
+    """
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_open, initargs=(order,))
-    waiting = list(reversed(items))
-    running: set[Future[Result]] = set()
+    running: dict[Future[Result], Item] = {}
     try:
         while waiting or running:
             # A short queue: the text of a class need not travel all at once.
             while waiting and len(running) < 2 * jobs:
-                running.add(pool.submit(_work_here, work, waiting.pop()))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+                future = pool.submit(_work_here, work, waiting[-1])
+                running[future] = waiting.pop()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield future.result()
+                del running[future]
     except BrokenProcessPool:
-        raise HostFault("a worker process ended unexpectedly; try again, with --jobs 1") from None
+        waiting += running.values()
     except BaseException:
         # Ctrl-C, or a consumer that gave up: what is half done is not waited for.
         for process in multiprocessing.active_children():
@@ -125,6 +146,7 @@ def _open(order: Order) -> None:
 
     # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     closing = ExitStack()
     try:
         _desk = closing.enter_context(order.desk())
@@ -133,6 +155,14 @@ def _open(order: Order) -> None:
         _refusal = error
         return
     atexit.register(closing.close)
+
+
+def _end_with_parent() -> None:
+    """What a parent that was killed cannot do any more."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work_here(work: Callable[[Desk, Item], Result], item: Item) -> Result:
