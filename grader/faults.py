@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,17 @@ class CallError(Exception):
 
 class HostFault(Exception):
     """Our own side failed: never counted against a student; exit code 3."""
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def unwritten(place: object, error: OSError) -> CallError | HostFault:
+    """What to raise where something could not be written; that a disk is full is no wrong call."""
+    told = f"{error.filename or place}: {error.strerror or error}"
+    if error.errno in FULL:
+        return HostFault(f"{told}; make room, and give the same call again")
+    return CallError(told)
 
 
 @contextmanager

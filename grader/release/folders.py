@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from grader.faults import CallError
+from grader.faults import CallError, unwritten
+from grader.files import draft_of, remove_left
 
 # What was written, as `sha256sum -c` reads it. By it a later release knows its own files again.
 SUMS = Path("exercises", "recorded", "SHA256SUMS")  # at the top, where there are no exercises
@@ -22,7 +22,8 @@ def drafted(to: Path, *, private: bool = False) -> Iterator[Path]:
     A `private` one is closed to other users, and so is `to`.
     """
     to = to.resolve()
-    draft = to.with_name(f".{to.name}.{os.getpid()}")
+    remove_left(to)
+    draft = draft_of(to)
     try:
         draft.mkdir(mode=0o700 if private else 0o777, parents=True)
         yield draft
@@ -30,7 +31,7 @@ def drafted(to: Path, *, private: bool = False) -> Iterator[Path]:
             to.chmod(0o700)
         _settle(draft, to)
     except OSError as error:
-        raise CallError(f"{error.filename or to}: {error.strerror or error}") from None
+        raise unwritten(to, error) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.conversation.pseudonyms import anonymous, pseudonyms_in
 from grader.course import Assignment, Course
-from grader.faults import CallError
+from grader.faults import unwritten
 from grader.files import write_whole
 from grader.gradebook import Gradebook
 from grader.intake.names import file_stems
@@ -120,7 +120,7 @@ def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text.encode())
     except OSError as error:
-        raise CallError(f"{path}: {error.strerror or error}") from None
+        raise unwritten(path, error) from None
 
 
 def _remove_others(folder: Path, kept: Collection[str]) -> None:
