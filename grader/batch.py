@@ -1,97 +1,123 @@
-"""Many submissions into one gradebook, each grade committed as it ends."""
+"""Many submissions into one gradebook, each grade committed as it ends.
+
+A grade in the gradebook that would come out the same is reused: so a grading that was stopped goes
+on where it stopped, and a late hand-in costs no more than itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from grader.faults import CallError
 from grader.grade import Grade
 from grader.gradebook import (
+    DATABASE,
+    GRADING,
+    REGRADING,
     Gradebook,
+    alone,
     existing_gradebook,
     open_gradebook,
     refuse_loss,
     refuse_strangers,
 )
 from grader.intake import NOBODY, Arrivals, Roster, Submission
+from grader.reuse import keys
 from grader.rows import Person, Row
-from grader.workers import Order, share
+from grader.workers import Order, default_jobs, share
 
 if TYPE_CHECKING:
     from grader.desk import Desk
+
+
+@dataclass(frozen=True)
+class Done:
+    """A grade that is in the gradebook: found out now, or reused."""
+
+    grade: Grade
+    reused: bool = False
+
+
+Report = Callable[[Done], object]
 
 
 def grade_into(
     folder: Path,
     order: Order,
     arrivals: Arrivals,
-    jobs: int,
-    report: Callable[[Grade], object] = id,
+    jobs: int | None = None,
+    report: Report = id,
     *,
     replace: bool = False,
+    fresh: bool = False,
     roster: Roster = NOBODY,
     assignment: str = "",
 ) -> list[Row]:
     """Grade a batch into a gradebook, by student; `report` hears of each grade once committed.
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
-    Grades of an earlier run that this one would lose are lost only with `replace`. The `roster` and
-    the name of the `assignment` are kept for the next call.
+    Grades of an earlier run that this one would lose are lost only with `replace`; none is reused
+    where all are to be `fresh`. The `roster` and the name of the `assignment` are kept for the next
+    call. Raises `CallError` while another grading is at work on the folder.
     """
     students = [student for one in arrivals.submissions for student in one.members]
-    handed_in = {one.student: one for one in arrivals.submissions}
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
-    if not replace:
-        refuse_loss(folder, students, exercises)
-    with closing(share(order, _grade, arrivals.submissions, jobs)) as grades, ExitStack() as stack:
+    with ExitStack() as stack:
         book: Gradebook | None = None
-        for grade in grades:
-            if book is None:
-                book = stack.enter_context(open_gradebook(folder, order.course.name))
-                book.unfinished = True
-                book.exercises, book.assignment, book.roster = exercises, assignment, roster
-            book.record(grade, handed_in[grade.submission])
-            report(grade)
-        assert book is not None
+        if (folder / DATABASE).is_file():
+            book = stack.enter_context(_sole(folder, order))
+            if not replace:
+                refuse_loss(folder, students, exercises)
+        plan = _planned(order, arrivals.submissions, None if fresh else book)
+        grades = _begun(stack.enter_context(closing(_shared(order, plan, jobs))))
+        book = book or stack.enter_context(_sole(folder, order))
+        book.unfinished = GRADING
+        book.exercises, book.assignment, book.roster = exercises, assignment, roster
+        _record(book, plan, grades, report)
         book.keep_only(students)
         book.set_people(arrivals.people)
-        book.unfinished = False
-        book.write_files()
-        return book.rows()
+        return _finished(book)
 
 
 def grade_again(
-    folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id, *,
+    folder: Path,
+    order: Order,
+    jobs: int | None = None,
+    report: Report = id,
+    *,
     another_seed: bool = False,
-) -> list[Row]:  # fmt: skip
+    fresh: bool = False,
+) -> list[Row]:
     """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
 
-    Raises `CallError` where the seed is another one, unless `another_seed` is meant. Nothing is
-    written before all are graded.
+    Raises `CallError` where the seed is another one, unless `another_seed` is meant, and while
+    another grading is at work on the folder. `report` and `fresh` are those of `grade_into`.
     """
-    with existing_gradebook(folder, order.course.name) as book:
+    with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
         if order.seed not in {grade.seed for grade in book.grades()} and not another_seed:
             raise CallError(
                 f"{folder} was graded with another hidden seed: name that course with --course, or "
                 "the new seed with --seed"
             )
-        handed_in = {one.student: one for one in book.submissions()}
+        handed_in = [*book.submissions()]
         if not handed_in:
             raise CallError(f"{folder} holds no submissions to grade again: name them")
-        with closing(share(order, _grade, [*handed_in.values()], jobs)) as grades:
-            fresh = []
-            for grade in grades:
-                fresh.append(grade)
-                report(grade)
-        book.put_aside()
-        for grade in fresh:
-            book.record(grade, handed_in[grade.submission])
-        book.write_files()
-        return book.rows()
+        plan = _planned(order, handed_in, None if fresh else book)
+        with closing(_shared(order, plan, jobs)) as shared:
+            grades = _begun(shared)
+            if book.unfinished != REGRADING:
+                book.put_aside()
+                book.unfinished = REGRADING
+            _record(book, plan, grades, report)
+        return _finished(book)
 
 
 def grade_arrivals(
@@ -105,23 +131,24 @@ def grade_arrivals(
     """Grade what is new at each look at a folder of submissions; the rows that changed.
 
     Nobody is forgotten whose file is gone. The `roster` and the name of the `assignment` are kept
-    for the next call. Between two looks the gradebook is one of a grading that has ended.
+    for the next call. Between two looks the gradebook is one of a grading that has ended. Raises
+    `CallError` while another grading is at work on the gradebook's folder.
     """
-    with order.desk() as desk, open_gradebook(folder, order.course.name) as book:
+    with order.desk() as desk, _sole(folder, order) as book:
         exercises = order.course.select(order.only)
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
+        key = keys(order)
         known = {one.student: one for one in book.submissions()}
         for seen in arrivals:
-            book.unfinished = True
+            book.unfinished = GRADING
             new = [one for one in seen.submissions if known.get(one.student) != one]
             for submission in new:
-                book.record(_grade(desk, submission), submission)
+                book.record(_grade(desk, submission), submission, key(submission))
                 known[submission.student] = submission
             book.set_people(_with_gone(seen.people, book))
-            book.unfinished = False
-            book.write_files()
+            rows = _finished(book)
             changed = {student for one in new for student in one.members}
-            yield [row for row in book.rows() if row.student in changed]
+            yield [row for row in rows if row.student in changed]
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
@@ -129,6 +156,74 @@ def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Perso
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
+
+
+# --- what is left to do --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What has to be graded, and what has been."""
+
+    todo: Sequence[Submission]
+    known: Sequence[Submission]
+    keys: Mapping[str, str]  # by the submission's name
+
+
+def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | None) -> _Plan:
+    """Reuse what is in the gradebook, if there is one to look into."""
+    key = keys(order)
+    by_name = {one.student: key(one) for one in submissions}
+    todo: list[Submission] = []
+    known: list[Submission] = []
+    for one in submissions:
+        found = book is not None and book.known(one.student, by_name[one.student]) is not None
+        (known if found else todo).append(one)
+    return _Plan(todo, known, by_name)
+
+
+def _shared(order: Order, plan: _Plan, jobs: int | None) -> Generator[Grade]:
+    return share(order, _grade, plan.todo, jobs or default_jobs(len(plan.todo)))
+
+
+def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:
+    """The same grades, once the first is there: then the course is fit, and may leave traces."""
+    return chain([*islice(grades, 1)], grades)
+
+
+def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Report) -> None:
+    handed_in = {one.student: one for one in plan.todo}
+    book.record_all(_reused(book, plan, report))
+    for grade in grades:
+        book.record(grade, handed_in[grade.submission], plan.keys[grade.submission])
+        report(Done(grade))
+
+
+def _reused(
+    book: Gradebook, plan: _Plan, report: Report
+) -> Iterator[tuple[Grade, Submission, str]]:  # fmt: skip
+    """What is known, for those who are its students today."""
+    for one in plan.known:
+        key = plan.keys[one.student]
+        grade = book.known(one.student, key)
+        assert grade is not None
+        today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)
+        report(Done(today, reused=True))
+        yield today, one, key
+
+
+def _finished(book: Gradebook) -> list[Row]:
+    # The files come first: who stops in between is told to go on, and finds them written then.
+    book.write_files()
+    book.unfinished = ""
+    return book.rows()
+
+
+@contextmanager
+def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
+    """The gradebook, with no other grading at work on it."""
+    with alone(folder), open_gradebook(folder, order.course.name) as book:
+        yield book
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:

@@ -11,15 +11,16 @@ import json
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from grader.course import THOUSAND
-from grader.faults import CallError
+from grader.faults import CallError, HostFault, unwritten
 from grader.files import write_whole
 from grader.grade import Grade
 from grader.intake import NOBODY, Roster, Submission
@@ -29,16 +30,22 @@ from grader.spreadsheets import gradebook_csv
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
-VERSION = 2
+VERSION = 3
+LOCK = ".lock"  # whoever grades into the folder holds it
 ANOTHER = "choose another --out"
+# What can be stopped before its end, by the command that goes on with it.
+GRADING, REGRADING = "grader grade", "grader grade --again"
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS grades (
     student TEXT PRIMARY KEY,
+    submission TEXT NOT NULL,
     status TEXT NOT NULL,
+    key TEXT NOT NULL,  -- what decided it: see `reuse`
     grade BLOB NOT NULL  -- one Grade as JSON
 ) STRICT;
+CREATE INDEX IF NOT EXISTS grades_by_submission ON grades (submission);
 CREATE TABLE IF NOT EXISTS earlier (  -- what a regrading replaced
     run INTEGER NOT NULL,
     student TEXT NOT NULL,
@@ -74,18 +81,25 @@ class Gradebook:
 
     # --- what a grading writes -------------------------------------------------------------------
 
-    def record(self, grade: Grade, submission: Submission | None = None) -> None:
-        """Commit one grade, for each of its students; it replaces an earlier one of theirs."""
-        students = submission.members if submission is not None else (grade.student,)
+    def record(self, grade: Grade, submission: Submission | None = None, key: str = "") -> None:
+        """Commit one grade, for each of its students; it replaces an earlier one of theirs.
+
+        `key` is of what decided it: see `known`.
+        """
+        self.record_all([(grade, submission, key)])
+
+    def record_all(self, grades: Iterable[tuple[Grade, Submission | None, str]]) -> None:
+        """Commit all of these, or none."""
         with self._connection:
-            for student in students:
-                own = msgspec.structs.replace(grade, student=student)
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO grades VALUES (?, ?, ?)",
-                    (student, own.status, own.to_json()),
-                )
-            if submission is not None:
-                self._store(submission)
+            for grade, submission, key in grades:
+                for student in submission.members if submission is not None else (grade.student,):
+                    own = msgspec.structs.replace(grade, student=student)
+                    self._connection.execute(
+                        "INSERT OR REPLACE INTO grades VALUES (?, ?, ?, ?, ?)",
+                        (student, own.submission, own.status, key, own.to_json()),
+                    )
+                if submission is not None:
+                    self._store(submission)
 
     def _store(self, submission: Submission) -> None:
         self._connection.execute(
@@ -105,11 +119,9 @@ class Gradebook:
 
     def _drop_orphans(self) -> int:
         """Remove texts that no grade is of; how many."""
-        kept = {grade.submission for grade in self.grades()}
-        names = [row[0] for row in self._connection.execute("SELECT name FROM submissions")]
-        gone = [(name,) for name in names if name not in kept]
-        self._connection.executemany("DELETE FROM submissions WHERE name = ?", gone)
-        return len(gone)
+        return self._connection.execute(
+            "DELETE FROM submissions WHERE name NOT IN (SELECT submission FROM grades)"
+        ).rowcount
 
     def set_people(self, people: Mapping[str, Person]) -> None:
         """Replace what is known of students; who has no grade is shown as absent."""
@@ -130,13 +142,13 @@ class Gradebook:
         return run
 
     @property
-    def unfinished(self) -> bool:
-        """Whether a grading began that has not ended: who is missing is not known to be absent."""
-        return self._about("unfinished") == "yes"
+    def unfinished(self) -> str:
+        """`GRADING` or `REGRADING` from when one begins to its end: who is missing may yet come."""
+        return self._about("unfinished") or ""
 
     @unfinished.setter
-    def unfinished(self, value: bool) -> None:
-        self._remember("unfinished", "yes" if value else "no")
+    def unfinished(self, command: str) -> None:
+        self._remember("unfinished", command)
 
     # --- what a person writes --------------------------------------------------------------------
 
@@ -233,6 +245,15 @@ class Gradebook:
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
 
+    def known(self, submission: str, key: str) -> Grade | None:
+        """The grade of a submission that this key decided; never one in which we failed."""
+        found = self._connection.execute(
+            "SELECT grade FROM grades "
+            "WHERE submission = ? AND key = ? AND status <> 'grader_error'",
+            (submission, key),
+        ).fetchone()
+        return Grade.from_json(found[0]) if found else None
+
     def last_run(self) -> int | None:
         """The number of the last run whose grades were put aside; None if none were."""
         run: int | None
@@ -289,9 +310,12 @@ class Gradebook:
     def write_files(self) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
         rows = self.rows()
-        write_whole(self.folder / TABLE, gradebook_csv(rows, self.exercises).encode())
         lines = b"".join(row.grade.to_json() + b"\n" for row in rows if row.grade is not None)
-        write_whole(self.folder / LINES, lines)
+        try:
+            write_whole(self.folder / TABLE, gradebook_csv(rows, self.exercises).encode())
+            write_whole(self.folder / LINES, lines)
+        except OSError as error:
+            raise unwritten(self.folder, error) from None
 
 
 def _unpacked(blob: bytes) -> Submission:
@@ -299,18 +323,30 @@ def _unpacked(blob: bytes) -> Submission:
 
 
 @contextmanager
-def existing_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
-    """Open the gradebook in a folder; `CallError` if there is none, or another course's."""
+def existing_gradebook(
+    folder: Path, course: str, *, again: bool = False, meanwhile: bool = False
+) -> Iterator[Gradebook]:  # fmt: skip
+    """Open the gradebook in a folder.
+
+    Raises `CallError` if there is none, or another course's, or one whose grading has not ended:
+    but not to grade `again` where just that was stopped, nor to read `meanwhile`, where a grading
+    is at work.
+    """
     if not (folder / DATABASE).is_file():
         raise CallError(
             f"there is no gradebook in {folder}: name a folder that `grader grade` wrote (--out)"
         )
     with _opened(folder, course, "name that course with --course") as book:
-        if book.unfinished:
-            raise CallError(
-                f"the grading into {folder} was stopped before its end: give the same "
-                "`grader grade` once more"
-            )
+        stopped = book.unfinished
+        if stopped and not (again and stopped == REGRADING):
+            at_work = _at_work(folder)
+            if not at_work:
+                raise CallError(
+                    f"the grading into {folder} was stopped before its end: give the same "
+                    f"`{stopped}` once more, and it goes on"
+                )
+            if not meanwhile:
+                raise CallError(f"a grading is at work on {folder}: wait for its end")
         yield book
 
 
@@ -322,10 +358,45 @@ def open_gradebook(folder: Path, course: str) -> Iterator[Gradebook]:
 
 
 @contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other gradings out of a folder; raises `CallError` if one is at work there.
+
+    The kernel forgets the lock with the process that holds it, however that ends.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
+    with (folder / LOCK).open("wb") as file:
+        if not _locked(file, exclusive=True):
+            raise CallError(
+                f"another grading is at work on {folder}: wait for its end, or {ANOTHER}"
+            )
+        yield
+
+
+def _at_work(folder: Path) -> bool:
+    """Whether a grading is at work on a folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            return not _locked(file, exclusive=False)
+    except FileNotFoundError:
+        return False
+
+
+def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
+    """Whether the lock could be had; it lasts until the file is closed."""
+    import fcntl  # only Unix has it, and only there is graded
+
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
 def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
     refuse_strangers(folder, course, advice)
     path = folder / DATABASE
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     connection = sqlite3.connect(path)
     try:
         connection.executescript(SCHEMA)
@@ -335,6 +406,11 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
                 [("course", course), ("version", str(VERSION))],
             )
         yield Gradebook(folder, connection)
+    except sqlite3.OperationalError as error:
+        raise HostFault(
+            f"{path} could not be written ({error}); what was graded before is kept: make room, "
+            "and give the same call again"
+        ) from None
     finally:
         connection.close()
 
@@ -351,7 +427,8 @@ def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
     if not path.exists():
         return
     try:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+        # To read is not enough where a write was cut off: what is half done is undone first.
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)
         try:
             about = dict(connection.execute("SELECT key, value FROM about"))
         finally:
@@ -373,17 +450,21 @@ def refuse_loss(folder: Path, students: Sequence[str], exercises: Sequence[str])
     """Raise `CallError` if replacing the grades in a folder would lose some of them."""
     if not (folder / DATABASE).exists():
         return
+    kept = set(students)
+    gone: list[str] = []
+    graded: set[str] = set()
     with closing(sqlite3.connect(folder / DATABASE)) as connection:
-        rows = connection.execute("SELECT grade FROM grades ORDER BY student")
-        earlier = [Grade.from_json(row[0]) for row in rows]
-    gone = [grade.student for grade in earlier if grade.student not in set(students)]
+        for student, grade in connection.execute("SELECT student, grade FROM grades"):
+            if student not in kept:
+                gone.append(student)
+            graded |= {exercise.name for exercise in Grade.from_json(grade).exercises}
     if gone:
+        gone.sort()
         more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
         raise CallError(
             f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
             "as well, or another --out; --replace would lose them"
         )
-    graded = {exercise.name for grade in earlier for exercise in grade.exercises}
     if graded - set(exercises):
         raise CallError(
             f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "

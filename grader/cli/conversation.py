@@ -55,7 +55,7 @@ def explain(
 
     opened = load_course(find_course(course))
     opened.require_solutions("explain")
-    with existing_gradebook(folder, opened.name) as book:
+    with existing_gradebook(folder, opened.name, meanwhile=True) as book:
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
     order = Order(
@@ -119,10 +119,11 @@ def forget(
     from grader.conversation import told
     from grader.conversation.forgetting import forget as remove
     from grader.conversation.lookup import find_student
-    from grader.gradebook import existing_gradebook
+    from grader.gradebook import alone, existing_gradebook
 
     opened = load_course(find_course(course))
-    with existing_gradebook(folder, opened.name) as book:
+    # A grading at work would bring back who is forgotten.
+    with existing_gradebook(folder, opened.name) as book, alone(folder):
         row = find_student(book.rows(), student)
         if not yes:
             typer.confirm(told.question(row), abort=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,8 +28,10 @@ from grader.faults import CallError
 from grader.wording import counted
 
 if TYPE_CHECKING:
+    from grader.display import Kind
     from grader.intake import Arrivals, Roster
     from grader.rows import Row
+    from grader.tally import Tally
     from grader.workers import Order
 
 
@@ -83,19 +84,30 @@ def grade(
         ),
     ] = "strong",
     device: DeviceOption = "cpu",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Reuse no grade that DIR has for the same text.")
+    ] = False,
     pages: Annotated[
         bool, typer.Option("--pages/--no-pages", help="Write feedback and the report as well.")
     ] = True,
     course: CourseOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: JsonOption = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
+    ] = False,
 ) -> None:
     """Grade submissions into a gradebook: tables, and pages for students and for you.
 
     A student's name is the file's, the folder's, or the one in the download; of several hand-ins
-    the last one counts. Who is graded again in the same folder gets the new grade. A roster is
-    remembered with the grades.
+    the last one counts. Who is graded again in the same folder gets the new grade; where nothing
+    changed that decides it, the old one stands, so a run that was stopped goes on where it stopped.
+    A roster is remembered with the grades.
     """
     given = list(paths or [])
+    kind = _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
+    if watch and kind != "people":
+        raise CallError("--watch tells people: leave out --quiet, --json and --json-lines")
     _refuse_nonsense(given, out, again=again, watch=watch, dry_run=dry_run)
     if device != "cpu" and isolation == "strong":
         raise CallError(
@@ -121,18 +133,23 @@ def grade(
             _stay(given[0], out, order, people, assignment or "")
             return
         if again:
-            rows = _again(out, order, jobs, another_seed=seed is not None, silent=as_json)
+            rows, tally = _again(out, order, jobs, kind, another_seed=seed is not None, fresh=fresh)
         else:
-            rows = _once(
-                given, out, order, jobs, people, assignment or "", replace=replace, silent=as_json
+            rows, tally = _once(
+                given, out, order, jobs, kind, people, assignment or "", replace=replace,
+                fresh=fresh,
             )  # fmt: skip
     except KeyboardInterrupt:
-        kept = f"what was graded so far is kept in {out}" if out.exists() else "nothing was graded"
+        kept = "nothing was graded"
+        if out.exists():
+            kept = f"what was graded so far is kept in {out}, and the same call goes on from there"
         print(f"grader: stopped; {kept}", file=sys.stderr)
         raise typer.Exit(130) from None
-    _print_rows(opened, rows, out, as_json=as_json)
+    _print_rows(opened, rows, tally, out, kind)
     if pages:
-        _write_pages(opened, out, silent=as_json)
+        _write_pages(opened, out, silent=kind != "people")
+    if kind == "people":
+        print(tally.summary(rows))
     if any(row.status == "grader_error" for row in rows):
         raise typer.Exit(3)
 
@@ -150,6 +167,13 @@ def _refuse_nonsense(
         raise CallError("where should the gradebook go? grader grade … --out grades/")
     if watch and (len(paths) != 1 or not paths[0].is_dir()):
         raise CallError("--watch takes one folder, in which submissions arrive")
+
+
+def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> Kind:
+    """How to tell what comes out."""
+    if sum((quiet, as_json, json_lines)) > 1:
+        raise CallError("--quiet, --json and --json-lines exclude one another")
+    return "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
 
 
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
@@ -174,7 +198,7 @@ def _chosen(
     if sum((bool(only), assignment is not None, again is not None)) > 1:
         raise CallError("--only, --assignment and --again exclude one another")
     if again is not None:
-        with existing_gradebook(again, course.name) as book:
+        with existing_gradebook(again, course.name, again=True) as book:
             return book.exercises
     return course.select(course.assignment(assignment).exercises if assignment else only)
 
@@ -198,46 +222,47 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, roster: Roster,
-    assignment: str, *, replace: bool, silent: bool,
-) -> list[Row]:  # fmt: skip
+    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, kind: Kind, roster: Roster,
+    assignment: str, *, replace: bool, fresh: bool,
+) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.batch import grade_into
+    from grader.display import following
     from grader.intake import take_in
-    from grader.workers import default_jobs
+    from grader.tally import Tally
 
     arrivals = take_in(paths, order.course, roster)
     stderr = Console(stderr=True, highlight=False)
-    if stderr.is_terminal:  # in time for Ctrl-C, where someone is there to press it
+    in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
+    if in_time and kind == "people":
         _tell(stderr, arrivals)
-    count = len(arrivals.submissions)
-    with _progress(count) as advance:
+    tally = Tally(len(arrivals.submissions))
+    with following(tally, kind, sys.stdout, stderr) as follow:
         rows = grade_into(
-            out, order, arrivals, jobs or default_jobs(count), lambda _: advance(),
-            replace=replace, roster=roster, assignment=assignment,
+            out, order, arrivals, jobs, follow, replace=replace, fresh=fresh, roster=roster,
+            assignment=assignment,
         )  # fmt: skip
-    if not stderr.is_terminal and not silent:
+    if not in_time and kind == "people":
         _tell(Console(highlight=False), arrivals)
-    return rows
+    return rows, tally
 
 
 def _again(
-    out: Path, order: Order, jobs: int | None, *, another_seed: bool, silent: bool
-) -> list[Row]:  # fmt: skip
+    out: Path, order: Order, jobs: int | None, kind: Kind, *, another_seed: bool, fresh: bool
+) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.batch import grade_again
     from grader.conversation import told
     from grader.conversation.changes import compared
+    from grader.display import following
     from grader.gradebook import existing_gradebook
-    from grader.workers import default_jobs
+    from grader.tally import Tally
 
-    with existing_gradebook(out, order.course.name) as book:
-        count = book.count_submissions()
-    with _progress(count) as advance:
-        rows = grade_again(
-            out, order, jobs or default_jobs(count), lambda _: advance(), another_seed=another_seed
-        )
-    if not silent:
+    with existing_gradebook(out, order.course.name, again=True) as book:
+        tally = Tally(book.count_submissions())
+    with following(tally, kind, sys.stdout, Console(stderr=True, highlight=False)) as follow:
+        rows = grade_again(out, order, jobs, follow, another_seed=another_seed, fresh=fresh)
+    if kind == "people":
         told.changes(compared(order.course, out), Console(highlight=False))
-    return rows
+    return rows, tally
 
 
 def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
@@ -253,12 +278,6 @@ def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str
             console.print(terminal.row_line(row))
 
 
-def _progress(count: int) -> AbstractContextManager[Callable[[], None]]:
-    from grader import terminal
-
-    return terminal.progress(Console(stderr=True), "grading", count)
-
-
 def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     """The pages, or how to get them: that they are missing is no fault of a grading."""
     from grader.report import require_templates
@@ -268,28 +287,58 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     except CallError as error:
         print(f"grader: no pages: {error}", file=sys.stderr)
         return
-    told = written(out, course)
+    told = written(out, course, quiet=silent)
     if not silent:
         print(told)
 
 
-def _print_rows(course: Course, rows: Sequence[Row], out: Path, *, as_json: bool) -> None:
+def _print_rows(
+    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: Kind
+) -> None:  # fmt: skip
+    from grader.display import sum_up
+
+    match kind:
+        case "people":
+            _print_table(course, rows, tally, out)
+        case "json":
+            _print_json(rows)
+        case "json lines":
+            sum_up(tally, rows, sys.stdout)
+        case "quiet":
+            failed = [row for row in rows if row.status == "grader_error"]
+            _print_notes(failed, Console(stderr=True, highlight=False))
+
+
+def _print_json(rows: Sequence[Row]) -> None:
+    print(json.dumps([
+        {
+            "student": row.student, "status": row.status, "total": row.total,
+            "max": row.grade.max if row.grade else None,
+        }
+        for row in rows
+    ]))  # fmt: skip
+
+
+def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
     from grader import terminal
 
-    if as_json:
-        print(json.dumps([
-            {
-                "student": row.student, "status": row.status, "total": row.total,
-                "max": row.grade.max if row.grade else None,
-            }
-            for row in rows
-        ]))  # fmt: skip
-        return
     console = Console(highlight=False)
     console.print(terminal.gradebook_table(course, rows))
     console.print(terminal.legend(course, rows), soft_wrap=True)
-    for note in terminal.notes(rows):
-        terminal.indented(console, note)
+    _print_notes(rows, console)
+    if tally.reused:
+        told = (
+            f"{tally.reused} of {tally.total} are reused from {out}: same text, course, seed and "
+            "versions; --fresh grades them again"
+        )
+        console.print(told, soft_wrap=True, markup=False)
     handed_in = len({row.grade.submission for row in rows if row.grade})
     told = counted(handed_in, "submission")
     console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
+
+
+def _print_notes(rows: Sequence[Row], console: Console) -> None:
+    from grader import terminal
+
+    for note in terminal.notes(rows):
+        terminal.indented(console, note)

@@ -11,17 +11,19 @@ from grader.wording import counted
 
 
 def written(
-    folder: Path, course: Course, *, anonymous: bool = False, similarity: bool = True
+    folder: Path, course: Course, *, anonymous: bool = False, similarity: bool = True,
+    quiet: bool = False,
 ) -> str:  # fmt: skip
     """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
     from grader import report, terminal
     from grader.gradebook import existing_gradebook
 
-    with existing_gradebook(folder, course.name) as book:
+    with existing_gradebook(folder, course.name, meanwhile=True) as book:
         pages = 0 if anonymous else sum(1 for _ in book.grades())
         write = report.write_anonymous if anonymous else report.write_pages
         doing = "writing pages"
-        with terminal.progress(Console(stderr=True), doing, pages + 1, first=doing) as advance:
+        console = Console(stderr=True, quiet=quiet)
+        with terminal.progress(console, doing, pages + 1, first=doing) as advance:
             write(book, course, advance, similarity=similarity)
     if anonymous:
         return f"the report: {folder / report.ANONYMOUS}"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.gradebook import DATABASE, LINES, TABLE, Gradebook
+from grader.gradebook import DATABASE, LINES, LOCK, TABLE, Gradebook
 from grader.report import FEEDBACK, REPORT, feedback_names
 from grader.rows import Row
 
-REWRITTEN = frozenset({DATABASE, TABLE, LINES, FEEDBACK, REPORT})
+REWRITTEN = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
 
 
 @dataclass(frozen=True)

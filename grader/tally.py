@@ -1,0 +1,147 @@
+"""How far a grading has come: how many, how fast, how long still, and what went wrong so far."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from grader.batch import Done
+from grader.grade import Grade, SubmissionStatus, TestStatus
+from grader.rows import Row
+from grader.spreadsheets import number
+from grader.wording import counted
+
+OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
+# Tests that end like this are worth a look while there is time to stop: how to say it of many.
+ENDINGS: dict[TestStatus, str] = {
+    "timeout": "out of time", "memory": "out of memory", "crashed": "crashed",
+}  # fmt: skip
+
+
+@dataclass
+class Tally:
+    """Counts grades as they come; seconds are those of `clock`."""
+
+    total: int
+    clock: Callable[[], float] = time.monotonic
+    reused: int = 0
+    graded: int = 0  # in this run
+    statuses: Counter[SubmissionStatus] = field(default_factory=Counter)
+    endings: Counter[TestStatus] = field(default_factory=Counter)  # submissions with such a test
+
+    def __post_init__(self) -> None:
+        self._began = self._first = self.clock()
+
+    def add(self, done: Done) -> None:
+        """Count one more."""
+        self.statuses[done.grade.status] += 1
+        self.endings.update(_endings(done.grade))
+        if done.reused:
+            self.reused += 1
+        else:
+            self.graded += 1
+        if self.graded <= 1:
+            self._first = self.clock()  # before it, torch was loaded
+
+    @property
+    def done(self) -> int:
+        """How many have a grade."""
+        return self.reused + self.graded
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return self.clock() - self._began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end, at the pace so far; None until there is a pace."""
+        if self.graded < 2:
+            return None
+        return (self.clock() - self._first) / (self.graded - 1) * (self.total - self.done)
+
+    # --- in words --------------------------------------------------------------------------------
+
+    @property
+    def pace(self) -> str:
+        """``0.76 a second, 3 min 12 s left``, or nothing yet."""
+        if self.left is None or not self.seconds:
+            return ""
+        return f"{self._rate} a second, {duration(self.left)} left"
+
+    @property
+    def outcomes(self) -> str:
+        """``280 graded, 2 without a file, 1 grader error``."""
+        return ", ".join(
+            _outcome(status, self.statuses[status]) for status in OUTCOMES if self.statuses[status]
+        )
+
+    @property
+    def troubles(self) -> str:
+        """``2 out of time, 1 crashed``: in how many submissions a test ended like that."""
+        return ", ".join(
+            f"{self.endings[ending]} {told}"
+            for ending, told in ENDINGS.items()
+            if self.endings[ending]
+        )
+
+    @property
+    def state(self) -> str:
+        """What came out so far."""
+        reused = f"{self.reused} reused" if self.reused else ""
+        return _joined(self.outcomes, self.troubles, reused)
+
+    @property
+    def line(self) -> str:
+        """All of it while it goes on, in one line."""
+        return _joined(f"{self.done} of {self.total}", self.pace, self.state)
+
+    def summary(self, rows: Sequence[Row]) -> str:
+        """All of it in the end, in one line that can be pasted into a mail; `rows` came of it."""
+        graded = f"graded, {self.graded or 'none'} of them now," if self.reused else "graded"
+        pace = f" ({self._rate} a second)" if self.graded and self.seconds else ""
+        mean, most = mean_of(rows)
+        told = "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
+        return (
+            f"{counted(self.done, 'submission')} {graded} in {duration(self.seconds)}{pace}: "
+            f"{self.outcomes}{told}"
+        )
+
+    @property
+    def _rate(self) -> str:
+        rate = self.graded / self.seconds
+        return f"{rate:.2f}" if rate < 1 else f"{rate:.1f}" if rate < 10 else f"{rate:.0f}"
+
+
+def mean_of(rows: Sequence[Row]) -> tuple[float | None, float]:
+    """The mean of those that were graded, as the report has it, and what one can have."""
+    totals = [row.total for row in rows if row.status == "graded" and row.total is not None]
+    most = max((row.grade.max for row in rows if row.grade is not None), default=0.0)
+    return statistics.fmean(totals) if totals else None, most
+
+
+def duration(seconds: float) -> str:
+    """``6 min 12 s``."""
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _endings(grade: Grade) -> Iterator[TestStatus]:
+    found = {test.status for exercise in grade.exercises for test in exercise.tests}
+    return (ending for ending in ENDINGS if ending in found)
+
+
+def _outcome(status: SubmissionStatus, count: int) -> str:
+    if status == "grader_error":
+        return counted(count, "grader error")
+    return f"{count} without a file" if status == "empty" else f"{count} {status}"
