@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ def grade_into(
     jobs: int,
     report: Callable[[Grade], object] = id,
     *,
+    cluster: str | None = None,
     replace: bool = False,
     roster: Roster = NOBODY,
     assignment: str = "",
@@ -39,7 +40,8 @@ def grade_into(
 
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
     Grades of an earlier run that this one would lose are lost only with `replace`. The `roster` and
-    the name of the `assignment` are kept for the next call.
+    the name of the `assignment` are kept for the next call. The work is done in `jobs` processes,
+    or by the workers of a `cluster`: see `cluster.share`.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     handed_in = {one.student: one for one in arrivals.submissions}
@@ -47,7 +49,10 @@ def grade_into(
     refuse_strangers(folder, order.course.name)
     if not replace:
         refuse_loss(folder, students, exercises)
-    with closing(share(order, _grade, arrivals.submissions, jobs)) as grades, ExitStack() as stack:
+    with (
+        closing(_shared(order, arrivals.submissions, jobs, cluster)) as grades,
+        ExitStack() as stack,
+    ):
         book: Gradebook | None = None
         for grade in grades:
             if book is None:
@@ -66,7 +71,7 @@ def grade_into(
 
 def grade_again(
     folder: Path, order: Order, jobs: int, report: Callable[[Grade], object] = id, *,
-    another_seed: bool = False,
+    cluster: str | None = None, another_seed: bool = False,
 ) -> list[Row]:  # fmt: skip
     """Grade the texts in a gradebook once more, and keep the old grades as those of a run.
 
@@ -82,7 +87,7 @@ def grade_again(
         handed_in = {one.student: one for one in book.submissions()}
         if not handed_in:
             raise CallError(f"{folder} holds no submissions to grade again: name them")
-        with closing(share(order, _grade, [*handed_in.values()], jobs)) as grades:
+        with closing(_shared(order, [*handed_in.values()], jobs, cluster)) as grades:
             fresh = []
             for grade in grades:
                 fresh.append(grade)
@@ -129,6 +134,16 @@ def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Perso
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
+
+
+def _shared(
+    order: Order, submissions: Sequence[Submission], jobs: int, cluster: str | None
+) -> Generator[Grade]:  # fmt: skip
+    if cluster is None:
+        return share(order, _grade, submissions, jobs)
+    from grader import cluster as machines  # it needs Dask, which few have
+
+    return machines.share(cluster, order, _grade, submissions)
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:

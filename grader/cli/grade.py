@@ -66,6 +66,14 @@ def grade(
         bool, typer.Option("--watch", help="Stay, and grade what arrives in the folder.")
     ] = False,
     jobs: JobsOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Grade on the workers of this Dask scheduler; local:N starts N here.",
+        ),
+    ] = None,
     seed: SeedOption = None,
     only: Annotated[
         list[str] | None,
@@ -97,6 +105,8 @@ def grade(
     """
     given = list(paths or [])
     _refuse_nonsense(given, out, again=again, watch=watch, dry_run=dry_run)
+    if cluster is not None and (jobs is not None or watch):
+        raise CallError("--cluster goes with neither --jobs nor --watch: its workers do the work")
     if device != "cpu" and isolation == "strong":
         raise CallError(
             f"no jail may touch {device}, so submissions run where nothing isolates them: "
@@ -121,10 +131,11 @@ def grade(
             _stay(given[0], out, order, people, assignment or "")
             return
         if again:
-            rows = _again(out, order, jobs, another_seed=seed is not None, silent=as_json)
+            rows = _again(out, order, jobs, cluster, another_seed=seed is not None, silent=as_json)
         else:
             rows = _once(
-                given, out, order, jobs, people, assignment or "", replace=replace, silent=as_json
+                given, out, order, jobs, cluster, people, assignment or "", replace=replace,
+                silent=as_json,
             )  # fmt: skip
     except KeyboardInterrupt:
         kept = f"what was graded so far is kept in {out}" if out.exists() else "nothing was graded"
@@ -198,8 +209,8 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, roster: Roster,
-    assignment: str, *, replace: bool, silent: bool,
+    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, cluster: str | None,
+    roster: Roster, assignment: str, *, replace: bool, silent: bool,
 ) -> list[Row]:  # fmt: skip
     from grader.batch import grade_into
     from grader.intake import take_in
@@ -213,7 +224,7 @@ def _once(
     with _progress(count) as advance:
         rows = grade_into(
             out, order, arrivals, jobs or default_jobs(count), lambda _: advance(),
-            replace=replace, roster=roster, assignment=assignment,
+            cluster=cluster, replace=replace, roster=roster, assignment=assignment,
         )  # fmt: skip
     if not stderr.is_terminal and not silent:
         _tell(Console(highlight=False), arrivals)
@@ -221,7 +232,8 @@ def _once(
 
 
 def _again(
-    out: Path, order: Order, jobs: int | None, *, another_seed: bool, silent: bool
+    out: Path, order: Order, jobs: int | None, cluster: str | None, *, another_seed: bool,
+    silent: bool,
 ) -> list[Row]:  # fmt: skip
     from grader.batch import grade_again
     from grader.conversation import told
@@ -233,8 +245,9 @@ def _again(
         count = book.count_submissions()
     with _progress(count) as advance:
         rows = grade_again(
-            out, order, jobs or default_jobs(count), lambda _: advance(), another_seed=another_seed
-        )
+            out, order, jobs or default_jobs(count), lambda _: advance(), cluster=cluster,
+            another_seed=another_seed,
+        )  # fmt: skip
     if not silent:
         told.changes(compared(order.course, out), Console(highlight=False))
     return rows
