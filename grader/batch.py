@@ -55,6 +55,7 @@ def grade_into(
     jobs: int | None = None,
     report: Report = id,
     *,
+    cluster: str | None = None,
     replace: bool = False,
     fresh: bool = False,
     roster: Roster = NOBODY,
@@ -65,7 +66,8 @@ def grade_into(
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
     Grades of an earlier run that this one would lose are lost only with `replace`; none is reused
     where all are to be `fresh`. The `roster` and the name of the `assignment` are kept for the next
-    call. Raises `CallError` while another grading is at work on the folder.
+    call. The work is done in `jobs` processes, or by the workers of a `cluster`: see `cluster.share`.
+    Raises `CallError` while another grading is at work on the folder.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     exercises = order.course.select(order.only)
@@ -77,7 +79,7 @@ def grade_into(
             if not replace:
                 refuse_loss(folder, students, exercises)
         plan = _planned(order, arrivals.submissions, None if fresh else book)
-        grades = _begun(stack.enter_context(closing(_shared(order, plan, jobs))))
+        grades = _begun(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
@@ -93,6 +95,7 @@ def grade_again(
     jobs: int | None = None,
     report: Report = id,
     *,
+    cluster: str | None = None,
     another_seed: bool = False,
     fresh: bool = False,
 ) -> list[Row]:
@@ -111,7 +114,7 @@ def grade_again(
         if not handed_in:
             raise CallError(f"{folder} holds no submissions to grade again: name them")
         plan = _planned(order, handed_in, None if fresh else book)
-        with closing(_shared(order, plan, jobs)) as shared:
+        with closing(_shared(order, plan.todo, jobs, cluster)) as shared:
             grades = _begun(shared)
             if book.unfinished != REGRADING:
                 book.put_aside()
@@ -182,8 +185,14 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
     return _Plan(todo, known, by_name)
 
 
-def _shared(order: Order, plan: _Plan, jobs: int | None) -> Generator[Grade]:
-    return share(order, _grade, plan.todo, jobs or default_jobs(len(plan.todo)))
+def _shared(
+    order: Order, submissions: Sequence[Submission], jobs: int | None, cluster: str | None
+) -> Generator[Grade]:  # fmt: skip
+    if cluster is None:
+        return share(order, _grade, submissions, jobs or default_jobs(len(submissions)))
+    from grader import cluster as machines  # it needs Dask, which few have
+
+    return machines.share(cluster, order, _grade, submissions)
 
 
 def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:

@@ -67,6 +67,14 @@ def grade(
         bool, typer.Option("--watch", help="Stay, and grade what arrives in the folder.")
     ] = False,
     jobs: JobsOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Grade on the workers of this Dask scheduler; local:N starts N here.",
+        ),
+    ] = None,
     seed: SeedOption = None,
     only: Annotated[
         list[str] | None,
@@ -109,6 +117,8 @@ def grade(
     if watch and kind != "people":
         raise CallError("--watch tells people: leave out --quiet, --json and --json-lines")
     _refuse_nonsense(given, out, again=again, watch=watch, dry_run=dry_run)
+    if cluster is not None and (jobs is not None or watch):
+        raise CallError("--cluster goes with neither --jobs nor --watch: its workers do the work")
     if device != "cpu" and isolation == "strong":
         raise CallError(
             f"no jail may touch {device}, so submissions run where nothing isolates them: "
@@ -133,11 +143,13 @@ def grade(
             _stay(given[0], out, order, people, assignment or "")
             return
         if again:
-            rows, tally = _again(out, order, jobs, kind, another_seed=seed is not None, fresh=fresh)
+            rows, tally = _again(
+                out, order, jobs, cluster, kind, another_seed=seed is not None, fresh=fresh
+            )
         else:
             rows, tally = _once(
-                given, out, order, jobs, kind, people, assignment or "", replace=replace,
-                fresh=fresh,
+                given, out, order, jobs, cluster, kind, people, assignment or "",
+                replace=replace, fresh=fresh,
             )  # fmt: skip
     except KeyboardInterrupt:
         kept = "nothing was graded"
@@ -222,8 +234,8 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, kind: Kind, roster: Roster,
-    assignment: str, *, replace: bool, fresh: bool,
+    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, cluster: str | None,
+    kind: Kind, roster: Roster, assignment: str, *, replace: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.batch import grade_into
     from grader.display import following
@@ -238,8 +250,8 @@ def _once(
     tally = Tally(len(arrivals.submissions))
     with following(tally, kind, sys.stdout, stderr) as follow:
         rows = grade_into(
-            out, order, arrivals, jobs, follow, replace=replace, fresh=fresh, roster=roster,
-            assignment=assignment,
+            out, order, arrivals, jobs, follow, cluster=cluster, replace=replace, fresh=fresh,
+            roster=roster, assignment=assignment,
         )  # fmt: skip
     if not in_time and kind == "people":
         _tell(Console(highlight=False), arrivals)
@@ -247,7 +259,8 @@ def _once(
 
 
 def _again(
-    out: Path, order: Order, jobs: int | None, kind: Kind, *, another_seed: bool, fresh: bool
+    out: Path, order: Order, jobs: int | None, cluster: str | None, kind: Kind, *,
+    another_seed: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.batch import grade_again
     from grader.conversation import told
@@ -259,7 +272,9 @@ def _again(
     with existing_gradebook(out, order.course.name, again=True) as book:
         tally = Tally(book.count_submissions())
     with following(tally, kind, sys.stdout, Console(stderr=True, highlight=False)) as follow:
-        rows = grade_again(out, order, jobs, follow, another_seed=another_seed, fresh=fresh)
+        rows = grade_again(
+            out, order, jobs, follow, cluster=cluster, another_seed=another_seed, fresh=fresh
+        )
     if kind == "people":
         told.changes(compared(order.course, out), Console(highlight=False))
     return rows, tally

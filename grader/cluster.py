@@ -1,0 +1,391 @@
+"""Work at desks on other machines: the workers of a Dask cluster.
+
+The promise of `workers.share`, for submissions. A worker opens a desk once, and keeps it as long as
+this side holds on to it; submissions travel to it as bytes, and grades back. Which worker gets what
+is decided here, not by Dask's scheduler: so none gets any before it is checked, and of what was at
+a worker that is lost it is known which submission it was at, and which only waited there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import platform
+import time
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from grader import __version__
+from grader.course import Course
+from grader.faults import CallError, HostFault
+from grader.grade import Grade, from_thousandths
+from grader.intake import Submission
+from grader.wording import counted
+from grader.workers import Order
+
+try:
+    import cryptography  # noqa: F401 (Dask's certificates need it)
+    from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security
+except ModuleNotFoundError as error:
+    raise CallError(
+        f"--cluster needs {error.name}: pip install 'attention-grader[cluster]'"
+    ) from None
+
+if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
+    from dask.typing import Key
+
+    from grader.desk import Desk
+
+Work = Callable[["Desk", Submission], Grade]
+
+LOCAL = "local:"  # and a number: that many workers on this machine
+AHEAD = 2  # submissions at a worker: the one it is at, and the next
+TRIES = 2  # workers that may be lost while they are at one submission
+TICK = 0.5  # seconds between looks at who is there
+CONNECTING = 10.0  # seconds for the scheduler to answer
+PATIENCE = 60.0  # seconds without any worker
+CHATTY = ("distributed", "distributed.client", "asyncio")  # what matters here is raised
+KIT = Path(__file__).parent
+CARRIED = "bundle"  # the course in a wheel: no part of the kit
+
+
+def share(
+    address: str, order: Order, work: Work, submissions: Sequence[Submission]
+) -> Generator[Grade]:
+    """What `work` makes of each submission, as it ends, in any order.
+
+    `address` is a scheduler's, or ``local:4`` for four workers here. `work` travels as for
+    `workers.share`; the course does not: it lies at the same path on every machine. A submission
+    during which a second worker is lost gets a grade that says so. Raises `CallError` before any
+    work if nobody is there, or a worker is not fit to grade like this side.
+    """
+    if not submissions:
+        return
+    secrets = tuple(path.absolute() for path in order.secrets)  # a worker works in another folder
+    with _connected(address) as client:
+        yield from _Crew(client, replace(order, secrets=secrets), work, submissions).grades()
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    """A client; once it is closed, Dask drops what it asked for, and the workers their desks."""
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with ExitStack() as stack:
+        if address.startswith(LOCAL):
+            cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
+            yield stack.enter_context(Client(cluster, set_as_default=False))
+            return
+        try:
+            client = Client(address, timeout=CONNECTING, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise CallError(f"no Dask scheduler answers at {address}: {error}") from None
+        yield stack.enter_context(client)
+
+
+def _local(workers: str) -> LocalCluster:
+    if not workers.isdecimal() or int(workers) < 1:
+        raise CallError(f"--cluster {LOCAL}N takes a number of workers, got {workers!r}")
+    return LocalCluster(
+        n_workers=int(workers), threads_per_worker=1, memory_limit=None,
+        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+        security=Security.temporary(),  # others on this machine could otherwise give it work
+    )  # fmt: skip
+
+
+# --- on this side --------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Item:
+    """A submission on its way to a grade."""
+
+    submission: Submission
+    answer: Future[bytes | None] | None = None
+    done: bool = False  # even if the answer has not come yet
+    lost: list[str] = field(default_factory=list)  # workers that were at it, and are gone
+
+
+@dataclass(eq=False)
+class _Post:
+    """A worker, and what it was given."""
+
+    desk: Future[_OpenDesk]
+    opened: Future[_About]
+    about: _About | None = None  # once the desk is open
+    items: dict[Key, _Item] = field(default_factory=dict)  # by task, in the order of its work
+
+    def takes(self, item: _Item) -> bool:
+        """Whether it may be given this one now.
+
+        What was lost with a worker goes alone: should this one be lost too, it was not for another.
+        """
+        alone = any(one.lost for one in (item, *self.items.values()))
+        return self.about is not None and len(self.items) < (1 if alone else AHEAD)
+
+
+class _Crew:
+    """The workers of a cluster at work on a batch."""
+
+    def __init__(
+        self, client: Client, order: Order, work: Work, submissions: Sequence[Submission]
+    ) -> None:
+        self._client = client
+        self._order = order
+        self._work = work
+        self._must = _deciding(order.course)
+        self._waiting = deque(map(_Item, submissions))
+        self._posts: dict[str, _Post] = {}  # by address
+        self._unfit: set[str] = set()
+        self._begun = False  # whether all that were there first were found fit
+        self._given = 0
+        self._ended: SimpleQueue[tuple[str, Future[Any]]] = SimpleQueue()
+        self._grades: list[Grade] = []
+        self._looked = -math.inf
+        self._manned = time.monotonic()  # when a desk was last seen open
+
+    def grades(self) -> Iterator[Grade]:
+        """Grades, as they come in."""
+        while self._waiting or any(post.items for post in self._posts.values()):
+            try:
+                self._look()
+                self._hand_out()
+                self._listen()
+            except (OSError, CancelledError) as error:
+                raise HostFault(f"the Dask scheduler is gone: {error}") from None
+            yield from self._grades
+            self._grades.clear()
+
+    # --- who is there
+
+    def _look(self) -> None:
+        if time.monotonic() - self._looked < TICK:
+            return
+        self._looked = time.monotonic()
+        present: Mapping[str, int] = self._client.nthreads()
+        for address in self._posts.keys() - present.keys():
+            self._lose(address)
+        self._unfit &= present.keys()
+        for address in present.keys() - self._posts.keys() - self._unfit:
+            self._hire(address, present[address])
+        if any(post.about for post in self._posts.values()):
+            self._manned = time.monotonic()
+        elif not self._posts and time.monotonic() - self._manned > PATIENCE:
+            self._give_up()
+
+    def _hire(self, address: str, threads: int) -> None:
+        """Have it checked, and a desk opened there."""
+        if threads != 1:
+            self._refuse(
+                address, f"it has {threads} threads, and a desk serves one submission at a time: "
+                "start it with --nthreads 1 (and --nworkers for several)",
+            )  # fmt: skip
+            return
+        desk = self._submit(address, _open_desk, self._order, self._must)
+        self._posts[address] = _Post(desk, self._submit(address, _about, desk))
+        self._hear_of(address, self._posts[address].opened)
+
+    def _refuse(self, address: str, why: str) -> None:
+        line = f"worker {address} cannot grade for this machine: {why}"
+        if not self._begun:
+            raise CallError(line)
+        self._unfit.add(address)
+        self._posts.pop(address, None)
+        logging.getLogger(__name__).warning("%s; it gets no work", line)
+
+    def _lose(self, address: str) -> None:
+        """Take back what it was given, to be done elsewhere."""
+        post = self._posts.pop(address)
+        given = list(post.items.values())
+        # Or Dask would go on with them, should another process come up at this address.
+        self._client.cancel([post.desk, post.opened, *(one.answer for one in given)])
+        was_at = next((one for one in given if not one.done), None)
+        if was_at is not None:
+            was_at.lost.append(address)
+            if len(was_at.lost) == TRIES:
+                assert post.about is not None
+                self._grades.append(self._set_aside(was_at, post.about.isolation))
+                given.remove(was_at)
+        self._waiting.extendleft(sorted(given, key=lambda one: len(one.lost)))
+
+    def _set_aside(self, item: _Item, isolation: tuple[str, ...]) -> Grade:
+        course, one = self._order.course, item.submission
+        most = sum(course.exercises[name].thousandths for name in course.select(self._order.only))
+        told = (
+            f"{counted(len(item.lost), 'worker')} of the cluster ended while grading it "
+            f"({', '.join(item.lost)}); to see why, grade it alone, without --cluster"
+        )
+        return Grade(
+            one.student, one.student, "grader_error", 0.0, from_thousandths(most),
+            self._order.seed, self._must.course, isolation, self._must.torch, 0.0, message=told,
+            notes=one.problems, device=self._order.device, late=one.late, attempts=one.attempts,
+        )  # fmt: skip
+
+    def _give_up(self) -> None:
+        if self._begun:
+            raise HostFault(f"all workers are gone, and none came back in {PATIENCE:.0f} s")
+        raise CallError(
+            f"no worker came in {PATIENCE:.0f} s: start some, for example with `dask worker "
+            "ADDRESS --nthreads 1 --nworkers 8`"
+        )
+
+    # --- what is done
+
+    def _hand_out(self) -> None:
+        if not self._begun:
+            if not self._posts or any(post.about is None for post in self._posts.values()):
+                return
+            self._begun = True
+        for depth in range(AHEAD):
+            for address, post in self._posts.items():
+                if not self._waiting or not post.takes(self._waiting[0]):
+                    continue
+                if len(post.items) == depth:
+                    self._give(address, post, self._waiting.popleft())
+
+    def _give(self, address: str, post: _Post, item: _Item) -> None:
+        assert post.about is not None
+        self._given += 1  # the first is done first
+        item.done = False
+        item.answer = self._submit(
+            address, _work_at, post.desk, post.about.process, self._work,
+            msgspec.msgpack.encode(item.submission), priority=-self._given,
+        )  # fmt: skip
+        post.items[item.answer.key] = item
+        self._hear_of(address, item.answer)
+
+    def _submit(
+        self, address: str, function: Callable[..., Any], *arguments: object, priority: int = 0
+    ) -> Future[Any]:
+        return self._client.submit(
+            function, *arguments, workers=[address], priority=priority, pure=False
+        )
+
+    def _hear_of(self, address: str, future: Future[Any]) -> None:
+        future.add_done_callback(lambda ended: self._ended.put((address, ended)))
+
+    def _listen(self) -> None:
+        try:
+            address, future = self._ended.get(timeout=TICK)
+        except Empty:
+            return
+        post = self._posts.get(address)
+        if post is None or future.key not in (post.opened.key, *post.items):
+            return  # news of a worker that has been lost
+        if future.status == "error":
+            self._fail(address, post, future)
+            return
+        try:
+            answer = future.result(timeout=TICK)
+        except TimeoutError:  # its worker ended with the answer; the next look will tell
+            if future.key in post.items:
+                post.items[future.key].done = True
+            self._ended.put((address, future))
+            return
+        if future.key == post.opened.key:
+            post.about = answer
+        elif answer is None:
+            self._lose(address)
+        else:
+            del post.items[future.key]
+            self._grades.append(Grade.from_json(answer))
+
+    def _fail(self, address: str, post: _Post, future: Future[Any]) -> None:
+        error = future.exception()
+        assert error is not None
+        if isinstance(error, KilledWorker):
+            self._lose(address)
+        elif future.key == post.opened.key:
+            self._refuse(address, _told(error))
+        elif isinstance(error, CallError):
+            raise error
+        else:
+            raise HostFault(f"worker {address}: {_told(error)}") from error
+
+
+def _told(error: BaseException) -> str:
+    """Ours are written to be read; others come, for example, where there is no kit."""
+    ours = isinstance(error, CallError | HostFault)
+    return str(error) if ours else f"{type(error).__name__}: {error}"
+
+
+# --- on a worker ---------------------------------------------------------------------------------
+
+
+class _Deciding(NamedTuple):
+    """What decides a grade, besides the submission and the order."""
+
+    python: str
+    torch: str
+    kit: str
+    course: str
+
+
+class _About(NamedTuple):
+    """What this side has to know of an open desk."""
+
+    process: str
+    isolation: tuple[str, ...]
+
+
+class _OpenDesk:
+    """A desk that is open as long as somebody holds on to this.
+
+    The client does, through Dask, until it is closed or lost; and so does who works there.
+    """
+
+    def __init__(self, order: Order) -> None:
+        closing = ExitStack()
+        self.desk = closing.enter_context(order.desk())
+        self.process = uuid.uuid4().hex
+        weakref.finalize(self, closing.close)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a desk stays where it is")
+
+
+def _open_desk(order: Order, must: _Deciding) -> _OpenDesk:
+    here = _deciding(order.course)
+    for name, ours, theirs in zip(_Deciding._fields, here, must, strict=True):
+        if ours != theirs and name == "course":
+            raise CallError(f"it has another course in {order.course.folder}, or none")
+        if ours != theirs:
+            raise CallError(f"it has {name} {ours}, and this machine has {theirs}")
+    return _OpenDesk(order)
+
+
+def _about(desk: _OpenDesk) -> _About:
+    return _About(desk.process, desk.desk.isolation)
+
+
+def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> bytes | None:
+    """A grade as JSON; None if this is not the process that was meant."""
+    if desk.process != process:
+        return None
+    return work(desk.desk, msgspec.msgpack.decode(submission, type=Submission)).to_json()
+
+
+def _deciding(course: Course) -> _Deciding:
+    python = ".".join(platform.python_version_tuple()[:2])
+    torch = metadata.version("torch").partition("+")[0]
+    return _Deciding(python, torch, _kit(), course.fingerprint())
+
+
+def _kit() -> str:
+    """The kit's version, and a hash of its text: a clone changes without its number."""
+    digest = hashlib.blake2b(digest_size=4)
+    for path in sorted(KIT.rglob("*.py")):
+        if path.relative_to(KIT).parts[0] != CARRIED:
+            digest.update(path.read_bytes())
+    return f"{__version__} ({digest.hexdigest()})"
