@@ -128,8 +128,17 @@ class _GuestHere(Guest):
     """A guest whose student writes in cells: it finds places in them, and can be stopped."""
 
     def __init__(self, namespace: Mapping[str, Any], prints: Prints, places: _Places) -> None:
-        super().__init__(namespace.__getitem__, prints)
+        super().__init__(self._called, prints)
+        self._namespace = namespace
         self._places = places
+
+    def _called(self, name: str) -> Any:
+        """What a name stands for; it may be from a file, and lines of that are told too."""
+        value = self._namespace[name]
+        code = _code_of(value)
+        if code is not None:
+            self._places.files.add(code.co_filename)
+        return value
 
     def _here(self) -> wire.Place | None:
         frame: FrameType | None = sys._getframe(1)
