@@ -66,8 +66,8 @@ def grade_into(
     Nothing is written before the course's tests are collected, so that bad input leaves no trace.
     Grades of an earlier run that this one would lose are lost only with `replace`; none is reused
     where all are to be `fresh`. The `roster` and the name of the `assignment` are kept for the next
-    call. The work is done in `jobs` processes, or by the workers of a `cluster`: see `cluster.share`.
-    Raises `CallError` while another grading is at work on the folder.
+    call. The work is done in `jobs` processes, or by the workers of a `cluster`: an address. Raises
+    `CallError` while another grading is at work on the folder.
     """
     students = [student for one in arrivals.submissions for student in one.members]
     exercises = order.course.select(order.only)

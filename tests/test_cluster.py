@@ -14,7 +14,6 @@ import pytest
 from grader.batch import Done, grade_into
 from grader.course import Course, load_course
 from grader.faults import CallError
-from grader.grade import Grade
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.workers import Order
 from tests import crews
