@@ -1,9 +1,9 @@
 """How long 100,000 submissions would take on many machines, from what was measured on one.
 
-``python -m tests.benchmarks.simulation grades/`` takes how long each submission of a gradebook took,
-and how long this machine takes to commit a grade, and plays through what then happens: workers that
-each take the next submission, and one writer that commits one grade after another. What it takes
-for granted stands in `grader/README.md`.
+``python -m tests.benchmarks.simulation grades/`` takes how long each submission of a gradebook
+took, and how long this machine takes to commit a grade, and plays through what then happens:
+workers that each take the next submission, and one writer that commits one grade after another.
+What it takes for granted stands in `grader/README.md`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class World:
     """What is measured, and what is assumed; all in seconds."""
 
     grading: Sequence[float]  # of one submission by one worker: each submission draws one of these
-    commit: float  # of one grade by the writer
+    commit: float  # of one grade by the writer, which also hands out the next submission
     start: float = 20.0  # until a worker is ready: torch, references, tests
     message: float = 0.01  # one way; two submissions are with a worker, so it waits for none
     lost_after: float = 24 * 3600.0  # of a worker, in the mean; it comes back after `start`
