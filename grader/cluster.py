@@ -8,7 +8,6 @@ a worker that is lost it is known which submission it was at, and which only wai
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import platform
@@ -20,7 +19,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +29,7 @@ from grader.course import Course
 from grader.faults import CallError, HostFault
 from grader.grade import Grade, from_thousandths
 from grader.intake import Submission
+from grader.reuse import kit
 from grader.wording import counted
 from grader.workers import Order
 
@@ -56,8 +55,6 @@ TICK = 0.5  # seconds between looks at who is there
 CONNECTING = 10.0  # seconds for the scheduler to answer
 PATIENCE = 60.0  # seconds without any worker
 CHATTY = ("distributed", "distributed.client", "asyncio")  # what matters here is raised
-KIT = Path(__file__).parent
-CARRIED = "bundle"  # the course in a wheel: no part of the kit
 
 
 def share(
@@ -379,13 +376,4 @@ def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> by
 def _deciding(course: Course) -> _Deciding:
     python = ".".join(platform.python_version_tuple()[:2])
     torch = metadata.version("torch").partition("+")[0]
-    return _Deciding(python, torch, _kit(), course.fingerprint())
-
-
-def _kit() -> str:
-    """The kit's version, and a hash of its text: a clone changes without its number."""
-    digest = hashlib.blake2b(digest_size=4)
-    for path in sorted(KIT.rglob("*.py")):
-        if path.relative_to(KIT).parts[0] != CARRIED:
-            digest.update(path.read_bytes())
-    return f"{__version__} ({digest.hexdigest()})"
+    return _Deciding(python, torch, f"{__version__} ({kit()[:8]})", course.fingerprint())

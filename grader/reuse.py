@@ -27,13 +27,13 @@ def keys(order: Order) -> Callable[[Submission], str]:
     """The key of each submission, under all else that decides its grade."""
     shared = _digest(
         order.course.fingerprint(), order.seed, order.course.select(order.only), order.isolation,
-        os.environ.get(WITHOUT, ""), order.device, _kit(), metadata.version("torch"),
+        os.environ.get(WITHOUT, ""), order.device, kit(), metadata.version("torch"),
         platform.python_version(),
     )  # fmt: skip
     return lambda submission: _digest(shared, submission.sources, submission.problems)
 
 
-def _kit() -> str:
+def kit() -> str:
     """The version of the kit; its text says more than its number, in a clone that is pulled."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(KIT.rglob("*.py")):
