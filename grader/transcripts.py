@@ -54,10 +54,11 @@ class Memory:
 
     def added(self, calls: Calls) -> _Traces:
         """What has come since."""
+        uses = {name: tuple(told[self._uses.get(name, 0) :]) for name, told in calls.uses.items()}
         changed = {name: frozenset(places) for name, places in calls.changed.items()}
         return _Traces(
             calls.session.printed,
-            {name: tuple(uses[self._uses.get(name, 0) :]) for name, uses in calls.uses.items()},
+            {name: new for name, new in uses.items() if new},
             {name: new for name, new in changed.items() if new != self._changed.get(name)},
             {name: new for name, new in calls.habits.items() if new != self._habits.get(name)},
         )

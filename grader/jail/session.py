@@ -96,6 +96,7 @@ class Session:
         self._opening = opening
         self._limits = limits
         self._channel: Channel | None = None
+        self._wired: Wired | None = None  # the same, where messages travel as bytes
         self._spent = 0.0  # CPU seconds of channels that are gone
         self._test_from = 0.0
         self._wall_from = self._opened = time.monotonic()
@@ -110,7 +111,9 @@ class Session:
         self.listing = self._start()
 
     def _start(self, *, again: bool = True) -> wire.Listing:
-        self._channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
+        channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
+        self._channel = channel
+        self._wired = channel if isinstance(channel, Wired) else None
         self.generation += 1
         opening = self._opening
         if self.generation > 1:
@@ -188,14 +191,14 @@ class Session:
     @property
     def on_wire(self) -> bool:
         """Whether messages travel as bytes, so that `ask` and `recall` can be used."""
-        return isinstance(self._channel, Wired)
+        return self._wired is not None
 
     def ask(self, question: bytes) -> bytes:
         """Send what an earlier test sent, within this one's time; raise `StudentLost`."""
         left = self._time_left()
-        assert isinstance(self._channel, Wired)
+        assert self._wired is not None
         with self._guarded():
-            return self._channel.ask(question, left)
+            return self._wired.ask(question, left)
 
     def recall(self, said: Iterable[tuple[bytes, bytes]]) -> None:
         """Answer the running test's first calls with what was answered already.
@@ -205,7 +208,7 @@ class Session:
         self._known.extend(said)
 
     def _replied(self, request: wire.Request) -> wire.Reply:
-        if not isinstance(self._channel, Wired):
+        if self._wired is None:
             return self._exchange(request, self._time_left())
         question = wire.encode(request)
         if self._known:
@@ -216,7 +219,7 @@ class Session:
             answer = self.ask(question)
         self.tape.append((question, answer))
         with self._guarded():
-            return self._channel.understand(answer)
+            return self._wired.understand(answer)
 
     def _time_left(self) -> float:
         """CPU seconds for the next call."""
@@ -256,4 +259,4 @@ class Session:
         if self._channel is not None:
             self._channel.close()
             self._spent += self._channel.cpu_seconds()
-            self._channel = None
+            self._channel = self._wired = None
