@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from grader.jail.session import Backend
 
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+
 if TYPE_CHECKING:
     from grader.jail.jails import Warm
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from grader.intake import Submission
-from grader.jail.jails import WITHOUT
+from grader.isolation import WITHOUT
 from grader.workers import Order
 
 KIT = Path(__file__).parent

@@ -23,7 +23,7 @@ from grader.grade import Grade
 from grader.grading import grade
 from grader.hosts.gradescope import grade_submission
 from grader.intake import Submission
-from grader.jail.jails import WITHOUT
+from grader.isolation import WITHOUT
 from grader.jail.wire import SourceText
 from grader.release.folders import files_in
 from grader.release.gradescope import ZIP, release_gradescope

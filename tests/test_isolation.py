@@ -24,9 +24,9 @@ from grader.desk import Desk, open_desk
 from grader.faults import CallError, HostFault
 from grader.grading import grade
 from grader.intake import Submission
-from grader.isolation import MEANING, shortfall
+from grader.isolation import MEANING, WITHOUT, shortfall
 from grader.jail import payload, syscalls, wire
-from grader.jail.jails import LAYERS, WITHOUT, Jail, Warm
+from grader.jail.jails import LAYERS, Jail, Warm
 from grader.jail.lockdown import open_to_others
 from grader.jail.session import Limits, Session
 from grader.jail.warm import Ready

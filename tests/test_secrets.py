@@ -16,8 +16,8 @@ import torch
 
 from grader.course import find_course, load_course
 from grader.desk import Desk, open_desk
+from grader.isolation import WITHOUT
 from grader.jail import payload, wire
-from grader.jail.jails import WITHOUT
 from grader.jail.session import Limits, Session
 
 ROOT = Path(__file__).parents[1]

@@ -49,6 +49,16 @@ class ForbiddenOperation(RuntimeError):
     """The student's code called what the exercise is to write."""
 
 
+def _untold(name: str) -> None:
+    """Nobody listens."""
+
+
+class Refusals:
+    """Who hears of a call that was refused, also of one whose exception is caught."""
+
+    tell: Callable[[str], None] = staticmethod(_untold)
+
+
 def plain_name(function: Any) -> str:
     """The name by which people know a torch function: ``_softmax.default`` is ``softmax``."""
     return _plain(str(getattr(function, "__name__", "")))
@@ -94,13 +104,14 @@ _KERNELS = _kernels()
 _FUNCTIONS = _functions()
 
 
-def forbid(names: Collection[str]) -> None:
+def forbid(names: Collection[str]) -> frozenset[str]:
     """Make these functions raise `ForbiddenOperation`, under whatever name they are called.
 
-    `AUTOGRAD` takes that layer away: calls fall through it, and nothing is recorded.
+    `AUTOGRAD` takes that layer away: calls fall through it, and nothing is recorded. Returns the
+    names of which nothing is left; some functions cannot be emptied.
     """
     if not names:
-        return
+        return frozenset()
     if AUTOGRAD in names:
         _peel(AUTOGRAD)
     libraries: dict[str, Any] = {}
@@ -120,6 +131,10 @@ def forbid(names: Collection[str]) -> None:
     for kernels in libraries.values():
         _keep_for_good(kernels)
     sys.meta_path.insert(0, _NoMoreOfTorch())
+    return frozenset(
+        name for name in names
+        if not any(function.__code__.co_freevars for function in _FUNCTIONS.get(name, ()))
+    )  # fmt: skip
 
 
 def _peel(layer: str) -> None:
@@ -148,6 +163,7 @@ class _NoMoreOfTorch:
 
 def _kernel(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
+        Refusals.tell(name)
         raise ForbiddenOperation(name)
 
     return refuse
@@ -157,8 +173,9 @@ def _code(name: str) -> types.CodeType:
     """A function body that refuses; it runs among another module's globals."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        from grader.jail.forbidding import ForbiddenOperation
+        from grader.jail.forbidding import ForbiddenOperation, Refusals
 
+        Refusals.tell("a name")
         raise ForbiddenOperation("a name")
 
     constants = refuse.__code__.co_consts

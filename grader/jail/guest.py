@@ -83,12 +83,13 @@ class Guest:
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
         self._seed = 0  # of the next call's random numbers
+        self._gone: frozenset[str] = frozenset()  # torch functions that this process has no longer
 
     def answer(self, request: wire.Request) -> wire.Reply:
         """Do what a request asks; exceptions of student code become `Raised`."""
         match request:
             case wire.Open(sources, wanted, forbidden, others):
-                forbid(forbidden)
+                self._gone = forbid(forbidden)
                 self.submission = Submission(sources, wanted, others)
                 self._definition = self.submission.definition
                 listing = self.submission.listing()
@@ -172,7 +173,7 @@ class Guest:
             if self._device != "cpu":
                 getattr(torch, self._device).manual_seed(self._seed)
             self._seed = (self._seed + 1) % 2**63
-        record = Record(frozenset(call.watch), self._here, uses)
+        record = Record(frozenset(call.watch), self._here, uses, self._gone)
         elsewhere = any(tensor.device.type != self._device for tensor in passed)
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
@@ -218,7 +219,7 @@ class Guest:
         wanted = [*leaves, *named.values()]
         found: list[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
-            with traced(Record(kept.watch, self._here, uses), observe=False):
+            with traced(Record(kept.watch, self._here, uses, self._gone), observe=False):
                 # Not torch.autograd.grad: a trace sees that one call, and is off inside it.
                 found = list(
                     _run_backward(

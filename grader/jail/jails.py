@@ -15,12 +15,12 @@ import time
 import msgspec
 
 from grader.faults import CallError, HostFault
+from grader.isolation import WITHOUT
 from grader.jail import wire
 from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
-WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
 # Of the jail; each takes something away from a submission.
 LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.jail.costs import Cost, cost
-from grader.jail.forbidding import AUTOGRAD, plain_name
+from grader.jail.forbidding import AUTOGRAD, Refusals, plain_name
 from grader.jail.wire import Operations, Place, Use
 
 MAX_USES = 20
@@ -35,6 +35,7 @@ class Record:
     watch: frozenset[str]  # names of torch functions to report with the line that calls them
     locate: Callable[[], Place | None]
     uses: list[Use]
+    gone: frozenset[str] = frozenset()  # what refuses by itself, and tells: no mode is needed
     names: set[str] = field(default_factory=set)
     count: int = 0
     largest: int = 0  # see `Operations` for this and the next two
@@ -46,6 +47,11 @@ class Record:
         """The counts so far."""
         return Operations(self.count, self.largest, self.work, self.widest)
 
+    def note(self, name: str) -> None:
+        """Report a function if it is watched."""
+        if name in self.watch and len(self.uses) < MAX_USES:
+            self.uses.append(Use(name, self.locate()))
+
     def add(self, operation: Cost) -> None:
         """Count one operation more."""
         self.count += 1
@@ -55,6 +61,14 @@ class Record:
 
 
 _current: Record | None = None
+
+
+def _refused(name: str) -> None:
+    if _current is not None:
+        _current.note(name)
+
+
+Refusals.tell = staticmethod(_refused)
 
 
 class FunctionTrace(TorchFunctionMode):
@@ -68,8 +82,7 @@ class FunctionTrace(TorchFunctionMode):
         if record is not None:
             name = plain_name(func)
             record.names.add(name)
-            if name in record.watch and len(record.uses) < MAX_USES:
-                record.uses.append(Use(name, record.locate()))
+            record.note(name)
         return func(*args, **kwargs) if kwargs else func(*args)
 
 
@@ -117,7 +130,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         with ExitStack() as stack:
             if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
                 stack.enter_context(torch.inference_mode())
-            if record.watch or observe:
+            if record.watch - record.gone or observe:
                 stack.enter_context(FunctionTrace())
             if observe:
                 stack.enter_context(OperationTrace())  # type: ignore[no-untyped-call]

@@ -9,8 +9,9 @@ import os
 import statistics
 import time
 
+from grader.isolation import WITHOUT
 from grader.jail import wire
-from grader.jail.jails import LAYERS, WITHOUT, Warm
+from grader.jail.jails import LAYERS, Warm
 from grader.jail.session import Limits
 
 ROUNDS = 100
