@@ -26,17 +26,18 @@ MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and a
 
 def kept(heard: Sequence[Heard]) -> tuple[Heard, ...]:
     """What calls gave, or nothing if that is more than a diagnosis needs."""
-    return tuple(heard) if sum(map(_bytes, heard)) <= MOST_HEARD else ()
+    return tuple(heard) if sum(map(weight, heard)) <= MOST_HEARD else ()
 
 
-def _bytes(value: Heard) -> int:
+def weight(value: Heard) -> int:
+    """About how many bytes it holds."""
     match value:
         case wire.TensorData(data=data):
             return len(data) + 100
         case wire.Items(_, items):
-            return 100 + sum(map(_bytes, items))
+            return 100 + sum(map(weight, items))
         case wire.Entries(entries):
-            return 100 + sum(map(_bytes, entries.values()))
+            return 100 + sum(map(weight, entries.values()))
         case str():
             return len(value)
     return 100

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from grader.diagnosis import weight
 from grader.grade import Picture, TestStatus
 from grader.jail import wire
 from grader.jail.remote import Calls, Heard
 
-MOST_BYTES = 2**28  # of questions that are kept: the whole course asks a tenth of it
+MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added
+A_MOMENT = 500  # bytes that it takes by itself
 MOST_ANSWERS = 64  # to one question
 LASTING = ("passed", "failed", "error")  # what depends on answers alone
 
@@ -131,7 +133,9 @@ class Transcripts:
                 return
             moment.question = self._kept(question)
             moment = moment.answers.setdefault(_digest(answer), _Moment())
+            self._bytes += A_MOMENT
         moment.ending = ending, memory.added(calls)
+        self._bytes += len(ending.message or "") + sum(map(weight, ending.heard))
 
     def _beginning(self, key: Key, memory: Memory) -> _Moment | None:
         for names, moments in self._cases.get(key, {}).items():
