@@ -27,7 +27,7 @@ from tests.bundles import ROOT
 
 ROUNDS = 5
 WRITTEN = ROOT / "build" / "bench.json"
-UNIT_TIMED_BY_JOBS = "multi_head_attention"
+UNIT_TIMED_BY_JOBS = "self_attention"
 
 
 @dataclass(frozen=True)

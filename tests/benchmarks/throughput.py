@@ -84,8 +84,7 @@ def graded(desk: Desk, submission: Submission) -> Grade:
 
 
 def _keep(book: Gradebook, submission: Submission, one: Grade) -> None:
-    assert one.status == "graded", one
-    assert one.total == one.max, one
+    assert (one.status, one.total) == ("graded", one.max), one.student
     book.record(one, submission)
 
 
