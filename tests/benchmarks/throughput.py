@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,21 +92,26 @@ def _keep(book: Gradebook, submission: Submission, one: Grade) -> None:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What this process and those below it hold."""
+    """What this process and those below it hold; jails that are at work come and go."""
 
     megabytes: float  # of memory that is not shared
     descriptors: int
     processes: int
 
 
-def footprint() -> Footprint:
+def footprint(jobs: int) -> Footprint:
     """Of this moment."""
-    family = [psutil.Process(os.getpid()), *psutil.Process().children(recursive=True)]
-    memory = descriptors = 0
-    for process in family:
-        memory += process.memory_full_info().uss
-        descriptors += process.num_fds()
-    return Footprint(memory / 2**20, descriptors, len(family))
+    family = {}
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # a jail that has ended meanwhile
+            family[process] = process.ppid(), process.cmdline()
+    warm = {process.pid for process, (_, line) in family.items() if "grader.jail.warm" in line}
+    lasting = [process for process, (parent, _) in family.items() if parent not in warm]
+    left_over = max(0, len(family) - len(lasting) - jobs)
+    return Footprint(
+        sum(process.memory_full_info().uss for process in lasting) / 2**20,
+        sum(process.num_fds() for process in lasting), len(lasting) + left_over,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,9 +139,9 @@ def endure(
             moments.append(time.perf_counter())
             report(number)
             if number == tenth:
-                early = footprint()
+                early = footprint(jobs)
             if number == len(submissions) - jobs:  # before the first worker has nothing to do
-                late = footprint()
+                late = footprint(jobs)
     assert early is not None
     assert late is not None
     first = (moments[tenth - 1] - moments[jobs]) / (tenth - 1 - jobs)
