@@ -169,7 +169,7 @@ class _Plan:
     """What has to be graded, and what has been."""
 
     todo: Sequence[Submission]
-    known: Sequence[Submission]
+    known: Sequence[tuple[Submission, Grade]]
     keys: Mapping[str, str]  # by the submission's name
 
 
@@ -178,10 +178,13 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
     key = keys(order)
     by_name = {one.student: key(one) for one in submissions}
     todo: list[Submission] = []
-    known: list[Submission] = []
+    known: list[tuple[Submission, Grade]] = []
     for one in submissions:
-        found = book is not None and book.known(one.student, by_name[one.student]) is not None
-        (known if found else todo).append(one)
+        grade = book.known(one.student, by_name[one.student]) if book is not None else None
+        if grade is None:
+            todo.append(one)
+        else:
+            known.append((one, grade))
     return _Plan(todo, known, by_name)
 
 
@@ -202,23 +205,18 @@ def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:
 
 def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Report) -> None:
     handed_in = {one.student: one for one in plan.todo}
-    book.record_all(_reused(book, plan, report))
+    book.record_all(_reused(plan, report))
     for grade in grades:
         book.record(grade, handed_in[grade.submission], plan.keys[grade.submission])
         report(Done(grade))
 
 
-def _reused(
-    book: Gradebook, plan: _Plan, report: Report
-) -> Iterator[tuple[Grade, Submission, str]]:  # fmt: skip
+def _reused(plan: _Plan, report: Report) -> Iterator[tuple[Grade, Submission, str]]:
     """What is known, for those who are its students today."""
-    for one in plan.known:
-        key = plan.keys[one.student]
-        grade = book.known(one.student, key)
-        assert grade is not None
+    for one, grade in plan.known:
         today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)
         report(Done(today, reused=True))
-        yield today, one, key
+        yield today, one, plan.keys[one.student]
 
 
 def _finished(book: Gradebook) -> list[Row]:

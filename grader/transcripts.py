@@ -129,11 +129,14 @@ class Transcripts:
         moments = self._cases.setdefault(key, {}).setdefault(names, {})
         moment = moments.setdefault(memory.of(names), _Moment())
         for question, answer in calls.session.tape:
-            if len(moment.answers) >= MOST_ANSWERS:
-                return
             moment.question = self._kept(question)
-            moment = moment.answers.setdefault(_digest(answer), _Moment())
-            self._bytes += A_MOMENT
+            digest = _digest(answer)
+            if digest not in moment.answers:
+                if len(moment.answers) >= MOST_ANSWERS:
+                    return
+                moment.answers[digest] = _Moment()
+                self._bytes += A_MOMENT
+            moment = moment.answers[digest]
         moment.ending = ending, memory.added(calls)
         self._bytes += len(ending.message or "") + sum(map(weight, ending.heard))
 

@@ -17,7 +17,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -57,6 +57,12 @@ class Refusals:
     """Who hears of a call that was refused, also of one whose exception is caught."""
 
     tell: Callable[[str], None] = staticmethod(_untold)
+
+
+def refuse(name: str) -> NoReturn:
+    """What an emptied function does, and a kernel that took a forbidden one's place."""
+    Refusals.tell(name)
+    raise ForbiddenOperation(name)
 
 
 def plain_name(function: Any) -> str:
@@ -162,23 +168,18 @@ class _NoMoreOfTorch:
 
 
 def _kernel(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> Any:
-        Refusals.tell(name)
-        raise ForbiddenOperation(name)
-
-    return refuse
+    return lambda *_, **__: refuse(name)
 
 
 def _code(name: str) -> types.CodeType:
     """A function body that refuses; it runs among another module's globals."""
 
-    def refuse(*_: Any, **__: Any) -> Any:
-        from grader.jail.forbidding import ForbiddenOperation, Refusals
+    def emptied(*_: Any, **__: Any) -> Any:
+        from grader.jail.forbidding import refuse
 
-        Refusals.tell("a name")
-        raise ForbiddenOperation("a name")
+        refuse("a name")
 
-    constants = refuse.__code__.co_consts
-    return refuse.__code__.replace(
+    constants = emptied.__code__.co_consts
+    return emptied.__code__.replace(
         co_consts=tuple(name if constant == "a name" else constant for constant in constants)
     )

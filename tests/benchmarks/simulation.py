@@ -14,7 +14,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,12 +88,6 @@ def seconds_of_a_commit(book: Gradebook, folder: Path) -> float:
     return statistics.median(moments)
 
 
-def runs(world: World, submissions: int, machines: Sequence[int]) -> Iterator[tuple[int, Run]]:
-    """One for each number of machines."""
-    for count in machines:
-        yield count, simulate(world, submissions, count)
-
-
 def main() -> None:
     """Measure the commit, simulate, print."""
     parser = argparse.ArgumentParser(
@@ -118,7 +112,8 @@ def main() -> None:
     table = Table("machines", "workers", "hours", "times as fast", "workers busy", "writer busy",
                   "workers lost", title=title)  # fmt: skip
     first: float | None = None
-    for count, run in runs(world, given.submissions, given.machines):
+    for count in given.machines:
+        run = simulate(world, given.submissions, count)
         first = first or run.seconds
         table.add_row(
             str(count), str(count * world.workers), f"{run.seconds / 3600:.2f}",

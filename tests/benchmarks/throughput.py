@@ -71,15 +71,10 @@ def rate(jobs: int, what: Order, submissions: Sequence[Submission]) -> float:
     with gradebook() as book:
         moments = []
         handed_in = {one.student: one for one in submissions}
-        for one in share(what, graded, submissions, jobs):
+        for one in share(what, grade, submissions, jobs):
             _keep(book, handed_in[one.student], one)
             moments.append(time.perf_counter())
     return (len(moments) - jobs) / (moments[-1] - moments[jobs - 1])
-
-
-def graded(desk: Desk, submission: Submission) -> Grade:
-    """For other processes."""
-    return grade(desk, submission)
 
 
 def _keep(book: Gradebook, submission: Submission, one: Grade) -> None:
@@ -134,7 +129,7 @@ def endure(
     moments = []
     with gradebook() as book:
         handed_in = {one.student: one for one in submissions}
-        for number, one in enumerate(share(what, graded, submissions, jobs), start=1):
+        for number, one in enumerate(share(what, grade, submissions, jobs), start=1):
             _keep(book, handed_in[one.student], one)
             moments.append(time.perf_counter())
             report(number)
