@@ -64,16 +64,16 @@ def _choose(
     if len(found) == 1:
         return found[0]
     arguments = probe(theirs.contract, theirs.made_with)
-    known = theirs.habit
-    likely = [one for one in found if one.habit == known]
+    known = theirs.habits
+    likely = [one for one in found if one.habit in known]
     expected: dict[tuple[str, ...], Any] = {}
-    for some in (likely, [one for one in found if one.habit != known]):
+    for some in (likely, [one for one in found if one.habit not in known]):
         results = _tried(theirs, some, joined, arguments)
         for one, result in zip(some, results, strict=False):
             if one.missing not in expected:
                 expected[one.missing] = _result_without(ours, one.missing, arguments)
             if _agrees(result, expected[one.missing]):
-                theirs.habit = one.habit
+                theirs.remember_habit(one.habit)
                 return one
     return found[0]
 

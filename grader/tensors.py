@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 
 TWELVE = 12
-# All submissions of a batch get the same tensors. The larger ones are few, and drawn again.
-MOST_KEPT = 2**14  # tensors, and elements in each
+# All submissions of a batch get the same tensors: those of up to so many elements, and how many.
+SMALL, MOST_SMALL = 2**14, 2**14
+LARGE, MOST_LARGE = 2**20, 2**5
 
 
 class Make:
@@ -54,9 +55,9 @@ class Make:
             name = str(self._draws)
             self._draws += 1
         shape = tuple(sizes.values())
-        if math.prod(shape) > MOST_KEPT:
-            return draw(self._hash(name), shape)
-        return _drawn(draw, self._hash(name), shape).clone()
+        size = math.prod(shape)
+        drawn = _small if size <= SMALL else _large if size <= LARGE else _drawn
+        return drawn(draw, self._hash(name), shape).clone()
 
     def uniform(
         self,
@@ -104,9 +105,12 @@ class Make:
 Draw = Callable[[bytes, tuple[int, ...]], Tensor]  # of a key and a shape; equal draws are equal
 
 
-@lru_cache(maxsize=MOST_KEPT)
 def _drawn(draw: Draw, key: bytes, shape: tuple[int, ...]) -> Tensor:
     return draw(key, shape)
+
+
+_small = lru_cache(maxsize=MOST_SMALL)(_drawn)
+_large = lru_cache(maxsize=MOST_LARGE)(_drawn)
 
 
 @dataclass(frozen=True)

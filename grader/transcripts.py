@@ -73,7 +73,7 @@ class _Traces:
     printed: str
     uses: Mapping[str, Sequence[wire.Use]]
     changed: Mapping[str, frozenset[int]]
-    habits: Mapping[str, object]
+    habits: Mapping[str, tuple[object, ...]]
 
     def leave(self, calls: Calls) -> None:
         calls.session.printed = self.printed

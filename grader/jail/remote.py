@@ -69,7 +69,7 @@ class Calls:
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
     orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `_order`
-    habits: dict[str, object] = field(default_factory=dict)  # of its classes; see `adoption`
+    habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
     asked: set[str] = field(default_factory=set)  # exercises, by the running test
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
     made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
@@ -314,13 +314,14 @@ class RemoteModule(_Remote):
         ]
 
     @property
-    def habit(self) -> object:
-        """How weights were given to an earlier module of this class; see `adoption`."""
-        return self._calls.habits.get(self.name)
+    def habits(self) -> tuple[object, ...]:
+        """The ways in which weights were given to earlier modules of this class; see `adoption`."""
+        return self._calls.habits.get(self.name, ())
 
-    @habit.setter
-    def habit(self, habit: object) -> None:
-        self._calls.habits[self.name] = habit
+    def remember_habit(self, habit: object) -> None:
+        """One more, unless it is known: a class has one with biases, and one without."""
+        if habit not in self.habits:
+            self._calls.habits[self.name] = (*self.habits, habit)
 
     def remember_make(self, what: str) -> None:
         """What tells this module from others before it is called, for a diagnosis.
