@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -25,10 +27,27 @@ TICK = 0.02  # seconds between looks at a silent jail's clock
 LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")
 
 
+@dataclass
+class _Ordered:
+    """A jail that the warm process was told to fork, and what it said of it since."""
+
+    limits: Limits
+    connection: socket.socket
+    answer: bytes | None = None
+    descriptors: Sequence[int] = ()
+
+    def close(self) -> None:
+        """Let go of it: it ends, as its socket does."""
+        self.connection.close()
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
 class Warm:
-    """Starts the warm process, and forks jails from it."""
+    """Starts the warm process, and has it fork jails: the next one while the last is at work."""
 
     def __init__(self) -> None:
+        self._ahead: _Ordered | None = None
         self._start()
 
     def _start(self) -> None:
@@ -84,35 +103,59 @@ class Warm:
         return tuple(layer for layer in LAYERS if layer not in self.ready.missing)
 
     def open(self, limits: Limits) -> Jail:
-        """A fresh jail, in about 15 ms. A warm process that has died is started again."""
+        """A fresh jail. A warm process that has died is started again."""
         try:
-            return self._fork(limits)
+            return self._next(limits)
         except OSError:
             self.close()
             self._start()
         try:
-            return self._fork(limits)
+            return self._next(limits)
         except OSError as error:
             raise HostFault(f"no jail can be made: {error}") from None
 
-    def _fork(self, limits: Limits) -> Jail:
+    def _next(self, limits: Limits) -> Jail:
+        """The one that was forked ahead, if its limits are these; then another is forked ahead."""
+        if self._ahead is None:
+            self._ahead = self._order(limits)
+        self._hear(self._ahead)
+        if self._ahead.limits != limits:  # a test with a limit of its own
+            return self._delivered(self._hear(self._order(limits)))
+        ordered, self._ahead = self._ahead, None
+        jail = self._delivered(ordered)
+        self._ahead = self._order(limits)
+        return jail
+
+    def _order(self, limits: Limits) -> _Ordered:
         if "process" in self.ready.missing:
             raise HostFault(f"no jail can be made: {self.ready.missing['process']}")
         ours, theirs = socket.socketpair()
         with theirs:
             command = Fork(int(limits.submission_seconds), limits.memory_mb)
             socket.send_fds(self._control, [msgspec.msgpack.encode(command)], [theirs.fileno()])
-            message, descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
-        if not descriptors:
-            ours.close()
-            if message:
-                raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(message)}")
+        return _Ordered(limits, ours)
+
+    def _hear(self, ordered: _Ordered) -> _Ordered:
+        """Read the answer to an order, before anything else is asked."""
+        if ordered.answer is None:
+            ordered.answer, ordered.descriptors, _, _ = socket.recv_fds(self._control, 256, 1)
+        return ordered
+
+    def _delivered(self, ordered: _Ordered) -> Jail:
+        answer = ordered.answer or b""
+        if not ordered.descriptors:
+            ordered.close()
+            if answer:
+                raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(answer)}")
             raise BrokenPipeError("the warm process has ended")
-        return Jail(self, ours, msgspec.msgpack.decode(message, type=int), descriptors[0])
+        pid = msgspec.msgpack.decode(answer, type=int)
+        return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
     def reap(self, pid: int) -> Ended:
         """How a dead jail ended."""
         try:
+            if self._ahead is not None:
+                self._hear(self._ahead)
             self._control.send(msgspec.msgpack.encode(Reap(pid)))
             return msgspec.msgpack.decode(self._read(), type=Ended)
         except (OSError, HostFault):
@@ -127,6 +170,9 @@ class Warm:
 
     def close(self) -> None:
         """End the warm process; jails that are still there die with it."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
         self._control.close()
         if self._ready is None:
             self._process.kill()  # it is loading torch, and would notice only afterwards
