@@ -165,8 +165,10 @@ class Course:
         """Those of one unit."""
         return tuple(name for name in self.asked if self.unit_of[name] == unit)
 
-    def scale(self, most: float) -> float:
-        """What one point of the asked exercises' `most` counts elsewhere."""
+    @property
+    def worth(self) -> float:
+        """What one point of an exercise counts elsewhere: an assignment has points of its own."""
+        most = sum(self.exercises[name].points for name in self.asked)
         return self.assigned.scale(most) if self.assigned is not None else 1.0
 
     @property

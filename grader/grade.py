@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -138,6 +139,26 @@ class Grade(msgspec.Struct, frozen=True):
     def from_json(line: bytes) -> Grade:
         """The inverse of `to_json`."""
         return msgspec.json.decode(line, type=Grade)
+
+
+def scaled(points: float, scale: float) -> float:
+    """Points in a system where one of ours counts `scale`."""
+    return round(points * scale, 3)
+
+
+def counted(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
+    """Results with their points, and those of each test, as such a system counts them."""
+    change = msgspec.structs.replace
+    return [
+        change(
+            one, points=scaled(one.points, scale), max=scaled(one.max, scale),
+            tests=tuple(
+                change(test, points=scaled(test.points, scale), max=scaled(test.max, scale))
+                for test in one.tests
+            ),
+        )
+        for one in results
+    ]  # fmt: skip
 
 
 def from_thousandths(points: int) -> float:

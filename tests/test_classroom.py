@@ -216,10 +216,11 @@ def test_what_cannot_be_checked_is_an_error_without_points(in_step: Path) -> Non
 
 
 def test_of_an_assignment_a_step_checks_what_is_asked(in_step: Path) -> None:
+    """And it counts what the assignment does: 100 points, of which `weigh` has 3 of 7."""
     assigned(in_step / "exercises", "weigh", "Projection")
     check_unit("basics")
     result = result_beside(in_step.parent)
-    assert result["max_score"] == 3
+    assert result["max_score"] == pytest.approx(100 * 3 / 7, abs=0.001)
     assert {test["name"].partition(":")[0] for test in result["tests"]} == {"weigh"}
 
 

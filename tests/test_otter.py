@@ -440,18 +440,25 @@ def test_a_course_that_is_carried_is_the_same_one(tiny: Course, tmp_path: Path) 
 
 
 def test_an_assignment_is_its_units_and_grades_its_exercises(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    otter_run: Run, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And counts its points."""
+    handed_in = tmp_path / "ada.py"
+    handed_in.write_text(right, "utf-8")
     monkeypatch.setattr("grader.recording.record", recorded_in_name)
     tiny = shutil.copytree(TINY, tmp_path / "tiny") / "exercises"
     with (tiny / "course.toml").open("a") as text:
-        text.write('\n[[assignment]]\nname = "ps1"\nexercises = ["weigh"]\n')
+        text.write('\n[[assignment]]\nname = "ps1"\nexercises = ["weigh"]\npoints = 100\n')
     release_otter(part_of(load_course(tiny), "ps1"), tmp_path / "ps1")
     assert names_in(tmp_path / "ps1" / "autograders") == {"basics.zip"}
     assert not (tmp_path / "ps1" / "student" / "layers").exists()
     with zipfile.ZipFile(tmp_path / "ps1" / "autograder.zip") as archive:
         (plugin,) = json.loads(archive.read("otter_config.json"))["plugins"]
     assert plugin == {"grader.hosts.otter.Plugin": {"only": ["weigh"]}}
+    results = otter_run(tmp_path / "ps1" / "autograder.zip", handed_in)
+    assert scores(results) == {"weigh": (100, 100)}
+    test_file = tmp_path / "ps1" / "student" / "basics" / "tests" / "weigh.py"
+    assert "\npoints = 100\n" in test_file.read_text("utf-8")
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from grader.course import Course
-from grader.grade import ExerciseResult, TestResult
+from grader.grade import ExerciseResult, TestResult, counted, scaled
 from grader.terminal import safe
 
 Status = Literal["pass", "fail", "error"]
@@ -53,11 +53,12 @@ class Results(msgspec.Struct, frozen=True):
 
 def results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> Results:
     """What the checks of a unit gave."""
+    exercises = counted(exercises, course.worth)
     statuses = {test.status for exercise in exercises for test in exercise.tests}
     solved = all(exercise.solved for exercise in exercises)
     return Results(
         "error" if "grader_error" in statuses else "pass" if solved else "fail",
-        sum(exercise.max for exercise in exercises),
+        round(sum(exercise.max for exercise in exercises), 3),
         tuple(
             Test(
                 f"{exercise.name}: {test.title}", _status(test), _message(test), test.points,
@@ -75,7 +76,8 @@ def unknown(course: Course, unit: str, why: str) -> Results:
     told = Test(
         unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
     )
-    return Results("error", sum(exercise.points for exercise in exercises), (told,))
+    most = sum(exercise.points for exercise in exercises)
+    return Results("error", scaled(most, course.worth), (told,))
 
 
 def _status(test: TestResult) -> Status:

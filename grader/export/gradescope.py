@@ -18,7 +18,15 @@ from grader import __version__
 from grader.course import Course
 from grader.faults import HostFault
 from grader.feedback import for_students
-from grader.grade import FIRSTS, ExerciseResult, Grade, TestResult, TestStatus
+from grader.grade import (
+    FIRSTS,
+    ExerciseResult,
+    Grade,
+    TestResult,
+    TestStatus,
+    counted,
+    scaled,
+)
 from grader.pictures.text import drawn
 from grader.rows import Row
 from grader.terminal import safe
@@ -84,12 +92,12 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     grade = for_students(grade, course)
     told = (grade.message,) if grade.message else grade.notes
     # Of what could not be read, every test would say so again.
-    exercises = grade.exercises if grade.status == "graded" else ()
+    exercises = counted(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
-        _scaled(grade.total, scale), grade.seconds,
+        scaled(grade.total, scale), grade.seconds,
         _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
-        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each, scale)),
+        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
     )  # fmt: skip
 
 
@@ -98,15 +106,15 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     if not row.adjustments or row.total is None:
         return results
     told = [
-        f"Corrected by your instructor: {a.exercise} {_scaled(a.points, scale):+g}\n\n"
+        f"Corrected by your instructor: {a.exercise} {scaled(a.points, scale):+g}\n\n"
         f"{_block(a.reason)}"
         for a in row.adjustments
     ]
     output = _paragraphs(*told, results.output)
-    return msgspec.structs.replace(results, score=_scaled(row.total, scale), output=output)
+    return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
 
 
-def _tests(number: int, exercise: ExerciseResult, scale: float) -> Iterator[Test]:
+def _tests(number: int, exercise: ExerciseResult) -> Iterator[Test]:
     # What the engine checks comes before, as 0: so a test has the same number for everyone.
     before = sum(test.name in FIRSTS for test in exercise.telling)
     for place, test in enumerate(exercise.telling, 1 - before):
@@ -118,13 +126,9 @@ def _tests(number: int, exercise: ExerciseResult, scale: float) -> Iterator[Test
             # Not "hidden": that would hide the total for good.
             visibility="after_published" if test.hidden else "visible",
             output=_output(exercise, test),
-            score=_scaled(test.points, scale) if paid else None,
-            max_score=_scaled(test.max, scale) if paid else None,
+            score=test.points if paid else None,
+            max_score=test.max if paid else None,
         )
-
-
-def _scaled(points: float, scale: float) -> float:
-    return round(points * scale, 3)
 
 
 def _output(exercise: ExerciseResult, test: TestResult) -> str:

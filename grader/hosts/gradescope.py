@@ -73,14 +73,13 @@ def grade_submission(root: Path) -> None:
     )  # fmt: skip
     for note in terminal.notes([Row(grade.student, grade)]):
         print(note.plain)
-    scale = course.scale(grade.max)
-    worth, there = number(grade.max * scale), metadata.assignment.total_points
+    worth, there = number(grade.max * course.worth), metadata.assignment.total_points
     if there is not None and number(there) != worth:
         print(
             f"what is graded is worth {worth} points, and this assignment {number(there)}: "
             "change that in its settings"
         )
-    write_whole(written, msgspec.json.encode(results(grade, course, scale)))
+    write_whole(written, msgspec.json.encode(results(grade, course, course.worth)))
 
 
 def read_metadata(path: Path) -> Metadata:

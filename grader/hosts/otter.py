@@ -28,7 +28,7 @@ from otter.test_files import (
 from grader import terminal
 from grader.faults import HostFault
 from grader.feedback import for_students
-from grader.grade import ExerciseResult, Grade, TestResult
+from grader.grade import ExerciseResult, Grade, TestResult, counted
 from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.release.carrying import load_carried
@@ -47,6 +47,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
     """
 
     _told: Grade | None = None
+    _worth = 1.0  # what a point of it counts there
 
     def before_grading(self, config: Any) -> None:
         """Leave nothing beside the submission: otter would unpickle a log that lies there."""
@@ -69,7 +70,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         )  # fmt: skip
         if grade.status == "grader_error":
             raise HostFault(grade.message)
-        self._told = for_students(grade, course)
+        self._told, self._worth = for_students(grade, course), course.worth
         empty = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
         return nbformat.NotebookNode(empty)  # type: ignore[no-untyped-call]
 
@@ -77,7 +78,8 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         """Put our results in the place of all that otter found."""
         if self._told is None:
             raise HostFault(NO_GRADE)
-        ours = GradingResults(list(map(_in_words_of_otter, self._told.exercises)), results.notebook)
+        exercises = counted(self._told.exercises, self._worth)
+        ours = GradingResults(list(map(_in_words_of_otter, exercises)), results.notebook)
         ours.set_output("\n".join(_remarks(self._told)))
         vars(results).clear()
         vars(results).update(vars(ours))

@@ -20,6 +20,7 @@ from grader.course import Course, Exercise, Unit
 from grader.messages import forbidden_title
 from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas
+from grader.spreadsheets import number
 from grader.testing import rung
 
 KIT = "kit"
@@ -41,7 +42,7 @@ from otter.test_files import test_case
 OK_FORMAT = False
 
 name = "{name}"
-points = {points:g}
+points = {points}
 '''
 
 TEST = """\
@@ -105,15 +106,20 @@ def for_students(course: Course, checks: Mapping[str, Sequence[Check]]) -> Mappi
         ]
         found[f"{unit.name}/{unit.name}.ipynb"] = notebook(cells)
         for exercise in unit.exercise:
-            text = _test_file(exercise, checks[exercise.name])
+            text = _test_file(exercise, checks[exercise.name], _points(course, exercise))
             found[f"{unit.name}/tests/{exercise.name}.py"] = text
     return found
 
 
-def _test_file(exercise: Exercise, checks: Sequence[Check]) -> str:
-    parts = [TESTS.format(name=exercise.name, points=exercise.points)]
+def _test_file(exercise: Exercise, checks: Sequence[Check], points: str) -> str:
+    parts = [TESTS.format(name=exercise.name, points=points)]
     parts += [f"\n\n@test_case(name={check.title!r})\n{check.function}" for check in checks]
     return "".join(parts)
+
+
+def _points(course: Course, exercise: Exercise) -> str:
+    """What an exercise counts for otter."""
+    return number(exercise.points * course.worth)
 
 
 # --- for `otter assign` --------------------------------------------------------------------------
@@ -143,8 +149,8 @@ def _marked(
         name, part = questions.get(cell["id"], ("", ""))
         match part:
             case "statement":
-                points = course.exercises[name].points
-                yield _raw(f"{name}-begin", f"# BEGIN QUESTION\nname: {name}\npoints: {points:g}")
+                points = _points(course, course.exercises[name])
+                yield _raw(f"{name}-begin", f"# BEGIN QUESTION\nname: {name}\npoints: {points}")
                 yield cell
             case "answer":
                 text = SOLUTION.format(solution=solutions[name], stub="".join(cell["source"]))

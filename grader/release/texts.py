@@ -101,7 +101,7 @@ def gradescope(course: Course) -> str:
     return _template(
         "gradescope/README.md",
         title=_title(course),
-        points=number(most * course.scale(most)),
+        points=number(most * course.worth),
         gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
         minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
     )
