@@ -301,27 +301,34 @@ def decode_reply(data: bytes) -> Reply:
     """Bytes from a student's process as a reply; raise `WireError` for anything else."""
     try:
         reply = cast(Reply, _replies.decode(data))
-        _refuse_many(reply)
+        _refuse_many_and_deep(reply)
         return reply
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(f"a reply that is not of the declared form: {error}"[:MAX_TEXT]) from None
 
 
-def _refuse_many(reply: Reply) -> None:
-    """Raise `WireError` for values by the million: each costs bytes there, and an object here."""
+def _refuse_many_and_deep(reply: Reply) -> None:
+    """Raise `WireError` for values by the million: each costs bytes there, and an object here.
+
+    And for a nest in a nest in a nest, which costs one of Python's calls each, wherever it is read.
+    """
     left = 2 * MAX_ITEMS
-    waiting: list[Value] = []
+    layer: list[Value] = []
     for outcome in reply.outcomes if isinstance(reply, Outcomes) else ():
         if isinstance(outcome, Returned):
-            waiting.append(outcome.value)
+            layer.append(outcome.value)
         elif isinstance(outcome, Gradients):
-            waiting += outcome.inputs
-    while waiting:
-        value = waiting.pop()
-        left -= 1
-        if left < len(waiting):
+            layer += outcome.inputs
+    for _ in range(MAX_DEPTH + 2):
+        left -= len(layer)
+        if left < 0:
             raise WireError("a reply of too many values")
-        if isinstance(value, Items):
-            waiting += value.items
-        elif isinstance(value, Entries):
-            waiting += value.entries.values()
+        inside: list[Value] = []
+        for value in layer:
+            if isinstance(value, Items):
+                inside += value.items
+            elif isinstance(value, Entries):
+                inside += value.entries.values()
+        layer = inside
+    if layer:
+        raise WireError("a reply nested too deep")
