@@ -51,14 +51,14 @@ def hollow(text: str, name: str) -> str:
 
 
 @pytest.mark.usefixtures("one_warm_process")
-@pytest.mark.parametrize("id", HOLLOWED, ids=lambda id: id.partition("/")[2])
-def test_a_test_without_its_assertions_fails_the_audit(id: str, tmp_path: Path) -> None:
-    exercise, name = id.split("/")
+def test_a_test_without_its_assertions_fails_the_audit(tmp_path: Path) -> None:
     for folder in ("exercises", "solutions"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     course = load_course(tmp_path / "exercises")
-    graders = course.solutions / "graders" / f"test_{course.unit_of[exercise]}.py"
-    graders.write_text(hollow(graders.read_text("utf-8"), name), "utf-8")
-    findings = {finding.name: finding for finding in audit(course, (exercise,), jobs=1)}
-    assert findings[id].text == "tells of no wrong answer"
-    assert not findings[id].well
+    exercises = [id.partition("/")[0] for id in HOLLOWED]
+    for exercise, id in zip(exercises, HOLLOWED, strict=True):
+        graders = course.solutions / "graders" / f"test_{course.unit_of[exercise]}.py"
+        graders.write_text(hollow(graders.read_text("utf-8"), id.partition("/")[2]), "utf-8")
+    findings = {finding.name: finding for finding in audit(course, exercises, jobs=1)}
+    told = {id: (findings[id].text, findings[id].well) for id in HOLLOWED}
+    assert told == dict.fromkeys(HOLLOWED, ("tells of no wrong answer", False))

@@ -7,10 +7,12 @@ references (what they gave is known), nothing traced or counted. Each result is 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,17 +70,27 @@ Script = Sequence[Callable[[Kept], None]]
 
 
 def script_of(desk: Desk, submission: Submission) -> Script:
-    """The calls that grading a submission makes, one function for each."""
+    """The calls that grading a right submission makes, one function for each.
+
+    One must have been graded at this desk: whatever the grader imports, it has imported.
+    """
     recorder = Recorder()
     behind, desk.backend = desk.backend, recorder
+    path, sys.path = sys.path, [place for place in sys.path if not _is_project(place)]
     try:
-        grade(desk, submission)
+        graded = grade(desk, submission)
+        assert graded.total == graded.max, "a script of half the calls is no measure"
+        wanted = tuple(wire.Wanted(name, unit, "") for name, unit in desk.course.unit_of.items())
+        text = loader.Submission(submission.sources, wanted)
+        loader.install(text)
+        return list(_script(recorder.steps, text.definition))
     finally:
-        desk.backend = behind
-    wanted = tuple(wire.Wanted(name, unit, "") for name, unit in desk.course.unit_of.items())
-    text = loader.Submission(submission.sources, wanted)
-    loader.install(text)
-    return list(_script(recorder.steps, text.definition))
+        desk.backend, sys.path = behind, path
+
+
+def _is_project(place: str) -> bool:
+    """Whether a submission that imports ``exercises.U`` would find our stubs there, not its own."""
+    return (Path(place) / "exercises").is_dir()
 
 
 def seconds_of(script: Script) -> float:
