@@ -14,24 +14,24 @@ NESTED = "an archive inside a submission is not looked into: unpack it, and hand
 
 def folder_files(folder: Path) -> Iterator[Found]:
     """List a folder's source files. Links are never followed."""
-    waiting: list[os.DirEntry[str] | Path] = [folder]  # a stack: recursion has a limit
+    # A stack, since recursion has a limit; with names as text, since paths are slow where deep.
+    waiting: list[tuple[str, os.DirEntry[str] | None]] = [(folder.name, None)]
     while waiting:
-        entry = waiting.pop()
-        path = Path(entry)
-        name = shown(folder.name if entry is folder else path.relative_to(folder).as_posix())
+        name, entry = waiting.pop()
         try:
-            if entry is folder or (isinstance(entry, os.DirEntry) and _is_folder(entry)):
-                with os.scandir(path) as inside:
+            if entry is None or _is_folder(entry):
+                with os.scandir(entry or folder) as inside:
                     own = [one for one in inside if not skipped(one.name, folder=_is_folder(one))]
-                waiting += sorted(own, key=lambda one: one.name, reverse=True)
+                own.sort(key=lambda one: one.name, reverse=True)
+                waiting += [(f"{name}/{one.name}" if entry else one.name, one) for one in own]
                 continue
         except OSError as error:
-            yield Problem(name, reason(error))
+            yield Problem(shown(name), reason(error))
             continue
-        if suffix(name) in SOURCES:
-            yield on_disk(path, name)
-        elif suffix(name) in ARCHIVES:
-            yield Problem(name, NESTED)
+        if suffix(entry.name) in SOURCES:
+            yield on_disk(Path(entry), shown(name))
+        elif suffix(entry.name) in ARCHIVES:
+            yield Problem(shown(name), NESTED)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

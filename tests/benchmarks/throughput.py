@@ -102,7 +102,8 @@ def footprint(jobs: int) -> Footprint:
             family[process] = process.ppid(), process.cmdline()
     warm = {process.pid for process, (_, line) in family.items() if "grader.jail.warm" in line}
     lasting = [process for process, (parent, _) in family.items() if parent not in warm]
-    left_over = max(0, len(family) - len(lasting) - jobs)
+    jails = 2 * jobs  # one at work, and one that waits
+    left_over = max(0, len(family) - len(lasting) - jails)
     return Footprint(
         sum(process.memory_full_info().uss for process in lasting) / 2**20,
         sum(process.num_fds() for process in lasting), len(lasting) + left_over,
