@@ -25,7 +25,7 @@ grade: $(READY) ## grade the sample submissions, and print the gradebook
 	@$(BIN)/grader grade tests/submissions --out grades
 
 test: $(READY) ## run all tests of the kit
-	@$(BIN)/pytest -n auto
+	@$(BIN)/pytest -n auto --dist loadgroup
 
 audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
 	@$(BIN)/grader audit
