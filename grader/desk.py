@@ -101,31 +101,37 @@ class Desk:
         opening = wire.Open(
             submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
-        session = Session(
-            self.backend.open, opening, limits,
-            {name: self.watch(name) for name in self.course.exercises},
-        )  # fmt: skip
+        session = Session(self.backend.open, opening, limits, self.watched)
         try:
-            yield Seat(self, session)
+            yield Seat(self, session, self.watched)
         finally:
             session.close()
 
-    def watch(self, exercise: str) -> tuple[str, ...]:
-        """The torch functions that an exercise forbids, and layers of the dispatcher."""
-        groups = [self.course.file.operations[g] for g in self.course.exercises[exercise].forbidden]
-        return tuple(name for group in groups for name in (*group.functions, *group.layers))
+    @cached_property
+    def watched(self) -> Mapping[str, tuple[str, ...]]:
+        """The torch functions that each exercise forbids, and layers of the dispatcher."""
+        groups = {
+            name: [self.course.file.operations[group] for group in exercise.forbidden]
+            for name, exercise in self.course.exercises.items()
+        }
+        return {
+            name: tuple(part for one in some for part in (*one.functions, *one.layers))
+            for name, some in groups.items()
+        }
 
 
 class Seat:
     """One submission at the desk."""
 
-    def __init__(self, desk: Desk, session: Session) -> None:
+    def __init__(
+        self, desk: Desk, session: Session, watched: Mapping[str, tuple[str, ...]]
+    ) -> None:  # fmt: skip
+        """`watched` are torch functions by exercise: uses of them are noted."""
         self.session = session
         aliases = desk.course.file.aliases
         self.calls = Calls(
-            session, desk.oracle.contracts, aliases.arguments, aliases.parameters,
-            {name: desk.watch(name) for name in desk.course.exercises},
-        )  # fmt: skip
+            session, desk.oracle.contracts, aliases.arguments, aliases.parameters, watched
+        )
 
     @property
     def listing(self) -> wire.Listing:
@@ -246,7 +252,7 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Outcome:
     """Run one case of a test on definitions of our own, in this process."""
     session = Session(lambda _: Local(definitions), wire.Open((), ()), Limits())
-    seat = Seat(desk, session)
+    seat = Seat(desk, session, {})
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         ended = _end(desk, seat, test, case)
@@ -307,7 +313,7 @@ def _caught(desk: Desk, seat: Seat, test: Test, play: Callable[[], Ending]) -> E
         message = str(error) or f"an assertion failed ({test.place})"
         return Ending("failed", message, picture)
     except StudentRaised as raised:
-        if raised.kind == "ForbiddenOperation" and desk.watch(test.exercise):
+        if raised.kind == "ForbiddenOperation" and desk.watched[test.exercise]:
             # Told once, by the check for forbidden operations.
             use = wire.Use(raised.text[: wire.MAX_NAME], raised.place)
             seat.calls.uses.setdefault(test.exercise, []).append(use)

@@ -17,6 +17,7 @@ are hidden, tests under ``exercises/checks`` are public.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pytest
@@ -202,10 +203,7 @@ def assert_agrees(
     theirs, ours = theirs.detach(), ours.detach()
     wrong = differing(theirs, ours, rtol, atol)
     if wrong.any():
-        words = in_words(theirs, ours, wrong=wrong)
-        numbers = _numbers(theirs, ours, wrong)
-        told = f"{what}: {words}; {numbers}" if words else f"{what}: {numbers}"
-        raise Disagreement(told, ours, theirs, wrong)
+        raise Disagreement(what, ours, theirs, wrong)
 
 
 def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 2e-8) -> None:
@@ -226,9 +224,19 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 2e-8) -> N
 class Disagreement(AssertionError):
     """Two tensors of one shape and dtype that do not agree."""
 
-    def __init__(self, message: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
-        super().__init__(message)
+    def __init__(self, what: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
+        super().__init__(what)
         self._pair = ours, theirs, wrong
+
+    @cached_property
+    def _told(self) -> str:
+        # When it is read, since nobody reads those of mistakes, and there are thousands.
+        ours, theirs, wrong = self._pair
+        said = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
+        return f"{self.args[0]}: {'; '.join(part for part in said if part)}"
+
+    def __str__(self) -> str:
+        return self._told
 
     def picture(self, names: Sequence[str] | None = None) -> Picture | None:
         """Expected beside actual beside where they differ; `names` are those of the axes."""

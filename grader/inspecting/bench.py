@@ -102,7 +102,7 @@ class Bench:
         )
         opening = wire.Open(self.submission.sources, wanted)
         with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
-            yield Seat(self.desk, session)
+            yield Seat(self.desk, session, self.desk.watched)
 
 
 @contextmanager
