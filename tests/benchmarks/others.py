@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 EXERCISE, UNIT = "causal_mask", "causal_attention"
@@ -61,10 +63,11 @@ def test_of_{tokens}_tokens(causal_mask):
 
 
 def seconds_of_pytest(folder: Path, answer: str) -> float:
-    """A new Python, torch, pytest, and the checks."""
+    """A new Python, torch, pytest without plugins, and the checks."""
     (folder / f"{UNIT}.py").write_text(answer, "utf-8")
     (folder / "test_plain.py").write_text(PLAIN, "utf-8")
-    return _seconds([sys.executable, "-m", "pytest", "-q", "-p", "no:grader"], folder)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return _seconds([sys.executable, "-m", "pytest", "-q"], folder, alone)
 
 
 def seconds_of_otter(folder: Path, answer: str) -> float | None:
@@ -87,7 +90,9 @@ def seconds_of_otter(folder: Path, answer: str) -> float | None:
     return seconds
 
 
-def _seconds(command: list[str], folder: Path) -> float:
+def _seconds(
+    command: list[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> float:  # fmt: skip
     started = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     return time.perf_counter() - started
