@@ -73,7 +73,7 @@ def measured(rounds: int, *, long: bool) -> Iterator[Line]:
     yield from whole_course(rounds)
     yield two_jobs()
     bare, locked = lockdown.measure()
-    yield Line("a jail, from fork to reaped", locked, "the same without layers", bare)
+    yield Line("a jail, one after another", locked, "the same without layers", bare)
     save, cold = verdict.medians()
     yield Line("a student's save to the verdict", save, "cold pytest", cold)
     if long:

@@ -1,6 +1,7 @@
-"""What the lock-down costs: fork, load an empty submission, reap, with all layers and with none.
+"""What the lock-down costs: take a jail, load an empty submission, end it; with all layers or none.
 
-Both kinds in one run, in turn, so that a busy machine slows both.
+Both kinds in one run, in turn, so that a busy machine slows both. The next jail is forked and locked
+meanwhile, as in a grading.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ROUNDS = 100
 
 
 def seconds_per_jail(warm: Warm) -> float:
-    """From the fork until the process is gone."""
+    """From asking for one until its process is gone."""
     started = time.perf_counter()
     jail = warm.open(Limits())
     jail.exchange(wire.Open((), ()), 5)

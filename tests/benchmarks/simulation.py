@@ -104,13 +104,13 @@ def main() -> None:
         seconds = [grade.seconds for grade in book.grades() if grade.status == "graded"]
         world = World(seconds, seconds_of_a_commit(book, Path(folder)))
     mean = statistics.mean(seconds)
-    title = (
+    print(
         f"{given.submissions:,} submissions like these {len(seconds)}: "
         f"{mean:.2f} s each in the mean, "
         f"{world.dispatch * 1000:.0f} ms to send and fetch, {world.commit * 1000:.1f} ms to commit"
     )
     table = Table("machines", "workers", "hours", "times as fast", "workers busy", "writer busy",
-                  "workers lost", title=title)  # fmt: skip
+                  "workers lost")  # fmt: skip
     first: float | None = None
     for count in given.machines:
         run = simulate(world, given.submissions, count)
@@ -119,7 +119,7 @@ def main() -> None:
             str(count), str(count * world.workers), f"{run.seconds / 3600:.2f}",
             f"{first / run.seconds:.1f}", f"{run.busy:.1%}", f"{run.writer:.1%}", str(run.lost),
         )  # fmt: skip
-    Console(width=110).print(table)
+    Console().print(table)
 
 
 if __name__ == "__main__":
