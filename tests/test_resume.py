@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 
 from grader import grading
@@ -265,6 +266,19 @@ def test_a_jail_that_others_killed_costs_nobody_anything(
     grade = disturbed(desk, right, moment, monkeypatch, kill)
     assert grade == grade_text(desk, right)
     assert grade.total == grade.max
+
+
+@pytest.mark.parametrize("moment", MOMENTS[:2])
+def test_a_jail_that_was_killed_while_it_waited_costs_nobody_anything(
+    desk: Desk, right: str, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it, if that happens to the one at work in the same moment."""
+
+    def kill(_: Jail) -> None:
+        for jail in psutil.Process(warm_of(desk)._process.pid).children():
+            jail.kill()
+
+    assert disturbed(desk, right, moment, monkeypatch, kill) == grade_text(desk, right)
 
 
 @pytest.mark.parametrize("moment", MOMENTS[:2])

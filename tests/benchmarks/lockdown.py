@@ -1,7 +1,7 @@
-"""What the lock-down costs: take a jail, load an empty submission, end it; with all layers or none.
+"""What the lock-down costs: take a jail, load nothing, end it; with all layers, and without.
 
-Both kinds in one run, in turn, so that a busy machine slows both. The next jail is forked and locked
-meanwhile, as in a grading.
+Both kinds in one run, in turn, so that a busy machine slows both. The next jail is forked and
+locked meanwhile, as in a grading.
 """
 
 from __future__ import annotations
