@@ -159,8 +159,10 @@ class _Crew:
                 self._look()
                 self._hand_out()
                 self._listen()
-            except (OSError, CancelledError) as error:
-                raise HostFault(f"the Dask scheduler is gone: {error}") from None
+            except (OSError, CancelledError):
+                raise HostFault(
+                    "the Dask scheduler is gone; when there is one, the same call goes on from here"
+                ) from None
             yield from self._grades
             self._grades.clear()
 
