@@ -30,7 +30,7 @@ MODULES = (
 )  # fmt: skip
 CLASSES = (torch.Tensor, torch._C.TensorBase, torch.autograd.Function)
 # Python itself leaves these in a class, when it is copied or asked for them.
-CACHES = frozenset({"__annotations__", "__slotnames__"})
+CACHES = frozenset({"__annotations__", "__annotations_cache__", "__slotnames__"})
 
 
 def _put_environment(kept: dict[str, str]) -> None:
