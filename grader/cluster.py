@@ -36,6 +36,7 @@ from grader.workers import Order
 try:
     import cryptography  # noqa: F401 (Dask's certificates need it)
     from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security
+    from distributed.comm.addressing import parse_host_port
 except ModuleNotFoundError as error:
     raise CallError(
         f"--cluster needs {error.name}: pip install 'attention-grader[cluster]'"
@@ -85,6 +86,10 @@ def _connected(address: str) -> Iterator[Client]:
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
         try:
+            if "://" not in address:
+                parse_host_port(
+                    address
+                )  # a client that cannot would say so, and again when it ends
             client = Client(address, timeout=CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise CallError(f"no Dask scheduler answers at {address}: {error}") from None

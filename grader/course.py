@@ -376,8 +376,12 @@ def below(course: Course, name: str) -> list[str]:
 
 
 def find_course(given: Path | None, start: Path | None = None) -> Path:
-    """The folder that holds ``course.toml``: the one given, or the nearest one upward."""
-    places = [given] if given is not None else [start or Path.cwd(), *(start or Path.cwd()).parents]
+    """The folder that holds ``course.toml``: the one given, or the nearest one upward.
+
+    Elsewhere, the course that lies beside this engine, as in a clone and in a student's folder.
+    """
+    here = start or Path.cwd()
+    places = [given] if given is not None else [here, *here.parents, Path(__file__).parents[1]]
     for place in places:
         for folder in (place, place / "exercises"):
             if (folder / "course.toml").is_file():

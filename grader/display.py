@@ -40,7 +40,7 @@ def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("{task.fields[pace]}"),
     )  # fmt: skip
-    task = bar.add_task("loading torch", total=tally.total, pace="")
+    task = bar.add_task("loading torch, grading the first", total=tally.total, pace="")
 
     def drawn() -> Group:
         bar.update(task, completed=tally.done, pace=tally.pace)

@@ -59,18 +59,21 @@ class Tally:
     @property
     def left(self) -> float | None:
         """Seconds until the end, at the pace so far; None until there is a pace."""
-        if self.graded < 2:
-            return None
-        return (self.clock() - self._first) / (self.graded - 1) * (self.total - self.done)
+        return None if self._each is None else self._each * (self.total - self.done)
+
+    @property
+    def _each(self) -> float | None:
+        """Seconds from one grade to the next."""
+        return None if self.graded < 2 else (self.clock() - self._first) / (self.graded - 1)
 
     # --- in words --------------------------------------------------------------------------------
 
     @property
     def pace(self) -> str:
-        """``0.76 a second, 3 min 12 s left``, or nothing yet."""
-        if self.left is None or not self.seconds:
+        """``2.3 s each, 3 min 12 s left``, or nothing yet."""
+        if self._each is None or self.left is None:
             return ""
-        return f"{self._rate} a second, {duration(self.left)} left"
+        return f"{_paced(self._each)}, {duration(self.left)} left"
 
     @property
     def outcomes(self) -> str:
@@ -102,18 +105,13 @@ class Tally:
     def summary(self, rows: Sequence[Row]) -> str:
         """All of it in the end, in one line that can be pasted into a mail; `rows` came of it."""
         graded = f"graded, {self.graded or 'none'} of them now," if self.reused else "graded"
-        pace = f" ({self._rate} a second)" if self.graded and self.seconds else ""
+        pace = f" ({_paced(self.seconds / self.graded)})" if self.graded else ""
         mean, most = mean_of(rows)
         told = "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
         return (
             f"{counted(self.done, 'submission')} {graded} in {duration(self.seconds)}{pace}: "
             f"{self.outcomes}{told}"
         )
-
-    @property
-    def _rate(self) -> str:
-        rate = self.graded / self.seconds
-        return f"{rate:.2f}" if rate < 1 else f"{rate:.1f}" if rate < 10 else f"{rate:.0f}"
 
 
 def mean_of(rows: Sequence[Row]) -> tuple[float | None, float]:
@@ -130,6 +128,13 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _paced(each: float) -> str:
+    """``2.3 s each``, and ``4.2 a second`` where that is the larger number."""
+    if 0 < each < 1:
+        return f"{1 / each:.{0 if each < 0.1 else 1}f} a second"
+    return f"{each:.1f} s each" if each < 10 else f"{duration(each)} each"
 
 
 def _joined(*parts: str) -> str:

@@ -53,6 +53,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--students", type=int, default=300)
     given = parser.parse_args()
+    if given.folder.exists() and any(given.folder.iterdir()):
+        parser.error(f"{given.folder} holds something: name a folder that is new or empty")
     write_class(given.folder, load_course(EXERCISES), given.students)
     print(f"{given.students} students in {given.folder}")
 

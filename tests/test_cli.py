@@ -407,6 +407,7 @@ def test_grading_without_the_instructors_part_says_what_is_missing(
 def test_without_a_course_the_call_says_how_to_name_one(
     grader: Grader, students: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
     monkeypatch.chdir(tmp_path)
     assert "--course DIR" in one_line(grader("grade", students, "--out", "out"))
     assert "--course DIR" in one_line(grader("check"))
@@ -558,6 +559,7 @@ def test_doctor_says_what_is_missing_instead_of_failing(
         raise HostFault("no process could be started")
 
     monkeypatch.setattr(Warm, "__init__", broken)
+    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
     monkeypatch.chdir(tmp_path)
     ran = grader("doctor")
     assert ran.code == 1

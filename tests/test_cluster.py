@@ -161,6 +161,7 @@ def test_without_workers_one_line_says_how_to_start_them(
     ("options", "told"),
     [
         (("--cluster", "local:none"), "--cluster local:N takes a number of workers, got 'none'"),
+        (("--cluster", "nowhere"), "no Dask scheduler answers at nowhere: missing port number"),
         (("--cluster", "nowhere://1"), "no Dask scheduler answers at nowhere://1"),
         (("--cluster", "local:2", "--jobs", "2"), "--cluster goes with neither --jobs nor --watch"),
     ],

@@ -255,5 +255,13 @@ def test_without_a_course_the_message_says_how_to_name_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
     with pytest.raises(CallError, match="--course DIR"):
         find_course(None)
+
+
+def test_elsewhere_the_course_that_lies_beside_the_engine_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_course(None) == Path(__file__).parents[1] / "exercises"

@@ -51,7 +51,7 @@ def test_the_pace_is_that_of_this_run_once_torch_is_loaded() -> None:
     clock.now += 4
     tally.add(done("bob"))
     assert (tally.done, tally.left) == (6, 16)
-    assert tally.pace == "0.03 a second, 16 s left"
+    assert tally.pace == "4.0 s each, 16 s left"
 
 
 def test_what_went_wrong_so_far_is_told_by_how_it_ended() -> None:
@@ -77,7 +77,7 @@ def test_the_summary_is_one_line_with_the_mean_of_the_report() -> None:
         tally.add(one)
     clock.now += 372
     assert tally.summary(rows(*ended)) == (
-        "4 submissions graded in 6 min 12 s (0.01 a second): "
+        "4 submissions graded in 6 min 12 s (1 min 33 s each): "
         "2 graded, 1 without a file, 1 grader error; mean 1.5 of 4"
     )
 
@@ -97,7 +97,7 @@ def test_in_a_log_there_is_a_line_now_and_then() -> None:
         assert written.getvalue() == ""
         clock.now += EVERY
         follow(done("cleo"))
-        assert written.getvalue() == "grading: 3 of 30; 0.30 a second, 2 min 15 s left; 3 graded\n"
+        assert written.getvalue() == "grading: 3 of 30; 5.0 s each, 2 min 15 s left; 3 graded\n"
         tally.total = 4
         clock.now += EVERY
         follow(done("dan"))
