@@ -86,10 +86,8 @@ def _connected(address: str) -> Iterator[Client]:
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
         try:
-            if "://" not in address:
-                parse_host_port(
-                    address
-                )  # a client that cannot would say so, and again when it ends
+            if "://" not in address:  # on such a one a client fails twice, 20 s apart
+                parse_host_port(address)
             client = Client(address, timeout=CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise CallError(f"no Dask scheduler answers at {address}: {error}") from None

@@ -17,7 +17,6 @@ are hidden, tests under ``exercises/checks`` are public.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pytest
@@ -228,15 +227,11 @@ class Disagreement(AssertionError):
         super().__init__(what)
         self._pair = ours, theirs, wrong
 
-    @cached_property
-    def _told(self) -> str:
+    def __str__(self) -> str:
         # When it is read, since nobody reads those of mistakes, and there are thousands.
         ours, theirs, wrong = self._pair
         said = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
         return f"{self.args[0]}: {'; '.join(part for part in said if part)}"
-
-    def __str__(self) -> str:
-        return self._told
 
     def picture(self, names: Sequence[str] | None = None) -> Picture | None:
         """Expected beside actual beside where they differ; `names` are those of the axes."""
