@@ -169,7 +169,7 @@ class _Plan:
     """What has to be graded, and what has been."""
 
     todo: Sequence[Submission]
-    known: Sequence[tuple[Submission, Grade]]
+    known: Sequence[Submission]
     keys: Mapping[str, str]  # by the submission's name
 
 
@@ -177,14 +177,11 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
     """Reuse what is in the gradebook, if there is one to look into."""
     key = keys(order)
     by_name = {one.student: key(one) for one in submissions}
+    before = book.known() if book is not None else set()
     todo: list[Submission] = []
-    known: list[tuple[Submission, Grade]] = []
+    known: list[Submission] = []
     for one in submissions:
-        grade = book.known(one.student, by_name[one.student]) if book is not None else None
-        if grade is None:
-            todo.append(one)
-        else:
-            known.append((one, grade))
+        (known if (one.student, by_name[one.student]) in before else todo).append(one)
     return _Plan(todo, known, by_name)
 
 
@@ -205,18 +202,22 @@ def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:
 
 def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Report) -> None:
     handed_in = {one.student: one for one in plan.todo}
-    book.record_all(_reused(plan, report))
+    book.record_all(_reused(book, plan, report))
     for grade in grades:
         book.record(grade, handed_in[grade.submission], plan.keys[grade.submission])
         report(Done(grade))
 
 
-def _reused(plan: _Plan, report: Report) -> Iterator[tuple[Grade, Submission, str]]:
-    """What is known, for those who are its students today."""
-    for one, grade in plan.known:
+def _reused(
+    book: Gradebook, plan: _Plan, report: Report
+) -> Iterator[tuple[Grade, Submission, str]]:  # fmt: skip
+    """What is known, for those who are its students today; one by one, since grades are large."""
+    for one in plan.known:
+        key = plan.keys[one.student]
+        grade = book.grade(one.student, key)
         today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)
         report(Done(today, reused=True))
-        yield today, one, plan.keys[one.student]
+        yield today, one, key
 
 
 def _finished(book: Gradebook) -> list[Row]:

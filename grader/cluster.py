@@ -27,7 +27,7 @@ import msgspec
 from grader import __version__
 from grader.course import Course
 from grader.faults import CallError, HostFault
-from grader.grade import Grade, from_thousandths
+from grader.grade import Grade
 from grader.intake import Submission
 from grader.reuse import kit
 from grader.wording import counted
@@ -36,7 +36,7 @@ from grader.workers import Order
 try:
     import cryptography  # noqa: F401 (Dask's certificates need it)
     from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security
-    from distributed.comm.addressing import parse_host_port
+    from distributed.comm.addressing import parse_address, parse_host_port
 except ModuleNotFoundError as error:
     raise CallError(
         f"--cluster needs {error.name}: pip install 'attention-grader[cluster]'"
@@ -86,8 +86,9 @@ def _connected(address: str) -> Iterator[Client]:
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return
         try:
-            if "://" not in address:  # on such a one a client fails twice, 20 s apart
-                parse_host_port(address)
+            protocol, place = parse_address(address)
+            if protocol in ("tcp", "tls"):  # without a port, a client fails twice, 20 s apart
+                parse_host_port(place)
             client = Client(address, timeout=CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise CallError(f"no Dask scheduler answers at {address}: {error}") from None
@@ -223,13 +224,13 @@ class _Crew:
 
     def _set_aside(self, item: _Item, isolation: tuple[str, ...]) -> Grade:
         course, one = self._order.course, item.submission
-        most = sum(course.exercises[name].thousandths for name in course.select(self._order.only))
+        most = course.most(course.select(self._order.only))
         told = (
             f"{counted(len(item.lost), 'worker')} of the cluster ended while grading it "
             f"({', '.join(item.lost)}); to see why, grade it alone, without --cluster"
         )
         return Grade(
-            one.student, one.student, "grader_error", 0.0, from_thousandths(most),
+            one.student, one.student, "grader_error", 0.0, most,
             self._order.seed, self._must.course, isolation, self._must.torch, 0.0, message=told,
             notes=one.problems, device=self._order.device, late=one.late, attempts=one.attempts,
         )  # fmt: skip

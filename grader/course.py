@@ -9,7 +9,7 @@ import hashlib
 import keyword
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -168,8 +168,11 @@ class Course:
     @property
     def worth(self) -> float:
         """What one point of an exercise counts elsewhere: an assignment has points of its own."""
-        most = sum(self.exercises[name].points for name in self.asked)
-        return self.assigned.scale(most) if self.assigned is not None else 1.0
+        return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
+
+    def most(self, names: Iterable[str]) -> float:
+        """The points that these exercises have to give."""
+        return sum(self.exercises[name].thousandths for name in names) / THOUSAND
 
     @property
     def name(self) -> str:

@@ -245,14 +245,21 @@ class Gradebook:
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
 
-    def known(self, submission: str, key: str) -> Grade | None:
-        """The grade of a submission that this key decided; never one in which we failed."""
-        found = self._connection.execute(
+    def known(self) -> set[tuple[str, str]]:
+        """Submissions with the keys that decided their grades; none in which we failed."""
+        rows = self._connection.execute(
+            "SELECT submission, key FROM grades WHERE status <> 'grader_error'"
+        )
+        return set(rows)
+
+    def grade(self, submission: str, key: str) -> Grade:
+        """The grade of a submission that this key decided; they are `known`."""
+        (text,) = self._connection.execute(
             "SELECT grade FROM grades "
             "WHERE submission = ? AND key = ? AND status <> 'grader_error'",
             (submission, key),
         ).fetchone()
-        return Grade.from_json(found[0]) if found else None
+        return Grade.from_json(text)
 
     def last_run(self) -> int | None:
         """The number of the last run whose grades were put aside; None if none were."""

@@ -56,8 +56,10 @@ class Make:
             self._draws += 1
         shape = tuple(sizes.values())
         size = math.prod(shape)
-        drawn = _small if size <= SMALL else _large if size <= LARGE else _drawn
-        return drawn(draw, self._hash(name), shape).clone()
+        if size > LARGE:
+            return draw(self._hash(name), shape)
+        kept = _small if size <= SMALL else _large
+        return kept(draw, self._hash(name), shape).clone()
 
     def uniform(
         self,

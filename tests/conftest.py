@@ -80,6 +80,13 @@ def assigned(folder: Path, *exercises: str, points: float = 100) -> Course:
     return load_course(folder)
 
 
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs in a folder without a course, and none lies beside the engine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
+
+
 @pytest.fixture(scope="session")
 def right() -> str:
     """A right answer to every exercise of the tiny course, in one file."""

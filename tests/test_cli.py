@@ -405,10 +405,8 @@ def test_grading_without_the_instructors_part_says_what_is_missing(
 
 
 def test_without_a_course_the_call_says_how_to_name_one(
-    grader: Grader, students: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, students: Path, nowhere: None
 ) -> None:
-    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
-    monkeypatch.chdir(tmp_path)
     assert "--course DIR" in one_line(grader("grade", students, "--out", "out"))
     assert "--course DIR" in one_line(grader("check"))
 
@@ -553,14 +551,12 @@ def test_doctor_lists_versions_the_course_and_every_layer(
 
 
 def test_doctor_says_what_is_missing_instead_of_failing(
-    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, nowhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: Warm) -> None:
         raise HostFault("no process could be started")
 
     monkeypatch.setattr(Warm, "__init__", broken)
-    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
-    monkeypatch.chdir(tmp_path)
     ran = grader("doctor")
     assert ran.code == 1
     assert "no process could be started" in ran.out

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -30,6 +30,7 @@ from distributed import LocalCluster
 from grader import cluster
 
 ROOT = Path(__file__).parents[1]
+ADDRESS = re.compile(r"Scheduler at: +(tcp://\S+)")
 NAMES = tuple(f"student_{number}" for number in range(8))
 SUBMISSIONS = [Submission(name, ()) for name in NAMES]
 
@@ -45,31 +46,39 @@ def machines(workers: int, threads: int = 1, *, processes: bool = True) -> Itera
 
 
 @contextmanager
-def by_hand(folder: Path) -> Iterator[tuple[Popen[bytes], str]]:
-    """A scheduler as its own command starts it, with its address, and a worker."""
-    place = folder / "scheduler.json"
-    command = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
-    scheduler = Popen([*command, "--no-dashboard", "--scheduler-file", str(place)], stderr=DEVNULL)
+def running(*words: str) -> Iterator[Popen[str]]:
+    """One of Dask's own commands, until it is killed."""
+    process = Popen(
+        [sys.executable, "-m", "dask", *words, "--no-dashboard"], cwd=ROOT, stderr=PIPE, text=True
+    )
     try:
-        while not place.exists() or not place.read_text("utf-8").endswith("}"):
-            assert scheduler.poll() is None
-        address = json.loads(place.read_text("utf-8"))["address"]
-        command = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1"]
-        worker = Popen([*command, "--no-dashboard"], cwd=ROOT, stderr=DEVNULL)
-        try:
-            yield scheduler, address
-        finally:
-            worker.kill()
-            worker.wait()
+        yield process
     finally:
-        scheduler.kill()
-        scheduler.wait()
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def by_hand() -> Iterator[tuple[Popen[str], str]]:
+    """A scheduler as its own command starts it, with its address, and a worker."""
+    with running("scheduler", "--host", "127.0.0.1", "--port", "0") as scheduler:
+        assert scheduler.stderr is not None
+        address = next(filter(None, map(ADDRESS.search, scheduler.stderr)))[1]
+        with running("worker", address, "--nthreads", "1"):
+            yield scheduler, address
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[LocalCluster]:
-    with machines(2) as two:
-        yield two
+def pair() -> Iterator[LocalCluster]:
+    with machines(2) as pair:
+        yield pair
+
+
+@pytest.fixture
+def two(pair: LocalCluster) -> LocalCluster:
+    """Two workers; those whom an earlier test killed have come back."""
+    pair.wait_for_workers(2)
+    return pair
 
 
 @pytest.fixture
@@ -98,8 +107,8 @@ def test_what_ends_its_worker_twice_is_set_aside_and_all_else_is_graded(
     assert "2 workers of the cluster ended while grading it" in str(aside.message)
 
 
-def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare, tmp_path: Path) -> None:
-    with by_hand(tmp_path) as (scheduler, address):
+def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
+    with by_hand() as (scheduler, address):
         grades = cluster.share(address, bare, crews.mark, SUBMISSIONS)
         next(grades)
         scheduler.kill()
@@ -162,6 +171,7 @@ def test_without_workers_one_line_says_how_to_start_them(
     [
         (("--cluster", "local:none"), "--cluster local:N takes a number of workers, got 'none'"),
         (("--cluster", "nowhere"), "no Dask scheduler answers at nowhere: missing port number"),
+        (("--cluster", "tcp://nowhere"), "no Dask scheduler answers at tcp://nowhere: missing"),
         (("--cluster", "nowhere://1"), "no Dask scheduler answers at nowhere://1"),
         (("--cluster", "local:2", "--jobs", "2"), "--cluster goes with neither --jobs nor --watch"),
     ],
@@ -185,7 +195,7 @@ def test_who_stops_early_leaves_no_desk_open(two: LocalCluster, bare: Bare, tmp_
         next(grades)
     with (tmp_path / "pipe").open(encoding="utf-8") as pipe:
         assert pipe.readline() == "closed\n"
-    assert two.scheduler_info["workers"], "they are not ours to end"
+    assert len(two.scheduler_info["workers"]) == 2
 
 
 # --- what is graded ------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ def test_a_call_that_is_not_right_is_told_in_one_line(cell: Cell, call: str, tol
 
 
 def test_a_course_is_found_beside_the_notebook_or_named(
-    cell: Cell, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cell: Cell, folder: Path, tmp_path: Path, nowhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell(RIGHT)
     notes = folder.parent / "notes"

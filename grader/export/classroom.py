@@ -72,12 +72,10 @@ def results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> R
 
 def unknown(course: Course, unit: str, why: str) -> Results:
     """What there is to say of a unit where nothing could be checked."""
-    exercises = [course.exercises[name] for name in course.asked_in(unit)]
     told = Test(
         unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
     )
-    most = sum(exercise.points for exercise in exercises)
-    return Results("error", scaled(most, course.worth), (told,))
+    return Results("error", scaled(course.most(course.asked_in(unit)), course.worth), (told,))
 
 
 def _status(test: TestResult) -> Status:

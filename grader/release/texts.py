@@ -12,7 +12,6 @@ import msgspec
 
 from grader.course import Course, Unit
 from grader.faults import CallError
-from grader.grade import from_thousandths
 from grader.jail.session import WALL_FACTOR
 from grader.spreadsheets import number
 
@@ -97,11 +96,10 @@ def workflow(course: Course) -> str:
 def gradescope(course: Course) -> str:
     """What an instructor does with the bundle for Gradescope, and what its container needs."""
     limits = course.file.limits
-    most = from_thousandths(sum(course.exercises[name].thousandths for name in course.asked))
     return _template(
         "gradescope/README.md",
         title=_title(course),
-        points=number(most * course.worth),
+        points=number(course.most(course.asked) * course.worth),
         gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
         minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
     )
