@@ -66,8 +66,10 @@ def _choose(
     arguments = probe(theirs.contract, theirs.made_with)
     known = theirs.habits
     likely = [one for one in found if one.habit in known]
+    others = [one for one in found if one.habit not in known]
     expected: dict[tuple[str, ...], Any] = {}
-    for some in (likely, [one for one in found if one.habit not in known]):
+    # The first is it, mostly: the rest travels in one message.
+    for some in (likely[:1], likely[1:], others[:1], others[1:]):
         results = _tried(theirs, some, joined, arguments)
         for one, result in zip(some, results, strict=False):
             if one.missing not in expected:

@@ -23,6 +23,8 @@ from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
+HEADER = 8  # bytes of a frame that tell the length of the rest
+AT_ONCE = 2**16  # bytes
 # Of the jail; each takes something away from a submission.
 LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")
 
@@ -199,6 +201,9 @@ class Jail:
         self._pidfd = pidfd
         # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
         self._clock = ((~pid) << 3) | 2
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+        self._heard = bytearray()
         self._used = 0.0
         self._locked = False
         self._stopped = False  # by us
@@ -253,31 +258,28 @@ class Jail:
         self._locked = True
 
     def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:
-        size = int.from_bytes(self._receive(8, cpu_limit, wall_limit), "little")
-        if size > wire.MAX_REPLY:
-            raise self._lost("crashed", "the answer was too large to be one")
-        return bytes(self._receive(size, cpu_limit, wall_limit))
+        """The next frame, waited for."""
+        heard = self._heard
+        while len(heard) < (end := HEADER + int.from_bytes(heard[:HEADER], "little")):
+            if end - HEADER > wire.MAX_REPLY:
+                raise self._lost("crashed", "the answer was too large to be one")
+            self._hear(cpu_limit, wall_limit)
+        frame = bytes(heard[HEADER:end])
+        del heard[:end]
+        return frame
 
-    def _receive(self, size: int, cpu_limit: float, wall_limit: float) -> bytearray:
-        data = bytearray(size)
-        view, filled = memoryview(data), 0
-        poll = select.poll()
-        poll.register(self._connection, select.POLLIN)
-        while filled < size:
-            ready = poll.poll(TICK * 1000)
-            # Also while bytes come in: one that drips would otherwise never be late.
-            if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
-                raise self._lost("timeout", "it took too long: does a loop never end?")
-            if not ready:
-                continue
-            try:
-                count = self._connection.recv_into(view[filled:], flags=socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                continue  # it only looked ready
-            if count == 0:
-                raise self._died()
-            filled += count
-        return data
+    def _hear(self, cpu_limit: float, wall_limit: float) -> None:
+        """Wait a moment for more."""
+        ready = self._poll.poll(TICK * 1000)
+        # Also while bytes come in: one that drips would otherwise never be late.
+        if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
+            raise self._lost("timeout", "it took too long: does a loop never end?")
+        if ready:
+            with contextlib.suppress(BlockingIOError):  # it only looked ready
+                heard = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
+                if not heard:
+                    raise self._died()
+                self._heard += heard
 
     def _lost(self, status: Loss, text: str) -> StudentLost:
         self.close(grace=0)

@@ -120,7 +120,7 @@ class Session:
             # The first process has listed everything; a later one looks for what is called.
             sought = (*opening.wanted, *opening.others)
             opening = wire.Open(opening.sources, (), self._forbidden, others=sought)
-        left = min(self._limits.test_seconds, self._left())
+        left = min(self._limits.test_seconds, self._left(self.cpu_seconds(), time.monotonic()))
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
         try:
@@ -133,10 +133,10 @@ class Session:
             raise StudentLost("crashed", "the submission could not be listed")
         return reply
 
-    def _left(self) -> float:
+    def _left(self, used: float, now: float) -> float:
         """CPU seconds that the submission may still use, in all its processes."""
-        waited = (time.monotonic() - self._opened) / WALL_FACTOR
-        return self._limits.submission_seconds - max(self.cpu_seconds(), waited)
+        waited = (now - self._opened) / WALL_FACTOR
+        return self._limits.submission_seconds - max(used, waited)
 
     def _forbids(self, exercise: str) -> tuple[str, ...]:
         return self._forbidden_by.get(exercise, ())
@@ -225,12 +225,12 @@ class Session:
         """CPU seconds for the next call."""
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
-        limits = self._limits
+        limits, used, now = self._limits, self.cpu_seconds(), time.monotonic()
         left = min(
-            self._test_from + limits.test_seconds - self.cpu_seconds(),
+            self._test_from + limits.test_seconds - used,
             # A channel waits this many times longer by the clock on the wall.
-            limits.test_seconds - (time.monotonic() - self._wall_from) / WALL_FACTOR,
-            self._left(),
+            limits.test_seconds - (now - self._wall_from) / WALL_FACTOR,
+            self._left(used, now),
         )
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))

@@ -89,6 +89,11 @@ class FunctionTrace(TorchFunctionMode):
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and what they cost."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in a jail: torch need not see to it at each operation."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip

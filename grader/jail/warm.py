@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import msgspec
 
-from grader.jail import lockdown
+from grader.jail import frames, lockdown
 from grader.jail.preload import forget_projects, load_torch
 
 MAX_COMMAND = 4096
@@ -144,26 +144,11 @@ def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
         if not lost:
             from grader.jail.guest import serve
 
-            serve(lambda: receive(jail), lambda data: send(jail, data))
+            # It only receives: descriptors that someone sends are dropped.
+            requests = jail.makefile("rb")
+            serve(lambda: frames.read(requests, sys.maxsize), lambda data: send(jail, data))
     finally:
         os._exit(0)
-
-
-def receive(connection: socket.socket) -> bytes | None:
-    """One frame, or None at the end. ``recv`` only: descriptors that someone sends are dropped."""
-    header = _exactly(connection, 8)
-    return None if header is None else _exactly(connection, int.from_bytes(header, "little"))
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
-    data = bytearray(size)
-    view, filled = memoryview(data), 0
-    while filled < size:
-        count = connection.recv_into(view[filled:])
-        if count == 0:
-            return None
-        filled += count
-    return bytes(data)
 
 
 def send(connection: socket.socket, data: bytes) -> None:
