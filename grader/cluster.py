@@ -70,9 +70,10 @@ def share(
     """
     if not submissions:
         return
-    secrets = tuple(path.absolute() for path in order.secrets)  # a worker works in another folder
+    # A worker works in another folder, and it may be on another machine.
+    order = replace(order, secrets=tuple(p.absolute() for p in order.secrets), outcomes=None)
     with _connected(address) as client:
-        yield from _Crew(client, replace(order, secrets=secrets), work, submissions).grades()
+        yield from _Crew(client, order, work, submissions).grades()
 
 
 @contextmanager

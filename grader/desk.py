@@ -34,7 +34,7 @@ from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
 from grader.jail.session import Backend, Killed, Limits, Session, StudentLost, Unlike
-from grader.known import Known, LiveKnown, Outcome
+from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.recorded import Recorded
@@ -152,6 +152,7 @@ def open_desk(
     course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
     stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
     backend: AbstractContextManager[Backend] | None = None, device: backends.Device = "cpu",
+    outcomes: Kept | None = None,
 ) -> Iterator[Desk]:  # fmt: skip
     """Start the warm process, and meanwhile load references and tests.
 
@@ -160,7 +161,7 @@ def open_desk(
     writes the answers into these very files. With strong `isolation`, raises `CallError` unless
     submissions are sure to be kept from `secrets` (besides the solutions). Student code runs in
     jails, or in another `backend`, on `device`. Where there are no solutions, recordings answer
-    instead.
+    instead. How mistakes end in tests is looked up in `outcomes`, and kept there.
     """
     # It loads torch in the background while this process does.
     with backend or backends.jails() as behind:
@@ -194,11 +195,11 @@ def open_desk(
             layers, device,
         )  # fmt: skip
         if recorded is None:
-            desk.known = live_known(desk, load_library(course))
+            desk.known = live_known(desk, load_library(course), outcomes)
         yield desk
 
 
-def live_known(desk: Desk, library: Library) -> LiveKnown:
+def live_known(desk: Desk, library: Library, outcomes: Kept | None = None) -> LiveKnown:
     """What is known of wrong answers at this desk: mistakes that are run in its tests."""
     cases = {
         (test.key, case.label): (test, case)
@@ -206,7 +207,7 @@ def live_known(desk: Desk, library: Library) -> LiveKnown:
     }  # fmt: skip
     return LiveKnown(
         library, desk.definitions,
-        lambda definitions, *which: replay(desk, definitions, *cases[which]),
+        lambda definitions, *which: replay(desk, definitions, *cases[which]), outcomes,
     )  # fmt: skip
 
 

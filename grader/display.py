@@ -81,8 +81,19 @@ def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
 
 
 def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
-    """The object that follows the last submission's: what came out for all of them."""
+    """The objects that follow the last submission's: who is absent, and what came out for all."""
     mean, most = mean_of(rows)
+    for row in rows:
+        if row.grade is None:
+            _say(
+                stdout,
+                student=row.student,
+                status=row.status,
+                total=None,
+                max=None,
+                reused=False,
+                seconds=0.0,
+            )
     _say(
         stdout, submissions=tally.done, reused=tally.reused, statuses=tally.statuses, mean=mean,
         max=most, seconds=round(tally.seconds, 3),

@@ -43,6 +43,19 @@ class Known(Protocol):
         """What the references give, all built on a mistake in one of them."""
 
 
+Key = tuple[str, ...]  # of an outcome: what was run, the test, the case
+
+
+class Kept(Protocol):
+    """Outcomes that outlive a process; see `grader.outcomes`."""
+
+    def get(self, key: Key) -> Outcome | None:
+        """What was kept under this key."""
+
+    def keep(self, key: Key, outcome: Outcome) -> None:
+        """Keep one."""
+
+
 # Runs one case of a test on these definitions.
 Replay = Callable[[Mapping[str, Any], str, str], Outcome]
 
@@ -50,14 +63,18 @@ Replay = Callable[[Mapping[str, Any], str, str], Outcome]
 class LiveKnown:
     """Runs the mistakes themselves when they are first asked for, and keeps what they give."""
 
-    def __init__(self, library: Library, references: Mapping[str, Any], replay: Replay) -> None:
+    def __init__(
+        self, library: Library, references: Mapping[str, Any], replay: Replay,
+        kept: Kept | None = None,
+    ) -> None:  # fmt: skip
         self.library = library
+        self._kept = kept
         self._references = references
         self._replay = replay
         self._made: dict[str, Mapping[str, Any]] = {}
         self._pairs: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
-        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+        self._outcomes: dict[Key, Outcome] = {}
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""
@@ -82,13 +99,20 @@ class LiveKnown:
         """See `Known`."""
         return self._once(("all", base.id, test, case), lambda: self._on(base))
 
-    def _once(self, key: tuple[str, ...], definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
+    def _once(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
         if key not in self._outcomes:
-            try:
-                self._outcomes[key] = self._replay(definitions(), *key[-2:])
-            except Exception:  # a pair of changes need not make sense
-                self._outcomes[key] = NOTHING
+            kept = self._kept.get(key) if self._kept is not None else None
+            self._outcomes[key] = kept or self._found(key, definitions)
         return self._outcomes[key]
+
+    def _found(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
+        try:
+            outcome = self._replay(definitions(), *key[-2:])
+        except Exception:  # a pair of changes need not make sense
+            return NOTHING
+        if self._kept is not None:
+            self._kept.keep(key, outcome)
+        return outcome
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
         """The references, and instead of one of them this variant."""

@@ -19,6 +19,7 @@ from grader import backends
 from grader.backends import Device
 from grader.course import Course
 from grader.faults import CallError, HostFault
+from grader.reuse import basis
 
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
     from grader.desk import Desk
@@ -46,6 +47,8 @@ class Order:
     # Where student code runs; jails, unless it needs a device.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"
+    # A folder of this machine where it is kept how known mistakes end; else each desk finds out.
+    outcomes: Path | None = None
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -56,15 +59,21 @@ class Order:
             if self.device == "cpu"
             else partial(backends.backend, device=self.device)
         )
-        with self.backend or start() as behind:
+        with self.backend or start() as behind, ExitStack() as stack:
             from grader.desk import open_desk
+            from grader.outcomes import FILE, Outcomes
 
-            with open_desk(
-                self.course, seed=self.seed, files=self.files, only=self.only, stubs=self.stubs,
-                isolation=self.isolation, secrets=self.secrets, backend=nullcontext(behind),
-                device=self.device,
-            ) as desk:  # fmt: skip
-                yield desk
+            outcomes = None
+            if self.outcomes is not None:
+                outcomes = Outcomes(self.outcomes / FILE, basis(self))
+                stack.callback(outcomes.close)
+            yield stack.enter_context(
+                open_desk(
+                    self.course, seed=self.seed, files=self.files, only=self.only,
+                    stubs=self.stubs, isolation=self.isolation, secrets=self.secrets,
+                    backend=nullcontext(behind), device=self.device, outcomes=outcomes,
+                )
+            )  # fmt: skip
 
 
 def default_jobs(items: int) -> int:

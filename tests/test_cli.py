@@ -95,7 +95,7 @@ def test_a_class_is_graded_into_a_gradebook(grader: Grader, students: Path, tmp_
         "eve": ["unreadable", "0", "10", "0", "0", "0", "0"],
     }
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {
-        "grades.db", "gradebook.csv", "results.jsonl",
+        "grades.db", "gradebook.csv", "mistakes.db", "results.jsonl",
     }  # fmt: skip
     assert ran.err == ""
     for name in ("ada", "bob", "cleo", "dan", "eve", "of 10"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,9 @@ from grader.grading import grade
 from grader.intake import Submission
 from grader.jail import payload
 from grader.jail.wire import SourceText
+from grader.known import Outcome
 from grader.mistakes import Library, Variant, load_library
+from grader.outcomes import FILE, Outcomes
 from tests.conftest import TINY
 
 
@@ -121,6 +125,64 @@ def test_where_two_mistakes_would_fit_neither_is_named(
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
     assert named(told(other, right, text, "staircase")) == {None}
     assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
+
+
+# --- what is known already ------------------------------------------------------------------------
+
+WRONG = "def center(x):\n    return x + sum(x) / len(x)"
+
+
+def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
+    monkeypatch.setattr("grader.desk.replay", not_to_be_called)
+    second = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
+    assert first == second == {"The mean is added"}
+    another = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "another course"))
+    assert another == {None}, "where nothing can be found out anew, nothing is known"
+
+
+def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = Outcomes(tmp_path / "grades" / FILE, "this course")
+    named_with(desk, right, tiny, early)
+    assert not (tmp_path / "grades").exists()
+    (tmp_path / "grades").mkdir()
+    early.close()
+    monkeypatch.setattr("grader.desk.replay", not_to_be_called)
+    later = Outcomes(tmp_path / "grades" / FILE, "this course")
+    assert named_with(desk, right, tiny, later) == {"The mean is added"}
+
+
+@pytest.mark.parametrize("damage", ["no database", "no outcomes", "a folder"])
+def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / FILE
+    if damage == "no database":
+        path.write_text("something else\n" * 100, "utf-8")
+    elif damage == "a folder":
+        path.mkdir()
+    else:
+        named_with(desk, right, tiny, Outcomes(path, "this course"))
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE outcomes SET outcome = x'00'")
+    for _ in range(2):
+        assert named_with(desk, right, tiny, Outcomes(path, "this course")) == {"The mean is added"}
+
+
+def named_with(desk: Desk, right: str, tiny: Course, outcomes: Outcomes) -> set[str | None]:
+    """What a wrong answer is called at another desk that keeps outcomes there."""
+    other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), outcomes))
+    names = named(told(other, right, WRONG, "center"))
+    outcomes.close()
+    return names
+
+
+def not_to_be_called(*_: object) -> Outcome:
+    raise AssertionError("it was known how this ends")
 
 
 # --- the library ---------------------------------------------------------------------------------

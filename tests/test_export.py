@@ -102,7 +102,9 @@ def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
         "A tiny course (12)", "10.00", "8.5", "10", "EX", "1.00", "",
     ]  # fmt: skip
     assert [row[:6] + row[7:] for row in table] == [row[:6] + row[7:] for row in before]
-    assert "3 rows filled in, in the column 'A tiny course (12)'" in said
+    assert "2 rows filled in, in the column 'A tiny course (12)'" in said
+    assert "excused in Canvas, and left as it was: 1 row" in said
+    assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
 
 
 def test_an_upload_keeps_the_form_of_the_table_that_it_came_from(
@@ -174,6 +176,7 @@ def test_a_worksheet_of_moodle_is_filled_in_where_moodle_lets_it(
     assert [row[:4] + row[5:] for row in table] == [row[:4] + row[5:] for row in before]
     assert "1 row filled in" in said
     assert "locked in Moodle, and left as it was: 1 row" in said
+    assert "no grade for 1 row, left as before: 'Stranger'" in said
 
 
 def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(

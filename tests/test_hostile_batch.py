@@ -171,7 +171,8 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
             sample = graded.student.partition("-honest-")[2]
             assert apart_from_names_and_time(graded) == expected[sample]
     assert sorted(path.name for path in out.iterdir()) == [
-        ".lock", "feedback", "gradebook.csv", "grades.db", "report.html", "results.jsonl",
+        ".lock", "feedback", "gradebook.csv", "grades.db", "mistakes.db", "report.html",
+        "results.jsonl",
     ]  # fmt: skip
     assert len(list((out / "feedback").iterdir())) == 2 * EACH_HALF
     assert list(temporary.iterdir()) == []

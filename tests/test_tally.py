@@ -135,6 +135,16 @@ def test_programs_get_an_object_as_each_submission_ends_and_one_in_the_end() -> 
     }  # fmt: skip
 
 
+def test_programs_hear_of_the_absent_too() -> None:
+    written = io.StringIO()
+    sum_up(Tally(1), [*rows(done("ada", 1)), Row("cleo", None)], written)
+    absent, _ = map(json.loads, written.getvalue().splitlines())
+    assert absent == {
+        "student": "cleo", "status": "absent", "total": None, "max": None, "reused": False,
+        "seconds": 0,
+    }  # fmt: skip
+
+
 def test_who_wants_it_quiet_hears_nothing() -> None:
     written = io.StringIO()
     tally = Tally(1)

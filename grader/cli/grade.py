@@ -136,7 +136,7 @@ def grade(
     order = Order(
         opened, seed or opened.hidden_seed(), opened.test_files(),
         _chosen(opened, only or [], assignment, out if again else None), isolation=isolation,
-        secrets=(out, *given), device=device,
+        secrets=(out, *given), device=device, outcomes=None if fresh else out,
     )  # fmt: skip
     try:
         if watch:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from grader.export.sheets import Directory, Filled, Sheet, missing
+from grader.export.sheets import Directory, Filled, Sheet, missing, without
 from grader.faults import CallError
 from grader.rows import Person, Row
 from grader.spreadsheets import csv_line, number
@@ -51,18 +51,26 @@ def filled(
     directory = Directory(rows, sheet.places(KINDS))
     matched: list[Row] = []
     told: list[str] = []
+    excused, bare = 0, []
     for cells in sheet.rows[1:]:
         if POINTS in cells[0]:
             told += _about_points(cells[place], most * scale)
             continue
         row = directory.find(cells)
         if row is None or row.total is None:
+            bare.append(cells[0].strip())
             continue
         matched.append(row)
-        if cells[place].strip() != EXCUSED:
-            cells[place] = number(row.total * scale)
-    told.append(f"{counted(len(matched), 'row')} filled in, in the column {sheet.header[place]!r}")
-    return Filled(sheet.text(), (*told, *missing(rows, matched, into.name)))
+        if cells[place].strip() == EXCUSED:
+            excused += 1
+            continue
+        cells[place] = number(row.total * scale)
+    done = counted(len(matched) - excused, "row")
+    told.append(f"{done} filled in, in the column {sheet.header[place]!r}")
+    if excused:
+        told.append(f"excused in Canvas, and left as it was: {counted(excused, 'row')}")
+    told += [*without(bare), *missing(rows, matched, into.name)]
+    return Filled(sheet.text(), tuple(told))
 
 
 def _ids(people: Sequence[Person]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.export.sheets import Directory, Filled, Sheet, missing
+from grader.export.sheets import Directory, Filled, Sheet, missing, without
 from grader.rows import Row
 from grader.spreadsheets import csv_line, number
 from grader.wording import counted
@@ -55,10 +55,11 @@ def filled(
     directory = Directory(rows, [*sheet.places(KINDS), ("moodle", 0), ("name", 1)])
     matched: list[Row] = []
     told: set[str] = set()
-    kept = 0
+    kept, bare = 0, []
     for cells in sheet.rows[1:]:
         row = directory.find(cells)
         if row is None or row.total is None:
+            bare.append(cells[1].strip())
             continue
         matched.append(row)
         if locked is not None and cells[locked].strip().lower() == "no":
@@ -77,7 +78,8 @@ def filled(
     lines = [*told, f"{done} filled in, in the column {sheet.header[place]!r}"]
     if kept:
         lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
-    return Filled(sheet.text(), (*lines, *missing(rows, matched, into.name)))
+    lines += [*without(bare), *missing(rows, matched, into.name)]
+    return Filled(sheet.text(), tuple(lines))
 
 
 def _as_number(cell: str) -> float | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grader.faults import CallError
 from grader.rows import Row, letters, spellings
-from grader.wording import some_of
+from grader.wording import counted, some_of
 
 BOM = "\ufeff"
 
@@ -128,3 +128,12 @@ def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator
     left = [row.student for row in rows if row.known and row.student not in students]
     if left:
         yield f"{len(left)} with a grade and not in {where}: {some_of(left)}"
+
+
+def without(names: Sequence[str]) -> Iterator[str]:
+    """One line about those who have a line in the table and no grade; as the table names them."""
+    if names:
+        yield (
+            f"no grade for {counted(len(names), 'row')}, left as before: "
+            f"{some_of([repr(name) for name in names])}"
+        )
