@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, combinations
@@ -244,9 +244,9 @@ class _Recorder:
                 Named(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
             ]
             for base in below(self._desk.course, name):
-                if self._stands_on(name, base):
-                    for mistake in known.mistakes(base):
-                        self._built(mistake, name, built)
+                standing = list(self._standing(name, base))
+                for mistake in known.mistakes(base) if standing else ():
+                    self._built(mistake, standing, built)
         sheet = Sheet(
             self._tape.made, self._calls(), self._heard, references, named, outcomes, built,
         )  # fmt: skip
@@ -285,15 +285,18 @@ class _Recorder:
             outcomes[variant.id] = found
         return failing
 
-    def _stands_on(self, name: str, base: str) -> bool:
-        """Whether the checks of an exercise notice that one below it is gone."""
+    def _standing(self, name: str, base: str) -> Iterator[tuple[str, str]]:
+        """The cases of an exercise that notice if one below it is gone."""
         gone = Variant(base, "gone", "mistake", "", "", f"def {base}(*_): raise RuntimeError")
-        built_on = self._desk.live.built_on
-        return not all(built_on(gone, test, case).passed for test, case in self._cases(name))
-
-    def _built(self, base: Variant, name: str, built: dict[str, dict[str, int]]) -> None:
-        """Note which cases of an exercise break if the exercise below it is wrong."""
         for test, case in self._cases(name):
+            if not self._desk.live.built_on(gone, test, case).passed:
+                yield test, case
+
+    def _built(
+        self, base: Variant, cases: Iterable[tuple[str, str]], built: dict[str, dict[str, int]]
+    ) -> None:
+        """Note which of these cases break if the exercise below theirs is wrong."""
+        for test, case in cases:
             outcome = self._desk.live.built_on(base, test, case)
             if not outcome.passed:
                 number = self._number(outcome.heard)

@@ -137,6 +137,7 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
         "costs",
         "definitions",
         "forbidding",
+        "frames",
         "guest",
         "loader",
         "lockdown",
