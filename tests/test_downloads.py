@@ -13,7 +13,7 @@ import pytest
 
 from grader.course import Course
 from grader.faults import CallError
-from grader.intake import Arrivals, Roster, read_roster, take_in
+from grader.intake import Arrivals, Roster, limits, read_roster, take_in
 
 TEXT = "def center(x):\n    return x\n"
 Files = Mapping[str, str | bytes]
@@ -153,6 +153,17 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     assert files_of(arrived) == {"ada": ["a.py"], "mallory": ["doejane_1_99_basics.py"]}
     assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
     assert any("mallory.zip looks like a download from Canvas" in line for line in arrived.told)
+
+
+def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
+    tmp_path: Path, tiny: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ada.py").write_text(TEXT)
+    (tmp_path / "mallory.zip").write_bytes(zipped({"doejane_1_99_basics.py": "x"}))
+    monkeypatch.setattr(limits, "MAX_DIRECTORY", 50)
+    arrived = take_in([tmp_path], tiny)
+    assert [one.status for one in arrived.submissions] == ["ready", "unreadable"]
+    assert not any("looks like" in line for line in arrived.told)
 
 
 def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course) -> None:

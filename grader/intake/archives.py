@@ -97,13 +97,14 @@ def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[Found]:
 
 
 @contextmanager
-def zip_items(path: Path) -> Iterator[list[Item]]:
+def zip_items(path: Path, most: int | None = None) -> Iterator[list[Item]]:
     """All plain files in a zip that is no student's own: a download of a whole assignment.
 
-    Raises `Unreadable` or `OSError` where it is no zip.
+    Raises `Unreadable` or `OSError` where it is no zip, or its table of contents has more than
+    `most` bytes.
     """
     with open_plain(path) as file:
-        archive = _open(file, limits.MAX_DOWNLOAD_DIRECTORY)
+        archive = _open(file, most or limits.MAX_DOWNLOAD_DIRECTORY)
         yield [item for entry in archive.infolist() if (item := _item(archive, entry)) is not None]
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from grader.course import Course
 from grader.faults import CallError
+from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.canvas import CANVAS
 from grader.intake.downloads import SUBMITTED, HandIn, System, items_of, top_names
@@ -101,7 +102,10 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
             f"{one.place} looks like a download from {seen.name}, and was read as one student's: "
             "name it alone"
             for one in own
-            if system is None and one.place.is_file() and (seen := _system(one.place, units))
+            if system is None
+            and one.place.is_file()
+            # A student's own, mostly: no more is looked at than is read of one.
+            and (seen := _system(one.place, units, limits.MAX_DIRECTORY))
         ]
         arrived += own
     if all(map(_is_nothing, arrived)):
@@ -129,7 +133,7 @@ def _recognised(paths: Sequence[Path], units: set[str]) -> dict[Path, System | N
     return found
 
 
-def _system(path: Path, units: set[str]) -> System | None:
+def _system(path: Path, units: set[str], most: int | None = None) -> System | None:
     try:
         if path.is_dir():
             if _is_one(path, units):
@@ -138,7 +142,7 @@ def _system(path: Path, units: set[str]) -> System | None:
             if path.resolve().name == SUBMITTED and _is_tree(path):
                 names = {SUBMITTED}
         elif suffix(path.name) == ZIP:
-            with items_of(path) as items:
+            with items_of(path, most) as items:
                 names = {item.parts[0] for item in items}
         else:
             return None

@@ -47,15 +47,15 @@ def top_names(path: Path) -> set[str]:
 
 
 @contextmanager
-def items_of(path: Path) -> Iterator[list[Item]]:
-    """Every file in a folder or a zip, which can be read meanwhile."""
+def items_of(path: Path, most: int | None = None) -> Iterator[list[Item]]:
+    """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`."""
     if suffix(path.name) != ZIP or path.is_dir():
         yield [
             item_on_disk(file, file.relative_to(path).parts)
             for file in sorted(_plain_files(path))
         ]  # fmt: skip
         return
-    with zip_items(path) as items:
+    with zip_items(path, most) as items:
         yield without_top([item for item in items if not any(map(_ours, item.parts))])
 
 
