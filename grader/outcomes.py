@@ -73,7 +73,8 @@ class Outcomes:
 
     def _opened(self) -> sqlite3.Connection | None:
         if self._connection is None and not self._useless and self._path.parent.is_dir():
-            self._connection = sqlite3.connect(self._path)
+            # Immediate: of two who write at once, one waits for the other.
+            self._connection = sqlite3.connect(self._path, isolation_level="IMMEDIATE")
             # After a crash of the machine it may be damaged, and is then made anew.
             self._connection.execute("PRAGMA synchronous = OFF")
             with self._connection:
@@ -87,7 +88,6 @@ class Outcomes:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        if not isinstance(
-            error, sqlite3.OperationalError
-        ):  # no disk is full, and nobody in the way
+        # After a full disk, or where others are in the way, the file is sound.
+        if not isinstance(error, sqlite3.OperationalError):
             self._path.unlink(missing_ok=True)
