@@ -24,8 +24,9 @@ $(READY): pyproject.toml constraints.txt
 grade: $(READY) ## grade the sample submissions, and print the gradebook
 	@$(BIN)/grader grade tests/submissions --out grades
 
+# A file's tests share what takes long to make, so one process runs all of them.
 test: $(READY) ## run all tests of the kit
-	@$(BIN)/pytest -n auto --dist loadgroup
+	@$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
 	@$(BIN)/grader audit

@@ -28,8 +28,6 @@ from tests.attacks_table import (
     read_attack,
 )
 
-pytestmark = pytest.mark.xdist_group("attacks")  # one process makes what they share
-
 ROOT = Path(__file__).parents[1]
 ALL = all_attacks()
 # Attacks wait for their limits: low ones keep the suite short.

@@ -21,8 +21,6 @@ from grader.release.classroom import WORKFLOW, release_classroom
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run
 
-pytestmark = pytest.mark.xdist_group("classroom")  # one process makes what they share
-
 MAX_VARIABLE = 128 * 1024  # bytes: Linux takes no longer one
 
 HALF = """

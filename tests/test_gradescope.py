@@ -30,8 +30,6 @@ from grader.release.gradescope import ZIP, release_gradescope
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run
 
-pytestmark = pytest.mark.xdist_group("gradescope")  # one process makes what they share
-
 ADDS = "def center(x):\n    return x + x.mean()\n"
 
 # As Gradescope writes it.

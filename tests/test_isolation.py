@@ -33,8 +33,6 @@ from grader.jail.warm import Ready
 from tests.conftest import TINY, Grader
 from tests.seats import warm_of
 
-pytestmark = pytest.mark.xdist_group("isolation")  # one process makes what they share
-
 ROOT = Path(__file__).parents[1]
 LIMITS = Limits(test_seconds=20, submission_seconds=60, memory_mb=256)
 SWITCHABLE = LAYERS[1:]

@@ -32,10 +32,7 @@ from grader.release.otter import KIT, release_otter
 from tests.bundles import recorded_in_name, recorded_once
 from tests.conftest import TINY, Grader
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # otter's own
-    pytest.mark.xdist_group("otter"),  # one process makes what they share
-]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
 
 WRONG = """\
 import torch

@@ -20,8 +20,6 @@ from grader.recording import record
 from tests.bundles import ROOT, recordings
 from tests.conftest import TINY, Grader, sharing
 
-pytestmark = pytest.mark.xdist_group("recording")  # one process makes what they share
-
 UNNAMED = """
 import torch
 class Projection(torch.nn.Module):

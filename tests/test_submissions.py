@@ -14,8 +14,6 @@ from grader.grade import Grade
 from grader.grading import grade
 from grader.intake import find_submissions
 
-pytestmark = pytest.mark.xdist_group("submissions")  # one process makes what they share
-
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tests" / "submissions"
 COURSE: Course = load_course(ROOT / "exercises")
