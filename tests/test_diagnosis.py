@@ -22,6 +22,8 @@ from grader.jail.wire import SourceText
 from grader.known import Outcome
 from grader.mistakes import Library, Variant, load_library
 from grader.outcomes import FILE, Outcomes
+from grader.reuse import basis
+from grader.workers import Order
 from tests.conftest import TINY
 
 
@@ -141,6 +143,12 @@ def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     assert first == second == {"The mean is added"}
     another = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "another course"))
     assert another == {None}, "where nothing can be found out anew, nothing is known"
+
+
+def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Course) -> None:
+    here = Order(tiny, "a seed", {})
+    assert basis(here) == basis(dataclasses.replace(here, outcomes=Path("elsewhere")))
+    assert basis(here) != basis(dataclasses.replace(here, device="cuda"))
 
 
 def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
