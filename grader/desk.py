@@ -261,9 +261,10 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         try:
             _call(desk, test, case, make, seat.begin(make, test.memory_mb))
-        except (KeyboardInterrupt, CallError):
+        except CallError:  # a recording that cannot be used
             raise
-        except BaseException:  # a mistake may raise anything, pytest.skip and SystemExit too
+        # What a mistake raises comes as `StudentRaised`; a test may fail or skip in pytest's words.
+        except (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception):
             return Outcome(passed=False, heard=seat.calls.gave())
     return Outcome(passed=True, heard=seat.calls.gave())
 

@@ -86,14 +86,9 @@ def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
     for row in rows:
         if row.grade is None:
             _say(
-                stdout,
-                student=row.student,
-                status=row.status,
-                total=None,
-                max=None,
-                reused=False,
-                seconds=0.0,
-            )
+                stdout, student=row.student, status=row.status, total=None, max=None,
+                reused=False, seconds=0.0,
+            )  # fmt: skip
     _say(
         stdout, submissions=tally.done, reused=tally.reused, statuses=tally.statuses, mean=mean,
         max=most, seconds=round(tally.seconds, 3),

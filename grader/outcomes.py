@@ -1,18 +1,19 @@
 """How known mistakes end in a course's tests, kept in a file beside the grades.
 
-What one process of a batch has found out, the others need not, nor a later grading: the mistakes
-of one exercise take a second of CPU time. The file is a convenience. Where it cannot be read or
+What one process of a batch has found out, the others need not, nor a later grading: for a student
+with many mistakes that takes seconds. The file is a convenience. Where it cannot be read or
 written, nothing is lost but that time.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import msgspec
 
-from grader.known import Outcome
+from grader.known import Key, Outcome
 
 FILE = "mistakes.db"
 SCHEMA = """
@@ -20,6 +21,11 @@ CREATE TABLE IF NOT EXISTS outcomes (
     basis TEXT, key BLOB, outcome BLOB, PRIMARY KEY (basis, key)
 ) WITHOUT ROWID;
 """
+
+
+def kept_in(folder: Path, basis: str) -> AbstractContextManager[Outcomes]:
+    """The outcomes in a folder, written and let go of in the end."""
+    return closing(Outcomes(folder / FILE, basis))
 
 
 class Outcomes:
@@ -33,7 +39,7 @@ class Outcomes:
         self._new: list[tuple[str, bytes, bytes]] = []
         self._useless = False
 
-    def get(self, key: tuple[str, ...]) -> Outcome | None:
+    def get(self, key: Key) -> Outcome | None:
         """What was kept under this key."""
         try:
             if (opened := self._opened()) is None:
@@ -47,7 +53,7 @@ class Outcomes:
             self._give_up(error)
             return None
 
-    def keep(self, key: tuple[str, ...], outcome: Outcome) -> None:
+    def keep(self, key: Key, outcome: Outcome) -> None:
         """Keep one, for whoever asks from now on."""
         if self._useless:
             return

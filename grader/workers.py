@@ -59,21 +59,17 @@ class Order:
             if self.device == "cpu"
             else partial(backends.backend, device=self.device)
         )
-        with self.backend or start() as behind, ExitStack() as stack:
+        with self.backend or start() as behind:
             from grader.desk import open_desk
-            from grader.outcomes import FILE, Outcomes
+            from grader.outcomes import kept_in
 
-            outcomes = None
-            if self.outcomes is not None:
-                outcomes = Outcomes(self.outcomes / FILE, basis(self))
-                stack.callback(outcomes.close)
-            yield stack.enter_context(
-                open_desk(
-                    self.course, seed=self.seed, files=self.files, only=self.only,
-                    stubs=self.stubs, isolation=self.isolation, secrets=self.secrets,
-                    backend=nullcontext(behind), device=self.device, outcomes=outcomes,
-                )
-            )  # fmt: skip
+            kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
+            with kept as outcomes, open_desk(
+                self.course, seed=self.seed, files=self.files, only=self.only, stubs=self.stubs,
+                isolation=self.isolation, secrets=self.secrets, backend=nullcontext(behind),
+                device=self.device, outcomes=outcomes,
+            ) as desk:  # fmt: skip
+                yield desk
 
 
 def default_jobs(items: int) -> int:

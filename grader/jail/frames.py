@@ -1,6 +1,6 @@
-"""Frames over a pipe to a worker, and the few messages about the worker itself.
+"""Frames: to a jail over a socket, to a worker over a pipe; and messages about the worker itself.
 
-Shared by `worker` and `work`. Light on import, and only with what every platform has. A frame is an
+Shared by both ends. Light on import, and only with what every platform has. A frame is an
 eight-byte little-endian length and as many bytes. To a worker go, for each submission: a `Begin`,
 the requests of `wire`, an empty frame. From it come: a `Ready`, once; then a reply for each
 request, and after the empty frame a text that says why no other submission should come here, or an
@@ -13,6 +13,7 @@ from typing import IO
 
 import msgspec
 
+HEADER = 8  # bytes of a frame that tell the length of the rest
 TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
 
 
@@ -31,11 +32,16 @@ class Begin(msgspec.Struct, frozen=True):
     device: str = "cpu"  # on which its tensors are
 
 
+def framed(data: bytes) -> bytes:
+    """These bytes as one frame."""
+    return len(data).to_bytes(HEADER, "little") + data
+
+
 def read(stream: IO[bytes], limit: int) -> bytes | None:
     """One frame; None at the end, and for what cannot be one."""
-    header = stream.read(8)
+    header = stream.read(HEADER)
     size = int.from_bytes(header, "little")
-    if len(header) < 8 or size > limit:
+    if len(header) < HEADER or size > limit:
         return None
     data = stream.read(size)
     return data if len(data) == size else None
@@ -43,5 +49,5 @@ def read(stream: IO[bytes], limit: int) -> bytes | None:
 
 def write(stream: IO[bytes], data: bytes) -> None:
     """One frame."""
-    stream.write(len(data).to_bytes(8, "little") + data)
+    stream.write(framed(data))
     stream.flush()

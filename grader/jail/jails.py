@@ -19,11 +19,11 @@ import msgspec
 from grader.faults import CallError, HostFault
 from grader.isolation import WITHOUT
 from grader.jail import wire
+from grader.jail.frames import HEADER
 from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
-HEADER = 8  # bytes of a frame that tell the length of the rest
 AT_ONCE = 2**16  # bytes
 # Of the jail; each takes something away from a submission.
 LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp")

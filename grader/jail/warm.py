@@ -154,7 +154,7 @@ def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
 def send(connection: socket.socket, data: bytes) -> None:
     """One frame."""
     with contextlib.suppress(BrokenPipeError):
-        connection.sendall(len(data).to_bytes(8, "little") + data)
+        connection.sendall(frames.framed(data))
 
 
 if __name__ == "__main__":
