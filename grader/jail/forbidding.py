@@ -21,6 +21,8 @@ from typing import Any, NoReturn
 
 import torch
 
+from grader.jail import interpreter
+
 
 def _is_key(name: str) -> bool:
     """Whether a name is one of the dispatcher's keys, and no border between them."""
@@ -133,7 +135,8 @@ def forbid(names: Collection[str]) -> frozenset[str]:
                     libraries[namespace].impl(operation, key, refusing)
             for function in _FUNCTIONS.get(name, ()):
                 if not function.__code__.co_freevars:
-                    function.__code__ = _code(name)
+                    with interpreter.opened():
+                        function.__code__ = _code(name)
     for kernels in libraries.values():
         _keep_for_good(kernels)
     sys.meta_path.insert(0, _NoMoreOfTorch())
@@ -153,9 +156,13 @@ def _peel(layer: str) -> None:
     _keep_for_good(kernels)
 
 
+# Bound now: a jail has no ctypes.
+_INCREF, _OBJECT = ctypes.pythonapi.Py_IncRef, ctypes.py_object
+
+
 def _keep_for_good(kernels: object) -> None:
     """Were this object to go, torch's kernels would come back; and who found it could drop it."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kernels))
+    _INCREF(_OBJECT(kernels))
 
 
 class _NoMoreOfTorch:
@@ -172,14 +179,17 @@ def _kernel(name: str) -> Callable[..., Any]:
 
 
 def _code(name: str) -> types.CodeType:
-    """A function body that refuses; it runs among another module's globals."""
+    """A function body that refuses.
+
+    It runs among another module's globals, and in a jail could import nothing of ours: what it
+    calls is a constant of its code.
+    """
 
     def emptied(*_: Any, **__: Any) -> Any:
-        from grader.jail.forbidding import refuse
+        what_refuses = "what refuses"
+        what_refuses("a name")  # type: ignore[operator]
 
-        refuse("a name")
-
-    constants = emptied.__code__.co_consts
+    instead = {"what refuses": refuse, "a name": name}
     return emptied.__code__.replace(
-        co_consts=tuple(name if constant == "a name" else constant for constant in constants)
+        co_consts=tuple(instead.get(str(c), c) for c in emptied.__code__.co_consts)
     )

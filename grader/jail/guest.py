@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import random
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ from grader.jail import payload, wire
 from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
-from grader.jail.trace import Record, follow_threads, submission_line, traced
+from grader.jail.trace import Record, follow_threads, raised_at, submission_line, traced
 
 # Bound before any student code runs: a submission may override or replace what it likes.
 _run_backward = torch.autograd.graph._engine_run_backward
@@ -277,12 +276,7 @@ class Guest:
             kind = "NotBound"
         elif isinstance(error, NameError) and self.submission is not None and error.name:
             text = self.submission.why_missing(str(error.name))[: wire.MAX_TEXT]
-        frames = [
-            (frame.filename, frame.lineno or 0)
-            for frame in traceback.extract_tb(error.__traceback__, limit=-200)
-            if frame.filename.startswith(CODE_PREFIX)
-        ]
-        place = self._place(frames[-1] if frames else None)
+        place = self._place(raised_at(error, CODE_PREFIX))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
         return wire.Raised(kind, text, place, ordinary, uses)

@@ -16,11 +16,11 @@ import resource
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.jail import syscalls
+from grader.jail import interpreter, syscalls
 
 # From linux/prctl.h, sched.h, mount.h and capability.h.
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22
@@ -46,6 +46,8 @@ class Plan:
     libc: ctypes.CDLL
     warm_pid: int
     readable: tuple[str, ...]  # where Python and its packages lie
+    closed: str  # a folder there that no jail may read: torch's, which is loaded
+    opened: tuple[str, ...]  # what is left of `readable`
     private: bool  # whether other users are kept out of there
     top_uid: int  # one more than the highest user that exists here
     data_bytes: int  # of the warm process: limits are counted from here
@@ -67,8 +69,11 @@ LARGE = 2**18  # bytes of what gets a mapping of its own
 # --- once, in the warm process -------------------------------------------------------------------
 
 
-def prepare(without: Iterable[str] = ()) -> Plan:
-    """Make the plan. `without` names layers to leave out, for tests of what happens then."""
+def prepare(closed: str, without: Iterable[str] = ()) -> Plan:
+    """Make the plan. `without` names layers to leave out, for tests of what happens then.
+
+    `closed` is a folder among those of Python's packages that no jail may read.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
     program = b""
@@ -88,9 +93,10 @@ def prepare(without: Iterable[str] = ()) -> Plan:
     private = not all(map(open_to_others, readable))
     memory = _memory()
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no jail of the same user may look into this process
+    opened = tuple(path for folder in readable for path in _all_but(closed, folder))
     return Plan(
-        libc, os.getpid(), readable, private, _top_uid(), memory["VmData"], memory["VmSize"],
-        program, _work_folder(readable), missing,
+        libc, os.getpid(), readable, closed, opened, private, _top_uid(), memory["VmData"],
+        memory["VmSize"], program, _work_folder(readable), missing,
     )  # fmt: skip
 
 
@@ -103,6 +109,15 @@ def python_folders() -> tuple[str, ...]:
     ]
     found = sorted({str(Path(path).resolve()) for path in wanted if Path(path).is_dir()})
     return tuple(p for p in found if not any(p != q and Path(p).is_relative_to(q) for q in found))
+
+
+def _all_but(closed: str, folder: str) -> Iterator[str]:
+    """A folder; or what is in it, if what is closed lies there too. Landlock only ever allows."""
+    if not Path(closed).is_relative_to(folder):
+        yield folder
+    elif closed != folder:
+        for path in sorted(Path(folder).iterdir()):
+            yield from _all_but(closed, str(path))
 
 
 def _no_landlock(libc: ctypes.CDLL) -> str:
@@ -180,6 +195,7 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
         raise ProcessLookupError("the warm process has ended")
     _checked(plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     put_on("seccomp", lambda: _filter_calls(plan))
+    put_on("interpreter", lambda: interpreter.close(plan.closed))  # last: it takes ctypes away
     return missing
 
 
@@ -208,7 +224,7 @@ def _close_files(plan: Plan) -> None:
 
     devices = [path for path in ("/dev/null", "/dev/urandom") if os.access(path, os.R_OK)]
     policy = sandlock.Sandbox(
-        fs_readable=[*plan.readable, *devices],
+        fs_readable=[*plan.opened, *devices],
         # An older kernel may lack scopes; files are what matters here, the rest is seccomp's too.
         allow_degraded=list(sandlock.Protection),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import site
 import sys
 import sysconfig
@@ -23,6 +24,8 @@ def load_torch() -> None:
 
     import grader.jail.guest  # noqa: F401
 
+    # It writes machine code while it computes, which no jail may: see `syscalls`.
+    torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
 
@@ -44,3 +47,5 @@ def forget_projects() -> None:
         if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
     ]  # fmt: skip
     sys.path_importer_cache.clear()
+    # Python lists the folders now: a jail may import from them, and list only some.
+    importlib.util.find_spec("no_module_of_this_name")

@@ -60,6 +60,8 @@ WRITING = tuple(
 )
 FLAGS_OF_OPEN = {"open": 1, "openat": 2}
 SHARED_NAMELESS = 0x01 | 0x20  # MAP_SHARED | MAP_ANONYMOUS: memory that no limit on data counts
+EXECUTABLE = 0x04  # PROT_EXEC: machine code that was not there when torch was loaded
+MAPPING = ("mmap", "mprotect", "pkey_mprotect")  # their third argument says what for
 GROWING = 0x0100  # MAP_GROWSDOWN: memory that counts as stack, and as no data
 GROWING_LATER = (0x0100_0000, 0x0200_0000)  # PROT_GROWSDOWN, PROT_GROWSUP
 OUT_OF_BAND = 0x01  # MSG_OOB: a byte that makes a socket look ready, and is not there
@@ -97,6 +99,10 @@ def program() -> bytes:
         denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, SHARED_NAMELESS, SHARED_NAMELESS)
     )
     rules.add_rule(denied, _number("mmap"), sc.Arg(3, sc.MASKED_EQ, GROWING, GROWING))
+    # No library is loaded any more, and no code made: of torch only oneDNN does that, which
+    # `preload` switches off (convolutions, gelu and LSTMs then take torch's own kernels).
+    for name in MAPPING:
+        rules.add_rule(denied, _number(name), sc.Arg(2, sc.MASKED_EQ, EXECUTABLE, EXECUTABLE))
     for flag in GROWING_LATER:
         rules.add_rule(denied, _number("mprotect"), sc.Arg(2, sc.MASKED_EQ, flag, flag))
     rules.add_rule(denied, _number("sendto"), sc.Arg(3, sc.MASKED_EQ, OUT_OF_BAND, OUT_OF_BAND))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -21,8 +21,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from grader.jail import interpreter
 from grader.jail.costs import Cost, cost
 from grader.jail.forbidding import AUTOGRAD, Refusals, plain_name
+from grader.jail.source import CODE_PREFIX
 from grader.jail.wire import Operations, Place, Use
 
 MAX_USES = 20
@@ -136,14 +138,95 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
             if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
                 stack.enter_context(torch.inference_mode())
             if record.watch - record.gone or observe:
-                stack.enter_context(FunctionTrace())
+                stack.enter_context(_FUNCTIONS.within(FunctionTrace()))
             if observe:
-                stack.enter_context(OperationTrace())  # type: ignore[no-untyped-call]
+                stack.enter_context(_OPERATIONS.within(OperationTrace()))  # type: ignore[no-untyped-call]
             if one_device:
-                stack.enter_context(OneDevice())  # type: ignore[no-untyped-call]
+                stack.enter_context(_OPERATIONS.within(OneDevice()))  # type: ignore[no-untyped-call]
             yield
     finally:
         _current = None
+
+
+class _Stack:
+    """One of torch's two stacks of modes: what the kit pushes, only the kit pops.
+
+    Torch's own functions for it are bound here, before `interpreter.strip` replaces them by `pop`.
+    """
+
+    def __init__(
+        self, push: Callable[[Any], None], pop: Callable[..., Any], size: Callable[[], int],
+        *key: object,
+    ) -> None:  # fmt: skip
+        """`key` is what `pop` wants to be given."""
+        self._push, self._pop, self._size, self._key = push, pop, size, key
+        self.ours = 0  # modes of the kit that are on it
+
+    @contextmanager
+    def within(self, mode: object) -> Iterator[None]:
+        """Push a mode, and take it away again, whatever was left on top of it."""
+        self._push(mode)
+        self.ours += 1
+        below = self._size() - 1
+        try:
+            yield
+        finally:
+            self.ours -= 1
+            while self._size() > below:
+                self._pop(*self._key)
+
+    def pop(self, *key: object) -> Any:
+        """What torch's own does, for modes that student code pushed."""
+        if self._size() <= self.ours and not _asked_by_torch():
+            raise PermissionError("operations are counted here, and that cannot be switched off")
+        return self._pop(*key)
+
+
+# Calls a mode's handler for functions of torch's that are written in Python, with the mode off.
+_HANDLING = torch.overrides.handle_torch_function.__code__
+_STEPS = 6  # from there to `_Stack.pop`: two functions of torch's, and contextlib's
+
+
+def _asked_by_torch() -> bool:
+    with interpreter.opened():
+        frame: FrameType | None = sys._getframe(1)
+    for _ in range(_STEPS):
+        if frame is None or frame.f_code.co_filename.startswith(CODE_PREFIX):
+            return False
+        if frame.f_code is _HANDLING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_FUNCTIONS = _Stack(
+    torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack,
+    torch._C._len_torch_function_stack,
+)  # fmt: skip
+_OPERATIONS = _Stack(
+    torch._C._push_on_torch_dispatch_stack, torch._C._pop_torch_dispatch_stack,
+    torch._C._len_torch_dispatch_stack, None,
+)  # fmt: skip
+# In place of torch's own, in jails: see `interpreter.strip`.
+REPLACED: Mapping[str, Callable[..., Any]] = {
+    "_pop_torch_function_stack": _FUNCTIONS.pop,
+    "_pop_torch_dispatch_stack": _OPERATIONS.pop,
+}
+
+
+def print_tensors_in_short() -> None:
+    """Let a tensor that is printed while operations are counted show no more than its shape.
+
+    Torch prints its numbers by operations, for which it would switch the count off.
+    """
+    in_full = torch._tensor_str._str
+
+    def in_short(tensor: torch.Tensor, **options: Any) -> str:
+        if _OPERATIONS.ours:
+            return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
+        return str(in_full(tensor, **options))
+
+    torch._tensor_str._str = in_short
 
 
 def follow_threads() -> None:
@@ -154,17 +237,32 @@ def follow_threads() -> None:
     bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
     def traced_bootstrap(thread: threading.Thread) -> None:
-        with FunctionTrace(), OperationTrace():  # type: ignore[no-untyped-call]
-            bootstrap(thread)
+        # The stacks are the thread's own, and end with it.
+        torch._C._push_on_torch_function_stack(FunctionTrace())
+        torch._C._push_on_torch_dispatch_stack(OperationTrace())  # type: ignore[no-untyped-call]
+        bootstrap(thread)
 
     threading.Thread._bootstrap_inner = traced_bootstrap  # type: ignore[attr-defined]
 
 
 def submission_line(prefix: str) -> tuple[str, int] | None:
     """File and line of the innermost running frame that belongs to the submission."""
-    frame: FrameType | None = sys._getframe(1)
+    with interpreter.opened():
+        frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith(prefix):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
+    """File and line of the submission that an exception came through last."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        with interpreter.opened():
+            name = step.tb_frame.f_code.co_filename
+        if name.startswith(prefix):
+            found = name, step.tb_lineno
+        step = step.tb_next
+    return found

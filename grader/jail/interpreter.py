@@ -1,0 +1,156 @@
+"""What Python itself no longer does in a jail: reach past torch's dispatcher, or into the kit.
+
+The kernel's layers keep a submission from others. This one keeps what an answer has no use for
+from the submission, so that what is forbidden stays forbidden and what is counted is counted:
+
+- `strip`, once in the warm process: the parts of torch's C module that compute without the
+  dispatcher (the static runtime, TorchScript's compiler) or switch off those who listen to it.
+- `close`, in each jail: ctypes, the collector's lists of objects, frames, threads, tracers, and
+  files of torch that were not loaded by then. Python calls an audit hook before each of those, and
+  has no way to remove one.
+
+Whoever answers on the jail's socket in the guest's place, or brings along code that torch has too,
+is not stopped by this: what a jail says of its own work is evidence, and no proof.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+# TorchScript's compiler and what runs its graphs; the dispatcher's own look-ups stay.
+COMPILERS = ("_jit_", "_create_function_from", "_create_graph", "_fuse_to_static", "_import_ir_")
+LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
+# What computes, and what keeps modes from seeing it.
+UNSEEN = frozenset(
+    {
+        "StaticModule", "import_ir_module", "import_ir_module_from_buffer", "parse_ir",
+        "_dispatch_call_boxed", "DisableTorchFunction", "_DisableTorchDispatch",
+        "ExcludeDispatchKeyGuard", "_ExcludeDispatchKeyGuard", "_ForceDispatchKeyGuard",
+        "_IncludeDispatchKeyGuard", "_PreserveDispatchKeyGuard", "_SetExcludeDispatchKeyGuard",
+        "_dispatch_tls_set_dispatch_key_excluded", "_dispatch_tls_set_dispatch_key_included",
+        "_get_dispatch_mode", "_get_dispatch_stack_at", "_get_function_stack_at",
+        "_set_dispatch_mode", "_unset_dispatch_mode",
+    }
+)  # fmt: skip
+MODULES = ("_te", "_lazy", "_lazy_ts_backend", "_aoti")  # whole parts of it
+
+# Events of Python's audit hooks: https://docs.python.org/3/library/audit_events.html
+REFUSED = frozenset(
+    {
+        "gc.get_objects", "gc.get_referrers", "gc.get_referents",
+        "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback",
+        "sys._current_frames", "sys._current_exceptions",
+    }
+)  # fmt: skip
+THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
+FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
+FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
+CODE_OF = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+FOREIGN = frozenset(
+    {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
+)  # fmt: skip
+
+
+# --- once, in the warm process -------------------------------------------------------------------
+
+
+def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
+    """Take out of torch's C module what no answer needs; `instead` takes the place of some.
+
+    Wherever a dictionary holds one of these, it holds what refuses from now on: also the copy from
+    which Python would make the module anew. Modules of the kit keep theirs.
+    """
+    import torch
+
+    names = {
+        name for name in vars(torch._C)
+        if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
+    }  # fmt: skip
+    new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
+    by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
+    old = [vars(torch._C)[name] for name in new if name in vars(torch._C)]
+    for holder in gc.get_referrers(*old):
+        if isinstance(holder, dict) and not str(holder.get("__name__")).startswith("grader."):
+            for key, value in list(holder.items()):
+                if id(value) in by_id:
+                    holder[key] = by_id[id(value)]
+    for name in MODULES:
+        if isinstance(module := vars(torch._C).get(name), types.ModuleType):
+            vars(module).clear()
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise PermissionError(f"{name} is unavailable while an answer is graded")
+
+    return refused
+
+
+# --- in each jail --------------------------------------------------------------------------------
+
+
+_open = False
+
+
+@contextmanager
+def opened() -> Iterator[None]:
+    """Let the guest itself see frames, and empty functions, for a moment: no student code runs."""
+    global _open
+    _open = True
+    try:
+        yield
+    finally:
+        _open = False
+
+
+def close(folder: str) -> None:
+    """Refuse from now on; `folder` is torch's, of which nothing more is read.
+
+    Frames are refused as by a Python without them: libraries that ask for one can do without.
+    """
+    _forget(name for name in list(sys.modules) if name.partition(".")[0] in FOREIGN)
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "object.__getattr__":
+            if arguments[1] in FRAME_OF and not _open:
+                raise AttributeError(arguments[1])
+        elif event == "object.__setattr__":
+            if arguments[1] in CODE_OF and not _open:
+                _refuse(f"to change {arguments[1]}")
+        elif event in FRAMES:
+            if not _open:
+                raise ValueError("frames are unavailable while an answer is graded")
+        elif event in REFUSED or event.startswith("ctypes."):
+            _refuse(event)
+        elif event in THREADS:
+            raise RuntimeError("can't start new thread: threads are unavailable here")
+        elif event == "import":
+            top = str(arguments[0]).partition(".")[0]
+            if top in FOREIGN or top in ("torch", "functorch"):
+                raise ImportError(f"{arguments[0]} cannot be loaded while an answer is graded")
+        elif event == "open" and str(arguments[0]).startswith(folder):
+            _refuse("to read torch's files")
+
+    sys.addaudithook(hook)
+
+
+def hide() -> None:
+    """Take the kit's own modules off the list that imports look at, once the guest has all of his."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
+        del sys.modules[name]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise PermissionError(f"{what}: this is unavailable while an answer is graded")
+
+
+def _forget(names: Iterable[str]) -> None:
+    """Empty modules: whoever holds one holds nothing."""
+    for name in names:
+        vars(sys.modules.pop(name)).clear()
