@@ -15,8 +15,11 @@ is not stopped by this: what a jail says of its own work is evidence, and no pro
 
 from __future__ import annotations
 
+import _thread
 import gc
+import itertools
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -47,12 +50,16 @@ REFUSED = frozenset(
         "sys._current_frames", "sys._current_exceptions",
     }
 )  # fmt: skip
-THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
 FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
 FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 CODE_OF = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+# Modules of C that do what is refused here; `_thread` would come back with what was taken away.
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
+)  # fmt: skip
+STARTERS = (
+    "start_new_thread", "start_new", "start_joinable_thread",
+    "_start_new_thread", "_start_joinable_thread",
 )  # fmt: skip
 
 
@@ -82,6 +89,9 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
+    # Kernels called by the dispatcher's keys, past those that come before.
+    delattr(torch._C._DispatchOperatorHandle, "redispatch_boxed")
+    torch._ops.OpOverload._op_dk = property(_refusing("a kernel by its key"), lambda *_: None)  # type: ignore[assignment]
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
@@ -94,6 +104,7 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
 # --- in each jail --------------------------------------------------------------------------------
 
 
+_closed = False
 _open = False
 
 
@@ -105,7 +116,8 @@ def opened() -> Iterator[None]:
     try:
         yield
     finally:
-        _open = False
+        _closed = False
+_open = False
 
 
 def close(folder: str) -> None:
@@ -114,6 +126,9 @@ def close(folder: str) -> None:
     Frames are refused as by a Python without them: libraries that ask for one can do without.
     """
     _forget(name for name in list(sys.modules) if name.partition(".")[0] in FOREIGN)
+    for module, name in itertools.product((_thread, threading), STARTERS):
+        if hasattr(module, name):
+            setattr(module, name, _no_thread)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "object.__getattr__":
@@ -127,16 +142,21 @@ def close(folder: str) -> None:
                 raise ValueError("frames are unavailable while an answer is graded")
         elif event in REFUSED or event.startswith("ctypes."):
             _refuse(event)
-        elif event in THREADS:
-            raise RuntimeError("can't start new thread: threads are unavailable here")
         elif event == "import":
             top = str(arguments[0]).partition(".")[0]
-            if top in FOREIGN or top in ("torch", "functorch"):
+            if top in FOREIGN or top in ("torch", "functorch", "_thread"):
                 raise ImportError(f"{arguments[0]} cannot be loaded while an answer is graded")
         elif event == "open" and str(arguments[0]).startswith(folder):
             _refuse("to read torch's files")
 
     sys.addaudithook(hook)
+    global _closed
+    _closed = True
+
+
+def closed() -> bool:
+    """Whether this layer is on: then there are no threads, for one."""
+    return _closed
 
 
 def hide() -> None:
@@ -144,6 +164,11 @@ def hide() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
+
+
+def _no_thread(*_: Any, **__: Any) -> NoReturn:
+    # In Python's own words: libraries know what to do then.
+    raise RuntimeError("can't start new thread: threads are unavailable while an answer is graded")
 
 
 def _refuse(what: str) -> NoReturn:

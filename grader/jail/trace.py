@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, MethodType
 from typing import Any
 
 import torch
@@ -76,35 +76,46 @@ Refusals.tell = staticmethod(_refused)
 class FunctionTrace(TorchFunctionMode):
     """Notes the torch functions called, and those that are watched with the student's line."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
-        """See torch.overrides.TorchFunctionMode."""
-        record = _current
-        if record is not None:
-            name = plain_name(func)
-            record.names.add(name)
-            record.note(name)
-        return func(*args, **kwargs) if kwargs else func(*args)
+    def __init__(self) -> None:
+        super().__init__()
+        # Of this one mode, not of the class: student code finds and changes classes.
+        self.__torch_function__ = MethodType(_note_function, self)
+
+
+def _note_function(
+    mode: FunctionTrace, func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:  # fmt: skip
+    """See torch.overrides.TorchFunctionMode."""
+    record = _current
+    if record is not None:
+        name = plain_name(func)
+        record.names.add(name)
+        record.note(name)
+    return func(*args, **kwargs) if kwargs else func(*args)
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and what they cost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__torch_dispatch__ = MethodType(_count_operation, self)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Nothing is compiled in a jail: torch need not see to it at each operation."""
         return False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
-        """See torch.utils._python_dispatch.TorchDispatchMode."""
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        if _current is not None:
-            _current.add(cost(func, args, kwargs, result))
-        return result
+
+def _count_operation(
+    mode: OperationTrace, func: Any, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:  # fmt: skip
+    """See torch.utils._python_dispatch.TorchDispatchMode."""
+    kwargs = kwargs or {}
+    result = func(*args, **kwargs)
+    if _current is not None:
+        _current.add(cost(func, args, kwargs, result))
+    return result
 
 
 class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
