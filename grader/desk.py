@@ -138,12 +138,14 @@ class Seat:
         """What stands under each exercise's name."""
         return self.session.listing
 
-    def begin(self, make: Make, memory_mb: int | None = None) -> Student:
+    def begin(
+        self, make: Make, memory_mb: int | None = None, hidden: bool = False
+    ) -> Student:  # fmt: skip
         """Begin a test: fresh handles, seeded generators, a new time limit, a memory limit.
 
-        What the test's exercise forbids is not to be had in the process that answers.
+        What the test's exercise forbids is unavailable in the process that answers.
         """
-        self.calls.begin(make.seed("guest"), make.exercise, memory_mb)
+        self.calls.begin(make.seed("guest"), make.exercise, memory_mb, hidden)
         return Student(self.calls)
 
 
@@ -291,7 +293,7 @@ def _play(
     desk: Desk, seat: Seat, test: Test, case: Case, key: Key, memory: Memory
 ) -> Ending:  # fmt: skip
     make = desk.make(test.exercise, test.name, case.label)
-    student = seat.begin(make, test.memory_mb)
+    student = seat.begin(make, test.memory_mb, test.hidden)
     ending = desk.transcripts.ending(key, seat.calls, memory)
     if ending is not None:
         return ending
@@ -299,7 +301,7 @@ def _play(
         _call(desk, test, case, make, student)
     except Unlike:  # a test that is no function of what it is answered: ask all of it again
         seat.session.close()
-        _call(desk, test, case, make, seat.begin(make, test.memory_mb))
+        _call(desk, test, case, make, seat.begin(make, test.memory_mb, test.hidden))
     return Ending("passed")
 
 
@@ -323,12 +325,12 @@ def _caught(desk: Desk, seat: Seat, test: Test, play: Callable[[], Ending]) -> E
         message = str(error) or f"an assertion failed ({test.place})"
         return Ending("failed", message, picture)
     except StudentRaised as raised:
-        if raised.kind == "ForbiddenOperation" and desk.watched[test.exercise]:
-            # Told once, by the check for forbidden operations.
-            use = wire.Use(raised.text[: wire.MAX_NAME], raised.place)
-            seat.calls.uses.setdefault(test.exercise, []).append(use)
-            return Ending("skipped")
-        return Ending("error", messages.raised(raised.kind, raised.text, raised.place))
+        if raised.kind == "ForbiddenOperation" and seat.calls.note_use(
+            test.exercise, raised.text, raised.place
+        ):
+            return Ending("skipped")  # told once, by the check for forbidden operations
+        place = seat.session.line(raised.place)
+        return Ending("error", messages.raised(raised.kind, raised.text, place))
     except StudentLost as lost:
         return Ending(lost.status, lost.text)
     except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used

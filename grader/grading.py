@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import msgspec
 import torch
@@ -87,14 +88,20 @@ def grade_exercises(
 ) -> list[ExerciseResult]:  # fmt: skip
     """Each exercise of the desk, or of these, in the course's order."""
     chosen = [name for name in desk.tests if names is None or name in names]
+    tried: dict[str, _Tried] = {}
     # Exercises that forbid the same are served by one process: those go together.
-    tried = {name: _try(desk, seat, name) for name in sorted(chosen, key=desk.watched.__getitem__)}
+    for _, together in groupby(sorted(chosen, key=_served_by(desk)), key=_served_by(desk)):
+        tried |= _try(desk, seat, list(together))
     return [_scored(desk, name, *_following(desk, seat, name, tried)) for name in chosen]
+
+
+def _served_by(desk: Desk) -> Callable[[str], tuple[str, ...]]:
+    return desk.watched.__getitem__
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
     """Run an exercise's tests along the ladder, and count its points."""
-    tried = _try(desk, seat, name)
+    tried = _try(desk, seat, [name])[name]
     return _scored(desk, name, tried.firsts, tried.results)
 
 
@@ -108,42 +115,72 @@ class _Tried:
     known: Variant | None = None  # the mistake that gives the same
 
 
-def _try(desk: Desk, seat: Seat, name: str) -> _Tried:
-    found = next(found for found in seat.listing.found if found.name == name)
-    contract = desk.oracle.contracts[name]
-    tests = desk.tests[name]
-    first = _exists(found)
-    if first.status != "passed":
-        rest = first.status if first.status == "missing" else "skipped"
-        results = [_result(test, rest) for test in tests]
-        return _Tried([first], results)
-    second = _signature(found, contract)
-    failed_at: str | None = None if second.status == "passed" else "signature"
-    results = []
-    answers: list[Answer] = []
-    for test in tests:
-        if failed_at is not None and test.rung != failed_at:
-            results.append(_result(test, "skipped"))
-            continue
-        ran = run_test(desk, seat, test)
+def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
+    """Run the tests of exercises that one process serves: the public checks of all come first.
+
+    What a public check ends with is shown in full. Code that has met a hidden test could put its
+    inputs there, so it meets no public check any more.
+    """
+    climbs = [_Climb(desk, seat, name) for name in names]
+    for hidden in (False, True):
+        for climb in climbs:
+            climb.run(hidden)
+    return {climb.name: climb.tried() for climb in climbs}
+
+
+class _Climb:
+    """One exercise's tests, on their way up the ladder."""
+
+    def __init__(self, desk: Desk, seat: Seat, name: str) -> None:
+        self.name = name
+        self._desk, self._seat = desk, seat
+        self._found = next(found for found in seat.listing.found if found.name == name)
+        self._firsts = [_exists(self._found)]
+        self._failed_at: str | None = None  # a rung; or what is none: then nothing else is tried
+        self._results: dict[str, TestResult] = {}  # by the test's key
+        self._answers: list[Answer] = []
+        if self._firsts[0].status != "passed":
+            self._failed_at = "exists"
+            return
+        self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
+        if self._firsts[1].status != "passed":
+            self._failed_at = "signature"
+
+    def run(self, hidden: bool) -> None:
+        """Run the hidden tests, or the public ones, until one fails that others stand on."""
+        for test in self._desk.tests[self.name]:
+            if test.hidden is hidden and self._failed_at in (None, test.rung):
+                self._run(test)
+
+    def _run(self, test: Test) -> None:
+        ran = run_test(self._desk, self._seat, test)
         status, message = ran.status, ran.message
-        answers += ran.answers
-        if test.rung == "efficiency" and status == "passed" and found.evasions:
-            status, message = "failed", messages.uncounted(found.evasions[0])
-        results.append(_result(test, status, message, ran.picture))
+        self._answers += ran.answers
+        if test.rung == "efficiency" and status == "passed" and self._found.evasions:
+            status, message = "failed", messages.uncounted(self._found.evasions[0])
+        self._results[test.key] = _result(test, status, message, ran.picture)
         if status == "timeout" and test.rung in FOUNDATIONS:
-            failed_at = "timeout"  # no rung's name: what never ends would not end again
+            self._failed_at = "timeout"  # what never ends would not end again
         elif status != "passed" and test.rung in FOUNDATIONS:
-            failed_at = test.rung
-    failed = any(result.status in ("failed", "error") for result in results)
-    known = desk.diagnosis.name(name, answers) if desk.diagnosis and failed else None
-    if known is not None:
-        results = _named(results, known.title, known.hint)
-    firsts = [first, second]
-    forbidden = _forbidden(desk, seat, name)
-    if forbidden is not None:
-        firsts.append(forbidden)
-    return _Tried(firsts, results, answers, known)
+            self._failed_at = test.rung
+
+    def tried(self) -> _Tried:
+        """How all of them ended, with the mistake's name where it is a known one."""
+        rest: TestStatus = "missing" if self._firsts[0].status == "missing" else "skipped"
+        results = [
+            self._results.get(test.key) or _result(test, rest)
+            for test in self._desk.tests[self.name]
+        ]
+        if self._failed_at == "exists":
+            return _Tried(self._firsts, results)
+        diagnosis = self._desk.diagnosis
+        failed = any(result.status in ("failed", "error") for result in results)
+        known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
+        if known is not None:
+            results = _named(results, known.title, known.hint)
+        forbidden = _forbidden(self._desk, self._seat, self.name)
+        firsts = [*self._firsts, *([forbidden] if forbidden is not None else [])]
+        return _Tried(firsts, results, self._answers, known)
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:

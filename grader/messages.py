@@ -105,10 +105,10 @@ def forbidden_title(titles: Sequence[str]) -> str:
 
 def forbidden(uses: Sequence[Use]) -> str:
     """Which forbidden operation was used, and where."""
-    use = uses[0]
+    use = next((use for use in uses if use.place is not None), uses[0])
+    where = at(use.place) if use.place is not None else "your code"
     return (
-        f"{at(use.place)} uses {use.function}: the exercise is to write it yourself, so it earns "
-        "no points"
+        f"{where} uses {use.function}: the exercise is to write it yourself, so it earns no points"
     )
 
 

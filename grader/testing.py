@@ -41,7 +41,8 @@ __all__ = [
     "assert_causal", "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
     "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
     "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
-    "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_grows_at_most", "rung",
+    "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
+    "assert_work_grows_at_most", "rung",
 ]  # fmt: skip
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -345,8 +346,10 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device has no values: who looks at some, to be safe, is right all the same.
-        if not any(told in raised.text.lower() for told in ("meta tensor", "data-independent")):
+        # The device has no values: who looks at some, to be safe, is right all the same. Torch says
+        # so itself, where it is asked; the same words from a statement of the student's say nothing.
+        no_values = ("meta tensor", "data-independent")
+        if not (raised.by_torch and any(told in raised.text.lower() for told in no_values)):
             raise
 
 
@@ -418,6 +421,19 @@ def assert_work_grows_at_most(
     )
 
 
+def assert_work_at_most(
+    call: RemoteFunction | RemoteModule, most: int, *arguments: Any
+) -> None:  # fmt: skip
+    """Fail if a call takes more than `most` multiply-adds and the like, as `grader.jail.costs` counts."""
+    work = _counted(call, arguments).work
+    _remember_growth(call, "work", work > most)
+    assert_that(
+        work <= most,
+        f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: is something "
+        "worked out again and again that is needed once?",
+    )
+
+
 def assert_reduces_at_most(
     call: RemoteFunction | RemoteModule, width: int, *arguments: Any
 ) -> None:  # fmt: skip
@@ -452,11 +468,22 @@ def _remember_growth(call: RemoteFunction | RemoteModule, what: str, grows: bool
 def assert_uses(
     call: RemoteFunction | RemoteModule, functions: Sequence[str], *arguments: Any
 ) -> None:
-    """Fail unless the student's code calls one of these torch functions. `call` is a proxy."""
+    """Fail unless the result depends on one of these torch functions. `call` is a proxy.
+
+    The functions are called once as they are, and once more so that they give something else: then
+    the result must change. Who only calls one for show has a result that does not.
+    """
     seen: Observation = call.observe(*arguments)
     wanted = " or ".join(functions[:2])
     assert_that(
         not seen.functions.isdisjoint(functions), f"the exercise is about {wanted}: none was used"
+    )
+    altered: Observation = call.observe(*arguments, altered=functions)
+    depends = not _unmoved(seen.result, altered.result)
+    call.remember(f"depends on {wanted}: {depends}")
+    assert_that(
+        depends,
+        f"the exercise is about {wanted}: one was called, and your result does not depend on it",
     )
 
 

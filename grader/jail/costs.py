@@ -17,6 +17,7 @@ from grader.jail.forbidding import plain_name
 # Products, and which argument's last axis they sum over.
 PRODUCTS = {
     "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
+    "matmul": 0,  # whole only where autograd is off, else one of the above
     "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
 }  # fmt: skip
 # What makes one number of many: each element of the result runs over its share of the input.

@@ -22,7 +22,14 @@ from grader.jail import interpreter, payload, wire
 from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
-from grader.jail.trace import Record, follow_threads, raised_at, submission_line, traced
+from grader.jail.trace import (
+    Record,
+    follow_threads,
+    is_stated,
+    raised_at,
+    submission_line,
+    traced,
+)
 
 # Bound before any student code runs: a submission may override or replace what it likes.
 _run_backward = torch.autograd.graph._engine_run_backward
@@ -82,6 +89,7 @@ class Guest:
         self.submission: Submission | None = None
         self.kept: dict[int, Any] = {}
         self._seed = 0  # of the next call's random numbers
+        self._failures: list[BaseException] = []  # of torch's operations, in the running call
         self._gone: frozenset[str] = frozenset()  # torch functions that this process has no longer
 
     def answer(self, request: wire.Request) -> wire.Reply:
@@ -105,6 +113,7 @@ class Guest:
 
     def _safely(self, call: wire.Call) -> wire.Outcome:
         uses: list[wire.Use] = []
+        self._failures.clear()
         try:
             return self._do(call, uses)
         except BaseException as error:  # student code may raise anything at all
@@ -172,7 +181,10 @@ class Guest:
             if self._device != "cpu":
                 getattr(torch, self._device).manual_seed(self._seed)
             self._seed = (self._seed + 1) % 2**63
-        record = Record(frozenset(call.watch), self._here, uses, self._gone)
+        record = Record(
+            frozenset(call.watch), self._here, uses, self._gone, frozenset(call.altered),
+            failures=self._failures,
+        )  # fmt: skip
         elsewhere = any(tensor.device.type != self._device for tensor in passed)
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
@@ -279,7 +291,8 @@ class Guest:
         place = self._place(raised_at(error, CODE_PREFIX))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
-        return wire.Raised(kind, text, place, ordinary, uses)
+        by_torch = any(error is one for one in self._failures) and not is_stated(error)
+        return wire.Raised(kind, text, place, ordinary, by_torch, uses)
 
 
 # --- modules, as nn.Module keeps them: no method of the student's is asked ------------------------

@@ -30,9 +30,11 @@ class StudentRaised(Exception):
     """An exception in student code, as text: its kind, its message, and the student's line."""
 
     def __init__(
-        self, kind: str, text: str, place: wire.Place | None, ordinary: bool = True
+        self, kind: str, text: str, place: wire.Place | None, ordinary: bool = True,
+        by_torch: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(f"{kind}: {text}")
+        self.by_torch = by_torch
         self.kind = kind
         self.text = text
         self.place = place
@@ -73,13 +75,15 @@ class Calls:
     asked: set[str] = field(default_factory=set)  # exercises, by the running test
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
     made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
+    _hidden: bool = False  # whether the running test is
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
 
-    def begin(self, seed: int, exercise: str, memory_mb: int | None) -> None:
+    def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
         """Begin a test, which has made no calls."""
         self.session.begin_test(seed, exercise, memory_mb)
+        self._hidden = hidden
         self.asked.clear()
         self.heard.clear()
         self.made.clear()
@@ -97,8 +101,22 @@ class Calls:
         elif isinstance(outcome, wire.Gradients):
             self.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
-            self.uses.setdefault(exercise, []).extend(outcome.uses[:MAX_USES])
+            for use in outcome.uses[:MAX_USES]:
+                self.note_use(exercise, use.function, use.place)
         return outcome
+
+    def note_use(self, exercise: str, function: str, place: wire.Place | None) -> bool:
+        """Remember that a watched function was used; False if it is none.
+
+        Whoever made the reply chose name and place, and both are shown: the name is one of the
+        course's list, the place a line of the submission's. From a hidden test comes no place: of
+        a thousand lines, code could choose one by what it was asked.
+        """
+        if function not in self.watch.get(exercise, ()):
+            return False
+        shown = None if self._hidden else self.session.line(place)
+        self.uses.setdefault(exercise, []).append(wire.Use(function, shown))
+        return True
 
 
 class Student:
@@ -158,9 +176,9 @@ class RemoteFunction(_Remote):
         """Several calls in one message: one round trip instead of many."""
         return _call(self._calls, self._contract, self.name, argument_lists)
 
-    def observe(self, *arguments: Any) -> Observation:
-        """A call whose operations are counted."""
-        return _observe(self._calls, self._contract, self.name, arguments)
+    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
+        """A call whose operations are counted; torch functions `altered` give something else."""
+        return _observe(self._calls, self._contract, self.name, arguments, altered=altered)
 
 
 class RemoteClass(_Remote):
@@ -225,10 +243,12 @@ class RemoteModule(_Remote):
             self._calls, self.contract, self.handle, argument_lists, self.made_with, self._mirrors
         )
 
-    def observe(self, *arguments: Any) -> Observation:
-        """A call whose operations are counted."""
+    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
+        """A call whose operations are counted; torch functions `altered` give something else."""
         self._here()
-        return _observe(self._calls, self.contract, self.handle, arguments, self.made_with)
+        return _observe(
+            self._calls, self.contract, self.handle, arguments, self.made_with, altered=altered
+        )
 
     def train(self) -> RemoteModule:
         """Training mode."""
@@ -356,9 +376,11 @@ def _call(
 
 def _observe(
     calls: Calls, contract: Contract, target: str | int, arguments: Sequence[Any],
-    made_with: Sequence[Any] = (),
+    made_with: Sequence[Any] = (), altered: Sequence[str] = (),
 ) -> Observation:  # fmt: skip
-    call = _Pending(calls, contract, target, list(arguments), made_with, {}, observe=True)
+    call = _Pending(
+        calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
+    )
     outcome = calls.note(contract.name, _first(calls.session.run(call.message)))
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
@@ -374,6 +396,7 @@ class _Pending:
     def __init__(
         self, calls: Calls, contract: Contract, target: str | int, arguments: list[Any],
         made_with: Sequence[Any], mirrors: Mapping[str, Tensor], observe: bool = False,
+        altered: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.calls = calls
         self.session = calls.session
@@ -394,6 +417,7 @@ class _Pending:
         self.message = wire.Invoke(
             target, [payload.pack(value, self._send) for value in ordered], names, self.result,
             keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
+            altered=tuple(altered),
         )  # fmt: skip
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
@@ -521,7 +545,7 @@ def _unexpected(outcome: wire.Outcome) -> Exception:
             return StudentLost("memory", "it asked for more memory than a submission may use")
         # The guest cuts its text, but a jail may hold a guest no longer.
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
-        return StudentRaised(kind, text, outcome.place, outcome.ordinary)
+        return StudentRaised(kind, text, outcome.place, outcome.ordinary, outcome.by_torch)
     return StudentLost("crashed", "the answer was of the wrong type")
 
 

@@ -6,6 +6,7 @@ Nothing here believes a reply. A process that stays silent, answers nonsense or 
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -163,6 +164,20 @@ class Session:
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""
         return self._spent + (self._channel.cpu_seconds() if self._channel else 0.0)
+
+    def line(self, place: wire.Place | None) -> wire.Place | None:
+        """A place that a reply names, as a line of the submission; None where there is none."""
+        if place is None or not self._opening.sources:  # answered right here, by a notebook's code
+            return place
+        notebook, _, cell = place.file.rpartition(" cell ")
+        cells = {source.name: source.cells for source in self._opening.sources}
+        texts = cells.get(place.file, ())
+        if not texts and cell.isdecimal():
+            texts = cells.get(notebook, ())[int(cell) - 1 : int(cell)]
+        lines = re.sub(r"\r\n?", "\n", "\n".join(texts)).split("\n") if texts else []
+        if not 0 < place.line <= len(lines):
+            return None
+        return wire.Place(place.file, place.line, lines[place.line - 1].strip()[:200])
 
     def new_handle(self) -> int:
         """A number under which the guest keeps a module or a graph."""

@@ -8,6 +8,7 @@ thread that the student starts enters its own, and writes into the record of the
 
 from __future__ import annotations
 
+import dis
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,8 @@ class Record:
     locate: Callable[[], Place | None]
     uses: list[Use]
     gone: frozenset[str] = frozenset()  # what refuses by itself, and tells: no mode is needed
+    altered: frozenset[str] = frozenset()  # torch functions that give something else
+    failures: list[BaseException] = field(default_factory=list)  # what torch functions raised
     names: set[str] = field(default_factory=set)
     count: int = 0
     largest: int = 0  # see `Operations` for this and the next two
@@ -87,11 +90,25 @@ def _note_function(
 ) -> Any:  # fmt: skip
     """See torch.overrides.TorchFunctionMode."""
     record = _current
-    if record is not None:
-        name = plain_name(func)
-        record.names.add(name)
-        record.note(name)
-    return func(*args, **kwargs) if kwargs else func(*args)
+    if record is None:
+        return func(*args, **(kwargs or {}))
+    name = plain_name(func)
+    record.names.add(name)
+    record.note(name)
+    try:
+        result = func(*args, **(kwargs or {}))
+    except Exception as error:
+        record.failures.append(error)
+        raise
+    return _other_than(result) if name in record.altered else result
+
+
+def _other_than(result: Any) -> Any:
+    """A tensor's numbers, each multiplied by another factor: in place, as some functions work."""
+    if isinstance(result, torch.Tensor) and result.is_floating_point():
+        factors = torch.arange(result.numel(), device=result.device) % 7 / 4 + 0.5
+        result.detach().mul_(factors.view(result.shape))
+    return result
 
 
 class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -148,7 +165,7 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         with ExitStack() as stack:
             if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
                 stack.enter_context(torch.inference_mode())
-            if record.watch - record.gone or observe:
+            if record.watch - record.gone or observe or one_device:
                 stack.enter_context(_FUNCTIONS.within(FunctionTrace()))
             if observe:
                 stack.enter_context(_OPERATIONS.within(OperationTrace()))  # type: ignore[no-untyped-call]
@@ -277,3 +294,18 @@ def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
             found = name, step.tb_lineno
         step = step.tb_next
     return found
+
+
+RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
+
+
+def is_stated(error: BaseException) -> bool:
+    """Whether a ``raise`` or ``assert`` raised it, and not a function that is written in C."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    if step is None:
+        return True
+    with interpreter.opened():
+        code = step.tb_frame.f_code
+    return code.co_code[step.tb_lasti] in RAISING

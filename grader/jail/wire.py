@@ -113,6 +113,7 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
     keep_graph: bool = False
     watch: tuple[str, ...] = ()  # report calls of torch functions with these names
     observe: bool = False  # also report operations
+    altered: tuple[str, ...] = ()  # these torch functions give something else than they should
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -199,6 +200,7 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     text: Text
     place: Place | None = None
     ordinary: bool = True  # what `except Exception` catches, and an answer to a wrong argument
+    by_torch: bool = False  # an operation of torch's failed; no statement of the student's raised
     uses: Annotated[list[Use], _few] = []
 
 
