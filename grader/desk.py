@@ -30,6 +30,7 @@ from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
 from grader.jail import wire
 from grader.jail.definitions import skeletons
+from grader.jail.forbidding import AUTOGRAD
 from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
@@ -258,7 +259,9 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
     What it would say of a failure is left unsaid: words take as long as the rest.
     """
     make = desk.make(test.exercise, test.name, case.label)
-    seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), {})
+    # Where autograd is forbidden, operations are counted with it off: here as in a jail.
+    watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
+    seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), watched)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
         try:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import site
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
+
+
+LATE = (
+    "torch._decomp.decompositions_for_jvp", "torch._subclasses.schema_check_mode",
+    "torch.autograd._functions", "torch.nn.attention.bias", "torch.nn.attention.flex_attention",
+    "torch.nn.modules.linear_cross_entropy", "torch.nn.utils.prune", "torch.utils.flop_counter",
+    "torch.utils.serialization.config",
+)  # fmt: skip
 
 
 def load_torch() -> None:
@@ -21,6 +31,12 @@ def load_torch() -> None:
     # Optimisers, vmap and dispatch modes import this when first used, which takes seconds, and then
     # look for a temporary directory, which a jail does not have.
     import torch._dynamo
+
+    # What torch's functions import when they are first called, and what answers may import: no
+    # part of torch is loaded in a jail.
+    for name in LATE:
+        with suppress(ImportError):  # another version of torch may lack it
+            importlib.import_module(name)
 
     import grader.jail.guest  # noqa: F401
 

@@ -11,6 +11,7 @@ from grader.testing import (
     assert_memory_grows_at_most,
     assert_operations_do_not_grow,
     assert_reduces_at_most,
+    assert_work_at_most,
     assert_work_grows_at_most,
     rung,
 )
@@ -304,6 +305,14 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
     assert_operations_do_not_grow(
         student.attention_backward, four(make, 2, 4, 3), four(make, 2, 12, 3)
     )
+
+
+@rung.efficiency("attention_backward", points=3)
+def test_attention_backward_works_no_more_than_sixteen_forward_passes(student, make):
+    """The work is at most sixteen times that of the forward pass."""
+    batch, tokens, d = 2, 8, 6
+    forward = 2 * batch * tokens**2 * d  # multiply-adds of QKᵀ and of the product with V
+    assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 
 
 # --- linear_attention ----------------------------------------------------------------------------

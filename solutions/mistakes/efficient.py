@@ -1869,6 +1869,25 @@ def gradients_by_rough_differences(queries, keys, values, grad_output):
 
 
 @mistake(
+    "attention_backward", "differences-at-once", "The forward pass runs again for each number",
+    hint="How often does the chain rule need the forward pass, and how often do you run it?",
+)  # fmt: skip
+def gradients_by_differences_at_once(queries, keys, values, grad_output):
+    inputs, step = [x.double() for x in (queries, keys, values)], 1e-7
+
+    def losses(q, k, v):
+        output = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+        return (output * grad_output).sum((-1, -2, -3))
+
+    gradients, now = [], losses(*inputs)
+    for number, x in enumerate(inputs):
+        moved = x + torch.eye(x.numel(), dtype=x.dtype).view(-1, *x.shape) * step
+        then = losses(*inputs[:number], moved, *inputs[number + 1 :])
+        gradients.append(((then - now) / step).view(x.shape).to(queries.dtype))
+    return tuple(gradients)
+
+
+@mistake(
     "attention_backward", "loop-over-tokens", "The number of operations grows with the tokens",
     hint="What do you do again for each token, and can one product do it for all?",
     same_as={"finite-differences": "both are right, and take more operations for more tokens"},
