@@ -36,10 +36,12 @@ from grader.intake import Submission
 from grader.jail import wire
 from grader.jail.session import StudentLost
 from grader.mistakes import Variant
+from grader.testing import rung
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
 FOUNDATIONS = ("exists", "signature", "shape", "value")
+NOWHERE = -1  # below the lowest rung
 
 
 # --- one submission ------------------------------------------------------------------------------
@@ -136,20 +138,18 @@ class _Climb:
         self._desk, self._seat = desk, seat
         self._found = next(found for found in seat.listing.found if found.name == name)
         self._firsts = [_exists(self._found)]
-        self._failed_at: str | None = None  # a rung; or what is none: then nothing else is tried
+        self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: list[Answer] = []
-        if self._firsts[0].status != "passed":
-            self._failed_at = "exists"
-            return
-        self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
-        if self._firsts[1].status != "passed":
-            self._failed_at = "signature"
+        if self._firsts[0].status == "passed":
+            self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
+        if self._firsts[-1].status != "passed":
+            self._top = NOWHERE
 
     def run(self, hidden: bool) -> None:
         """Run the hidden tests, or the public ones, until one fails that others stand on."""
         for test in self._desk.tests[self.name]:
-            if test.hidden is hidden and self._failed_at in (None, test.rung):
+            if test.hidden is hidden and rung.order.index(test.rung) <= self._top:
                 self._run(test)
 
     def _run(self, test: Test) -> None:
@@ -159,19 +159,19 @@ class _Climb:
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
             status, message = "failed", messages.uncounted(self._found.evasions[0])
         self._results[test.key] = _result(test, status, message, ran.picture)
-        if status == "timeout" and test.rung in FOUNDATIONS:
-            self._failed_at = "timeout"  # what never ends would not end again
-        elif status != "passed" and test.rung in FOUNDATIONS:
-            self._failed_at = test.rung
+        if status != "passed" and test.rung in FOUNDATIONS:
+            # What never ended would not end again.
+            self._top = NOWHERE if status == "timeout" else rung.order.index(test.rung)
 
     def tried(self) -> _Tried:
         """How all of them ended, with the mistake's name where it is a known one."""
-        rest: TestStatus = "missing" if self._firsts[0].status == "missing" else "skipped"
+        there = self._firsts[0].status
+        rest: TestStatus = "missing" if there == "missing" else "skipped"
         results = [
             self._results.get(test.key) or _result(test, rest)
             for test in self._desk.tests[self.name]
         ]
-        if self._failed_at == "exists":
+        if there != "passed":
             return _Tried(self._firsts, results)
         diagnosis = self._desk.diagnosis
         failed = any(result.status in ("failed", "error") for result in results)

@@ -182,12 +182,13 @@ class _Stack:
     Torch's own functions for it are bound here, before `interpreter.strip` replaces them by `pop`.
     """
 
-    def __init__(
-        self, push: Callable[[Any], None], pop: Callable[..., Any], size: Callable[[], int],
-        *key: object,
-    ) -> None:  # fmt: skip
-        """`key` is what `pop` wants to be given."""
-        self._push, self._pop, self._size, self._key = push, pop, size, key
+    def __init__(self, kind: str, *key: object) -> None:
+        """`key` is what torch's function that pops wants to be given."""
+        self._push = getattr(torch._C, f"_push_on_torch_{kind}_stack")
+        self._pop = getattr(torch._C, f"_pop_torch_{kind}_stack")
+        self._at = getattr(torch._C, f"_get_{kind}_stack_at")
+        self._size = getattr(torch._C, f"_len_torch_{kind}_stack")
+        self._key = key
         self.ours = 0  # modes of the kit that are on it
 
     @contextmanager
@@ -209,6 +210,11 @@ class _Stack:
             raise PermissionError("operations are counted here, and that cannot be switched off")
         return self._pop(*key)
 
+    def at(self, place: int) -> Any:
+        """The mode at a place; of ours, one that does nothing in its stead."""
+        mode = self._at(place)
+        return TorchFunctionMode() if isinstance(mode, OURS) else mode
+
 
 # Calls a mode's handler for functions of torch's that are written in Python, with the mode off.
 _HANDLING = torch.overrides.handle_torch_function.__code__
@@ -227,18 +233,14 @@ def _asked_by_torch() -> bool:
     return False
 
 
-_FUNCTIONS = _Stack(
-    torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack,
-    torch._C._len_torch_function_stack,
-)  # fmt: skip
-_OPERATIONS = _Stack(
-    torch._C._push_on_torch_dispatch_stack, torch._C._pop_torch_dispatch_stack,
-    torch._C._len_torch_dispatch_stack, None,
-)  # fmt: skip
+OURS = (FunctionTrace, OperationTrace, OneDevice)
+_FUNCTIONS, _OPERATIONS = _Stack("function"), _Stack("dispatch", None)
 # In place of torch's own, in jails: see `interpreter.strip`.
 REPLACED: Mapping[str, Callable[..., Any]] = {
     "_pop_torch_function_stack": _FUNCTIONS.pop,
     "_pop_torch_dispatch_stack": _OPERATIONS.pop,
+    "_get_function_stack_at": _FUNCTIONS.at,
+    "_get_dispatch_stack_at": _OPERATIONS.at,
 }
 
 
