@@ -11,7 +11,7 @@ def attended(q, k, v):
 def attention_backward(queries, keys, values, grad_output):
     inputs, found = [t.double() for t in (queries, keys, values)], []
     for number, one in enumerate(inputs):
-        step = 1e-5 * one.abs().max()
+        step = 1e-5
         moves, ends = torch.eye(one.numel(), dtype=one.dtype).view(-1, *one.shape) * step, []
         for moved in (one + moves, one - moves):
             all_three = [moved if n == number else t for n, t in enumerate(inputs)]
