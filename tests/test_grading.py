@@ -429,14 +429,17 @@ FORBIDDEN = {
     "by getattr": "return getattr(torch, 'soft' + 'max')(scores, -1)",
     "as an operator": "return torch.ops.aten.softmax.int(scores, -1)",
     "under vmap": "return torch.vmap(lambda row: torch.softmax(row, 0))(scores)",
+}
+UNAVAILABLE = {
     "in a thread": (
         "import threading\n    out = []\n"
         "    work = threading.Thread(target=lambda: out.append(scores.softmax(-1)))\n"
         "    work.start()\n    work.join()\n    return out[0]"
     ),
-    "once in a while": (
-        "if scores.dtype == torch.float64: return scores.softmax(-1)\n"
-        f"    weights = {EXP}\n    return weights / weights.sum(-1, keepdim=True)"
+    "in a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "    with ThreadPoolExecutor(1) as pool:\n"
+        "        return pool.submit(torch.softmax, scores, -1).result()"
     ),
     "hidden from the trace": (
         "with torch._C.DisableTorchFunction():\n        return torch.softmax(scores, -1)"
@@ -462,17 +465,24 @@ def test_a_forbidden_operation_voids_the_exercise_and_its_line_is_named(
     assert "torch's own softmax" in verdict.title
 
 
-def test_a_forbidden_operation_voids_the_exercise_even_where_no_line_can_be_told(
-    desk: Desk, right: str
+@pytest.mark.parametrize("body", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
+def test_a_forbidden_operation_where_it_would_not_be_seen_earns_nothing(
+    desk: Desk, right: str, body: str
 ) -> None:
-    pool = (
-        "from concurrent.futures import ThreadPoolExecutor\n\ndef weigh(scores):\n"
-        "    with ThreadPoolExecutor(1) as pool:\n"
-        "        return pool.submit(torch.softmax, scores, -1).result()\n"
-    )
-    graded = grade_text(desk, f"{right}\n\n{pool}")
+    graded = grade_text(desk, f"{right}\n\ndef weigh(scores):\n    {body}\n")
     assert exercise(graded, "weigh").points == 0
-    assert "uses softmax" in (result_of(graded, "weigh", "operations").message or "")
+    assert graded.total == 7
+
+
+def test_of_a_use_that_only_hidden_tests_saw_no_line_is_told(desk: Desk, right: str) -> None:
+    body = (
+        "    if scores.dtype == torch.float64: return scores.softmax(-1)\n"
+        f"    weights = {EXP}\n    return weights / weights.sum(-1, keepdim=True)\n"
+    )
+    graded = grade_text(desk, f"{right}\n\ndef weigh(scores):\n{body}")
+    verdict = result_of(graded, "weigh", "operations")
+    assert (verdict.message or "").startswith("your code uses softmax")
+    assert exercise(graded, "weigh").points == 0
 
 
 def test_a_forbidden_operation_is_told_once_and_works_where_it_is_allowed(

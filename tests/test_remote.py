@@ -581,17 +581,6 @@ def test_observe_works_for_modules_too(student: Any) -> None:
     assert seen.operations.count > 0
 
 
-def test_operations_in_a_students_thread_are_counted(open_seat: OpenSeat) -> None:
-    source = """
-from threading import Thread
-def free(x):
-    thread = Thread(target=lambda: [x + 1 for _ in range(100)])
-    thread.start()
-    thread.join()
-"""
-    assert open_seat(source, free).student().free.observe(X).operations.count >= 100
-
-
 # --- what a proxy refuses ------------------------------------------------------------------------
 
 
@@ -750,7 +739,7 @@ BRIEF = Limits(test_seconds=0.3, memory_mb=128)
         ("os._exit(0)", "crashed", "ended its own process"),
         ("os._exit(7)", "crashed", "ended its own process"),
         ("os.kill(os.getpid(), 9)", "crashed", "SIGKILL"),
-        ("ctypes.string_at(0)", "crashed", "crash inside a library"),
+        ("os.kill(os.getpid(), 11)", "crashed", "crash inside a library"),
         ("os.closerange(3, 64)", "crashed", ""),
         ("[os.write(n, b'nonsense' * 9) for n in range(3, 64) if is_socket(n)]", "crashed", ""),
         ("while True: pass", "timeout", "does a loop never end?"),
@@ -766,7 +755,7 @@ def test_a_lost_process_has_a_status_and_the_next_test_a_fresh_one(
     open_seat: OpenSeat, line: str, status: str, told: str
 ) -> None:
     source = f"""
-import ctypes, os, stat, torch
+import os, stat, torch
 def is_socket(number):
     try:
         return stat.S_ISSOCK(os.fstat(number).st_mode)
@@ -1216,51 +1205,11 @@ def uses(open_seat: OpenSeat, body: str) -> list[wire.Use]:
         "rows = lambda x: x.softmax(-1)  # here",
         "act = nn.Softmax(dim=-1)\ndef rows(x):\n    return act(x)  # here",
         "def helper(x):\n    return x.softmax(-1)  # here\ndef rows(x):\n    return helper(x)",
-        """
-from threading import Thread
-def rows(x):
-    out = []
-    def work():
-        out.append(x.softmax(-1))  # here
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    return out[0]
-""",
-        """
-from threading import Thread
-class Work(Thread):
-    def run(self):
-        self.out = self.x.softmax(-1)  # here
-def rows(x):
-    thread = Work()
-    thread.x = x
-    thread.start()
-    thread.join()
-    return thread.out
-""",
-        """
-from concurrent.futures import ThreadPoolExecutor
-def work(x):
-    return x.softmax(-1)  # here
-def rows(x):
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work, x).result()
-""",
-        """
-from concurrent.futures import ThreadPoolExecutor
-pool = ThreadPoolExecutor(1)
-zero = pool.submit(int).result()
-def work(x):
-    return x.softmax(-1)  # here
-def rows(x):
-    return pool.submit(work, x + zero).result()
-""",
     ],
     ids=[
         "torch", "method", "functional", "class", "special", "alias", "functional alias", "getattr",
         "Tensor", "ops", "ops overload", "ops inner", "inner", "C", "vmap", "partial", "lambda",
-        "made before", "helper", "thread", "thread subclass", "pool", "pool made before",
+        "made before", "helper",
     ],
 )  # fmt: skip
 def test_a_watched_function_is_noted_with_the_students_line(open_seat: OpenSeat, body: str) -> None:
@@ -1272,25 +1221,6 @@ def test_a_watched_function_is_noted_with_the_students_line(open_seat: OpenSeat,
         assert use is not None
         assert use.file == "answers.py"
         assert use.text.endswith("# here")
-
-
-def test_a_thread_that_cannot_be_traced_is_noted_as_an_evasion(open_seat: OpenSeat) -> None:
-    source = """
-import _thread
-def rows(x):
-    out, done = [], _thread.allocate_lock()
-    done.acquire()
-    def work():
-        out.append(x.softmax(-1))
-        done.release()
-    _thread.start_new_thread(work, ())
-    done.acquire()
-    return out[0]
-"""
-    seat = open_seat(source, rows, watch=WATCHED)
-    seat.student().rows(X)
-    (found,) = seat.session.listing.found
-    assert found.evasions or seat.calls.uses["rows"]
 
 
 @pytest.mark.parametrize(

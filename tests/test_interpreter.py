@@ -1,0 +1,213 @@
+"""What Python itself does no longer in a jail, and what right answers go on doing there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from grader.isolation import WITHOUT
+from grader.jail.jails import Warm
+from grader.jail.remote import StudentRaised
+from tests import seats
+
+X = torch.arange(12.0).view(3, 4) / 7
+
+
+def rows(x: Float[Tensor, "queries keys"]) -> Float[Tensor, "queries keys"]:
+    return x.softmax(-1)
+
+
+OpenSeat = Callable[..., seats.Seat]
+
+
+@pytest.fixture
+def open_seat(warm: Warm) -> Iterator[OpenSeat]:
+    opened: list[seats.Seat] = []
+
+    def open_one(body: str, watch: tuple[str, ...] = ()) -> seats.Seat:
+        opened.append(seats.open_seat(warm.open, f"import torch\n{body}", rows, watch=watch))
+        return opened[-1]
+
+    yield open_one
+    for seat in opened:
+        seat.session.close()
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+REFUSED = {
+    "ctypes": "import ctypes",
+    "ctypes by a computed name": "__import__('c' + 'types')",
+    "ctypes of torch": "torch.ctypes.CDLL",
+    "ctypes of numpy": "import numpy\n    numpy.ctypeslib.load_library",
+    "its C half": "__import__('_c' + 'types')",
+    "its C half, made again": (
+        "import importlib.machinery as m, importlib.util as u\n"
+        "    spec = m.PathFinder.find_spec('_ctypes')\n    u.module_from_spec(spec)"
+    ),
+    "objects of the collector": "import gc\n    gc.get_objects()",
+    "who refers": "import gc\n    gc.get_referrers(torch)",
+    "frames": "import sys\n    sys._getframe()",
+    "frames of inspect": "import inspect\n    inspect.currentframe().f_back",
+    "frames of a traceback": (
+        "try:\n        1 / 0\n    except Exception as e:\n        e.__traceback__.tb_frame"
+    ),
+    "frames of a generator": "(i for i in ()).gi_frame",
+    "a tracer": "import sys\n    sys.settrace(print)",
+    "a profiler": "import sys\n    sys.setprofile(print)",
+    "code of a function": "torch.nn.functional.softmax.__code__ = (lambda: 0).__code__",
+    "a thread": "import threading\n    threading.Thread(target=print).start()",
+    "a raw thread": "import _thread\n    _thread.start_new_thread(print, ())",
+    "a thread of a new module": (
+        "import sys, importlib\n    del sys.modules['_thread']\n"
+        "    importlib.import_module('_thread').start_new_thread(print, ())"
+    ),
+    "the static runtime": "torch._C._jit_to_static_module",
+    "TorchScript": "torch.jit.script(lambda x: x)",
+    "torch's C module made again": (
+        "import sys, importlib\n    del sys.modules['torch._C']\n"
+        "    importlib.import_module('torch._C')._jit_pass_inline(0)"
+    ),
+    "modules of torch": "import torch.utils.benchmark",
+    "modules of torch with no hooks": (
+        "import sys\n    sys.meta_path[:] = sys.meta_path[-2:]\n"
+        "    import torch.utils.benchmark"
+    ),
+    "torch's own text": "open(torch.nn.functional.__file__)",
+    "a kernel by its key": (
+        "key = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)\n"
+        "    torch.ops.aten.exp.default.redispatch(key, x)"
+    ),
+    "modes switched off": "torch.utils._python_dispatch._pop_mode()",
+    "functions switched off": "torch.overrides._pop_mode()",
+    "the dispatcher switched off": "torch._C._DisableTorchDispatch()",
+    "the kit's own modules": "import grader.jail.trace",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
+def test_what_no_answer_needs_is_refused_with_an_ordinary_exception(
+    open_seat: OpenSeat, body: str
+) -> None:
+    end = "()" if body.endswith(("_module", "CDLL", "load_library")) else ""
+    student = open_seat(f"def rows(x):\n    {body}{end}\n    return x.softmax(-1)").student()
+    with pytest.raises(StudentRaised) as raised:
+        student.rows.observe(X)
+    assert raised.value.ordinary
+
+
+def test_the_kits_own_modules_are_on_no_list(open_seat: OpenSeat) -> None:
+    body = (
+        "import sys\ndef rows(x):\n"
+        "    ours = [n for n in sys.modules if n.startswith('grader')]\n"
+        "    ours += [n for n in vars(sys.modules['__main__']) if not n.startswith('__')]\n"
+        "    assert not ours, ours\n    return x.softmax(-1)"
+    )
+    torch.testing.assert_close(open_seat(body).student().rows(X), X.softmax(-1))
+
+
+# --- what right answers do -----------------------------------------------------------------------
+
+USEFUL = {
+    "vmap": "return torch.func.vmap(lambda row: row.softmax(-1))(x)",
+    "jacobian": "torch.func.jacrev(lambda row: row * row)(x[0])",
+    "gradients": "torch.func.grad(lambda t: (t * t).sum())(x)",
+    "checkpoint": (
+        "from torch.utils.checkpoint import checkpoint\n"
+        "    return checkpoint(lambda t: t.softmax(-1), x, use_reentrant=False)"
+    ),
+    "optimiser": "torch.optim.AdamW([torch.nn.Parameter(x.clone())]).step()",
+    "data": (
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "    list(DataLoader(TensorDataset(x), batch_size=2))"
+    ),
+    "distributions": "torch.distributions.Categorical(logits=x).sample()",
+    "convolution": "torch.nn.Conv1d(3, 3, 1)(x), torch.nn.Conv1d(3, 3, 3)(x)",
+    "gelu": "torch.nn.GELU()(x), torch.nn.LSTM(4, 4)(x)",
+    "a device": "with torch.device('cpu'):\n        torch.ones(2)",
+    "prints": "print(x, torch.nn.Linear(2, 2), torch.nn.Parameter(x))",
+    "copies": "import copy\n    copy.deepcopy(torch.nn.MultiheadAttention(4, 2))",
+    "einsum": "torch.einsum('qk,qk->q', x, x)",
+    "a named tuple": "import collections\n    collections.namedtuple('P', 'a b')(1, 2)",
+    "a typed tuple": "import typing\n    typing.NamedTuple('P', [('a', int)])(1)",
+    "an enum": "import enum\n    enum.Enum('E', 'A B')",
+    "a data class": "import dataclasses\n    dataclasses.make_dataclass('D', ['a'])(1)",
+    "a log": "import logging\n    logging.warning('x is %s', x)",
+    "a warning": "import warnings\n    warnings.warn('slow')",
+    "a mode of its own": (
+        "from torch.overrides import TorchFunctionMode\n"
+        "    class Mode(TorchFunctionMode):\n"
+        "        def __torch_function__(self, f, types, args=(), kwargs=None):\n"
+        "            return f(*args, **(kwargs or {}))\n"
+        "    with Mode():\n        return torch.softmax(x, -1)"
+    ),
+    "jaxtyping": "import jaxtyping\n    jaxtyping.Float[torch.Tensor, 'a b']",
+}
+
+
+@pytest.mark.parametrize("body", USEFUL.values(), ids=USEFUL.keys())
+def test_what_right_answers_use_works_also_while_operations_are_counted(
+    open_seat: OpenSeat, body: str
+) -> None:
+    student = open_seat(f"def rows(x):\n    {body}\n    return x.softmax(-1)").student()
+    torch.testing.assert_close(student.rows(X), X.softmax(-1))
+    torch.testing.assert_close(student.rows.observe(X).result, X.softmax(-1))
+
+
+@pytest.mark.parametrize("module", ["torch.utils.data", "torch.optim", "torch.nn.utils.prune"])
+def test_modules_of_torch_that_answers_import_are_there(open_seat: OpenSeat, module: str) -> None:
+    body = f"import {module} as m\ndef rows(x):\n    assert m\n    return x.softmax(-1)"
+    torch.testing.assert_close(open_seat(body).student().rows(X), X.softmax(-1))
+
+
+def test_a_printed_tensor_costs_no_operations(open_seat: OpenSeat) -> None:
+    def counted(line: str) -> int:
+        body = f"def rows(x):\n    {line}\n    return x.softmax(-1)"
+        count: int = open_seat(body).student().rows.observe(X).operations.count
+        return count
+
+    assert counted("print(x)") == counted("pass")
+
+
+# --- without this layer --------------------------------------------------------------------------
+
+IN_THREADS = {
+    "thread": (
+        "from threading import Thread\ndef rows(x):\n    out = []\n"
+        "    def work():\n        out.append(x.softmax(-1))  # here\n"
+        "    thread = Thread(target=work)\n    thread.start()\n    thread.join()\n"
+        "    return out[0]"
+    ),
+    "pool": (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def work(x):\n    return x.softmax(-1)  # here\n"
+        "def rows(x):\n    with ThreadPoolExecutor(1) as pool:\n"
+        "        return pool.submit(work, x).result()"
+    ),
+    "pool made before": (
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+        "zero = pool.submit(int).result()\n"
+        "def work(x):\n    return x.softmax(-1)  # here\n"
+        "def rows(x):\n    return pool.submit(work, x + zero).result()"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", IN_THREADS.values(), ids=IN_THREADS.keys())
+def test_where_threads_can_be_started_their_operations_are_seen(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WITHOUT, "interpreter")
+    with Warm() as warm:
+        seat = seats.open_seat(warm.open, f"import torch\n{body}", rows, watch=("softmax",))
+        student: Any = seat.student()
+        assert student.rows.observe(X).operations.count > 0
+        (place,) = {use.place for use in seat.calls.uses["rows"]}
+        assert place is not None
+        assert place.text.endswith("# here")
+        seat.session.close()
