@@ -15,6 +15,7 @@ is not stopped by this: what a jail says of its own work is evidence, and no pro
 
 from __future__ import annotations
 
+import _imp
 import _thread
 import gc
 import itertools
@@ -52,7 +53,7 @@ REFUSED = frozenset(
 FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
 FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 CODE_OF = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
-# Modules of C that do what is refused here; `_thread` would come back with what was taken away.
+# Modules that do what is refused here.
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
 )  # fmt: skip
@@ -128,6 +129,8 @@ def close(folder: str) -> None:
     for module, name in itertools.product((_thread, threading), STARTERS):
         if hasattr(module, name):
             setattr(module, name, _no_thread)
+    for name in ("create_builtin", "create_dynamic"):
+        setattr(_imp, name, _but_foreign(getattr(_imp, name)))
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "object.__getattr__":
@@ -143,7 +146,7 @@ def close(folder: str) -> None:
             _refuse(event)
         elif event == "import":
             top = str(arguments[0]).partition(".")[0]
-            if top in FOREIGN or top in ("torch", "functorch", "_thread"):
+            if top in FOREIGN or top in ("torch", "functorch"):
                 raise ImportError(f"{arguments[0]} cannot be loaded while an answer is graded")
         elif event == "open" and str(arguments[0]).startswith(folder):
             _refuse("to read torch's files")
@@ -170,6 +173,17 @@ def hide() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
+
+
+def _but_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes a module of C, but for those that would come back as they were."""
+
+    def create_module(spec: Any, *more: Any) -> Any:
+        if str(spec.name).rpartition(".")[2] in FOREIGN | {"_thread", "_imp"}:
+            raise ImportError(f"{spec.name} cannot be loaded while an answer is graded")
+        return create(spec, *more)
+
+    return create_module
 
 
 def _no_thread(*_: Any, **__: Any) -> NoReturn:
