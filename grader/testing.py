@@ -346,8 +346,8 @@ def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
     try:
         call(*moved)
     except StudentRaised as raised:
-        # The device has no values: who looks at some, to be safe, is right all the same. Torch says
-        # so itself, where it is asked; the same words from a statement of the student's say nothing.
+        # The device has no values: who looks at some, to be safe, is right all the same. Then an
+        # operation of torch's says so. A student's own words do not count.
         no_values = ("meta tensor", "data-independent")
         if not (raised.by_torch and any(told in raised.text.lower() for told in no_values)):
             raise
@@ -424,7 +424,10 @@ def assert_work_grows_at_most(
 def assert_work_at_most(
     call: RemoteFunction | RemoteModule, most: int, *arguments: Any
 ) -> None:  # fmt: skip
-    """Fail if a call takes more than `most` multiply-adds and the like, as `grader.jail.costs` counts."""
+    """Fail if a call takes more work than `most`.
+
+    Work is counted in multiply-adds and elements written, see `grader.jail.costs`.
+    """
     work = _counted(call, arguments).work
     _remember_growth(call, "work", work > most)
     assert_that(

@@ -75,8 +75,7 @@ REFUSED = {
     ),
     "modules of torch": "import torch.utils.benchmark",
     "modules of torch with no hooks": (
-        "import sys\n    sys.meta_path[:] = sys.meta_path[-2:]\n"
-        "    import torch.utils.benchmark"
+        "import sys\n    sys.meta_path[:] = sys.meta_path[-2:]\n    import torch.utils.benchmark"
     ),
     "torch's own text": "open(torch.nn.functional.__file__)",
     "a kernel by its key": (

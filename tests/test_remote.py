@@ -1180,7 +1180,7 @@ def uses(open_seat: OpenSeat, body: str) -> list[wire.Use]:
     """What is noted of a call of `rows`, whose text is `body`."""
     seat = open_seat(f"import torch\nfrom torch import nn\n{body}", rows, watch=WATCHED)
     torch.testing.assert_close(seat.student().rows(X), torch.softmax(X, dim=-1))
-    return seat.calls.uses["rows"]
+    return seat.calls.uses.get("rows", [])
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
             vars(module).clear()
     # Kernels called by the dispatcher's keys, past those that come before.
     delattr(torch._C._DispatchOperatorHandle, "redispatch_boxed")
-    torch._ops.OpOverload._op_dk = property(_refusing("a kernel by its key"), lambda *_: None)  # type: ignore[assignment]
+    refusing = property(_refusing("a kernel by its key"), lambda *_: None)
+    setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
@@ -117,6 +118,8 @@ def opened() -> Iterator[None]:
         yield
     finally:
         _closed = False
+
+
 _open = False
 
 
@@ -169,7 +172,7 @@ def closed() -> bool:
 
 
 def hide() -> None:
-    """Take the kit's own modules off the list that imports look at, once the guest has all of his."""
+    """Take the kit's own modules off the list of imported ones, once the guest has its own."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")

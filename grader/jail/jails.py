@@ -26,7 +26,16 @@ from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
 TICK = 0.02  # seconds between looks at a silent jail's clock
 AT_ONCE = 2**16  # bytes
 # Of the jail; each takes something away from a submission.
-LAYERS = ("process", "no_new_privs", "rlimits", "namespaces", "landlock", "uid", "seccomp", "interpreter")
+LAYERS = (
+    "process",
+    "no_new_privs",
+    "rlimits",
+    "namespaces",
+    "landlock",
+    "uid",
+    "seccomp",
+    "interpreter",
+)
 
 
 @dataclass

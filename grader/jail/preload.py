@@ -10,7 +10,6 @@ import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
-
 LATE = (
     "torch._decomp.decompositions_for_jvp", "torch._subclasses.schema_check_mode",
     "torch.autograd._functions", "torch.nn.attention.bias", "torch.nn.attention.flex_attention",

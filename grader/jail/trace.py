@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType, MethodType
@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from grader.jail import interpreter
 from grader.jail.costs import Cost, cost
 from grader.jail.forbidding import AUTOGRAD, Refusals, plain_name
-from grader.jail.source import CODE_PREFIX
+from grader.jail.modes import FUNCTIONS, OPERATIONS
 from grader.jail.wire import Operations, Place, Use
 
 MAX_USES = 20
@@ -82,12 +82,10 @@ class FunctionTrace(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         # Of this one mode, not of the class: student code finds and changes classes.
-        self.__torch_function__ = MethodType(_note_function, self)
+        self.__torch_function__ = MethodType(_note_function, self)  # type: ignore[method-assign]
 
 
-def _note_function(
-    mode: FunctionTrace, func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:  # fmt: skip
+def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG001
     """See torch.overrides.TorchFunctionMode."""
     record = _current
     if record is None:
@@ -115,8 +113,8 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and what they cost."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.__torch_dispatch__ = MethodType(_count_operation, self)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.__torch_dispatch__ = MethodType(_count_operation, self)  # type: ignore[method-assign]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -124,9 +122,7 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-def _count_operation(
-    mode: OperationTrace, func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:  # fmt: skip
+def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG001
     """See torch.utils._python_dispatch.TorchDispatchMode."""
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
@@ -166,97 +162,14 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
             if AUTOGRAD in record.watch:  # forbidden: nothing is recorded
                 stack.enter_context(torch.inference_mode())
             if record.watch - record.gone or observe or one_device:
-                stack.enter_context(_FUNCTIONS.within(FunctionTrace()))
+                stack.enter_context(FUNCTIONS.within(FunctionTrace()))
             if observe:
-                stack.enter_context(_OPERATIONS.within(OperationTrace()))  # type: ignore[no-untyped-call]
+                stack.enter_context(OPERATIONS.within(OperationTrace()))
             if one_device:
-                stack.enter_context(_OPERATIONS.within(OneDevice()))  # type: ignore[no-untyped-call]
+                stack.enter_context(OPERATIONS.within(OneDevice()))  # type: ignore[no-untyped-call]
             yield
     finally:
         _current = None
-
-
-class _Stack:
-    """One of torch's two stacks of modes: what the kit pushes, only the kit pops.
-
-    Torch's own functions for it are bound here, before `interpreter.strip` replaces them by `pop`.
-    """
-
-    def __init__(self, kind: str, *key: object) -> None:
-        """`key` is what torch's function that pops wants to be given."""
-        self._push = getattr(torch._C, f"_push_on_torch_{kind}_stack")
-        self._pop = getattr(torch._C, f"_pop_torch_{kind}_stack")
-        self._at = getattr(torch._C, f"_get_{kind}_stack_at")
-        self._size = getattr(torch._C, f"_len_torch_{kind}_stack")
-        self._key = key
-        self.ours = 0  # modes of the kit that are on it
-
-    @contextmanager
-    def within(self, mode: object) -> Iterator[None]:
-        """Push a mode, and take it away again, whatever was left on top of it."""
-        self._push(mode)
-        self.ours += 1
-        below = self._size() - 1
-        try:
-            yield
-        finally:
-            self.ours -= 1
-            while self._size() > below:
-                self._pop(*self._key)
-
-    def pop(self, *key: object) -> Any:
-        """What torch's own does, for modes that student code pushed."""
-        if self._size() <= self.ours and not _asked_by_torch():
-            raise PermissionError("operations are counted here, and that cannot be switched off")
-        return self._pop(*key)
-
-    def at(self, place: int) -> Any:
-        """The mode at a place; of ours, one that does nothing in its stead."""
-        mode = self._at(place)
-        return TorchFunctionMode() if isinstance(mode, OURS) else mode
-
-
-# Calls a mode's handler for functions of torch's that are written in Python, with the mode off.
-_HANDLING = torch.overrides.handle_torch_function.__code__
-_STEPS = 6  # from there to `_Stack.pop`: two functions of torch's, and contextlib's
-
-
-def _asked_by_torch() -> bool:
-    with interpreter.opened():
-        frame: FrameType | None = sys._getframe(1)
-    for _ in range(_STEPS):
-        if frame is None or frame.f_code.co_filename.startswith(CODE_PREFIX):
-            return False
-        if frame.f_code is _HANDLING:
-            return True
-        frame = frame.f_back
-    return False
-
-
-OURS = (FunctionTrace, OperationTrace, OneDevice)
-_FUNCTIONS, _OPERATIONS = _Stack("function"), _Stack("dispatch", None)
-# In place of torch's own, in jails: see `interpreter.strip`.
-REPLACED: Mapping[str, Callable[..., Any]] = {
-    "_pop_torch_function_stack": _FUNCTIONS.pop,
-    "_pop_torch_dispatch_stack": _OPERATIONS.pop,
-    "_get_function_stack_at": _FUNCTIONS.at,
-    "_get_dispatch_stack_at": _OPERATIONS.at,
-}
-
-
-def print_tensors_in_short() -> None:
-    """Let a tensor that is printed while operations are counted show no more than its shape.
-
-    Torch prints its numbers by operations, for which it would switch the count off.
-    """
-    in_full = torch._tensor_str._str
-
-    def in_short(tensor: torch.Tensor, **options: Any) -> str:
-        if _OPERATIONS.ours:
-            return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
-        return str(in_full(tensor, **options))
-
-    torch._tensor_str._str = in_short
 
 
 def follow_threads() -> None:
@@ -269,7 +182,7 @@ def follow_threads() -> None:
     def traced_bootstrap(thread: threading.Thread) -> None:
         # The stacks are the thread's own, and end with it.
         torch._C._push_on_torch_function_stack(FunctionTrace())
-        torch._C._push_on_torch_dispatch_stack(OperationTrace())  # type: ignore[no-untyped-call]
+        torch._C._push_on_torch_dispatch_stack(OperationTrace())
         bootstrap(thread)
 
     threading.Thread._bootstrap_inner = traced_bootstrap  # type: ignore[attr-defined]

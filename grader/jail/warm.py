@@ -112,7 +112,7 @@ def _strip_torch() -> str:
     """Take out of torch what no answer needs; returns its folder."""
     import torch
 
-    from grader.jail.trace import REPLACED, print_tensors_in_short
+    from grader.jail.modes import REPLACED, print_tensors_in_short
 
     interpreter.strip(REPLACED)
     print_tensors_in_short()
