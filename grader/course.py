@@ -38,7 +38,6 @@ class Exercise(_Table, frozen=True):
     hints: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
-    costs_again: bool = False  # whether a mistake in what it requires costs its points too
 
     @property
     def thousandths(self) -> int:
@@ -352,7 +351,7 @@ class Course:
         """A hash over everything that decides a grade.
 
         Course file, checks, graders, references; stubs, which are no answers; known mistakes too,
-        since what follows from one costs nothing again.
+        since their names stand in a grade.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]

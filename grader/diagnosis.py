@@ -76,19 +76,18 @@ class Diagnosis:
         return found[0] if found else None
 
     def follows(self, exercise: str, base: Variant, answers: Sequence[Answer]) -> bool:
-        """Whether the references, all built on a mistake in one, give the same in `exercise`."""
-        if exercise == base.exercise:
-            return False
+        """Whether the references, all built on a mistake in one, give the same in `exercise`.
+
+        Numbers show that, in every test that failed. An exception does not: anyone can raise it.
+        """
         failed = [answer for answer in answers if not answer.passed]
+        if exercise == base.exercise or not all(shows_numbers(answer.heard) for answer in failed):
+            return False
         built = (self._known.built_on(base, answer.test, answer.case) for answer in failed)
         return all(
             not outcome.passed and same(outcome.heard, answer.heard)
             for outcome, answer in zip(built, failed, strict=True)
         )
-
-    def breaks(self, base: Variant, test: str, case: str) -> bool:
-        """Whether a case fails on the references that are all built on a mistake."""
-        return not self._known.built_on(base, test, case).passed
 
     def _explains(self, variant: Variant, answer: Answer) -> bool:
         """Whether a variant that fits explains how far from right the results are."""
@@ -175,6 +174,13 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
     size = float(other.abs().max())
     room = ROUNDING.get(first.dtype, 1e-2) * max(size, 1.0)
     return Gap(largest, largest <= room)
+
+
+def shows_numbers(heard: Sequence[Heard]) -> bool:
+    """Whether calls gave numbers, and no exception."""
+    flat = list(_flat(heard))
+    raised = any(isinstance(value, wire.Raised) for value in flat)
+    return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
 
 
 def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:

@@ -38,8 +38,12 @@ def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
 
 
 def _without_numbers(test: TestResult, told: Told) -> TestResult:
-    named = test if told == "mistakes" else msgspec.structs.replace(test, mistake=None, hint=None)
-    return msgspec.structs.replace(named, message=None, picture=None)
+    known = test if told == "mistakes" else _unnamed(test)
+    return msgspec.structs.replace(known, message=None, picture=None)
+
+
+def _unnamed(test: TestResult) -> TestResult:
+    return msgspec.structs.replace(test, mistake=None, hint=None, follows=None)
 
 
 def _without_traceback(test: TestResult) -> TestResult:

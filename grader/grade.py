@@ -17,11 +17,6 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
-
-FOLLOWS = (
-    "Follows from"  # and an earlier exercise: how the name of a mistake that shows again begins
-)
-
 Cell = bool | float | Literal["nan", "inf", "-inf"]
 Matrix = tuple[tuple[Cell, ...], ...]
 
@@ -51,16 +46,12 @@ class TestResult(msgspec.Struct, frozen=True):
     max: float = 0.0
     hidden: bool = True
     message: str | None = None
-    mistake: str | None = None
+    mistake: str | None = None  # a known one that gives the same results
     hint: str | None = None
     picture: Picture | None = None  # of a public test: it shows what was expected
+    follows: str | None = None  # the earlier exercise in which the mistake was made, if not here
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
-
-    @property
-    def follows(self) -> bool:
-        """Whether it failed for a mistake that was made in an earlier exercise."""
-        return self.mistake is not None and self.mistake.startswith(FOLLOWS)
 
 
 # What the engine itself checks of each exercise, besides its tests.
@@ -129,10 +120,13 @@ class Grade(msgspec.Struct, frozen=True):
 
     def to_json(self) -> bytes:
         """One line of ``results.jsonl``, schema first."""
-        fields = msgspec.structs.asdict(self)
+        fields = msgspec.to_builtins(self)
         for name, usual in USUAL.items():
             if fields[name] == usual:
                 del fields[name]
+        for test in (test for exercise in fields["exercises"] for test in exercise["tests"]):
+            if test["follows"] is None:
+                del test["follows"]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 
     @staticmethod

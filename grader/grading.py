@@ -23,7 +23,6 @@ from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.faults import HostFault
 from grader.grade import (
-    FOLLOWS,
     ExerciseResult,
     Grade,
     Picture,
@@ -94,7 +93,9 @@ def grade_exercises(
     # Exercises that forbid the same are served by one process: those go together.
     for _, together in groupby(sorted(chosen, key=_served_by(desk)), key=_served_by(desk)):
         tried |= _try(desk, seat, list(together))
-    return [_scored(desk, name, *_following(desk, seat, name, tried)) for name in chosen]
+    return [
+        _scored(desk, name, tried[name].firsts, _following(desk, name, tried)) for name in chosen
+    ]
 
 
 def _served_by(desk: Desk) -> Callable[[str], tuple[str, ...]]:
@@ -193,42 +194,25 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
     ]
 
 
-def _following(
-    desk: Desk, seat: Seat, name: str, tried: Mapping[str, _Tried]
-) -> tuple[list[TestResult], list[TestResult], frozenset[str]]:
-    """An exercise's results, and the tests that fail only since one before it was wrong."""
+def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestResult]:
+    """An exercise's results; those that fail only for an earlier mistake say so."""
     own = tried[name]
-    untold = own.firsts, own.results, frozenset[str]()
-    if desk.diagnosis is None or all(answer.passed for answer in own.answers):
-        return untold
+    wrong = {answer.test for answer in own.answers if not answer.passed}
+    if desk.diagnosis is None or not wrong:
+        return own.results
     for base in below(desk.course, name):
         known = tried[base].known if base in tried else None
-        if known is None or not desk.diagnosis.follows(name, known, own.answers):
-            continue
-        title = f"{FOLLOWS} {base}: {known.title}"
-        results = _named(own.results, title, known.hint)
-        if desk.course.exercises[name].costs_again:
-            return own.firsts, results, frozenset()
-        excused = frozenset(
-            test.name
-            for test in desk.tests[name]
-            if any(desk.diagnosis.breaks(known, test.key, c.label) for c in test.cases)
-        )
-        # What stood on a rung that broke for another's mistake can be asked after all.
-        tests = {test.name: test for test in desk.tests[name]}
-        asked = [
-            _asked(desk, seat, tests[result.name])
-            if result.status == "skipped" and result.name not in excused
-            else result
-            for result in results
-        ]
-        return own.firsts, asked, excused
-    return untold
-
-
-def _asked(desk: Desk, seat: Seat, test: Test) -> TestResult:
-    ran = run_test(desk, seat, test)
-    return _result(test, ran.status, ran.message, ran.picture)
+        if known is not None and desk.diagnosis.follows(name, known, own.answers):
+            tests = {(test.name, test.hidden) for test in desk.tests[name] if test.key in wrong}
+            return [
+                msgspec.structs.replace(
+                    result, mistake=known.title, hint=known.hint, follows=base
+                )
+                if (result.name, result.hidden) in tests
+                else result
+                for result in own.results
+            ]  # fmt: skip
+    return own.results
 
 
 # --- the rungs that the engine itself checks -----------------------------------------------------
@@ -281,12 +265,11 @@ def _result(
 
 
 def _scored(
-    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult],
-    excused: frozenset[str] = frozenset(),
+    desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
 ) -> ExerciseResult:  # fmt: skip
     """Weights become points. Hidden tests carry them; public ones do where there are no hidden.
 
-    `excused` are tests that cost nothing although they did not pass.
+    A test earns its points by running and passing, and by nothing else.
     """
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
@@ -294,7 +277,7 @@ def _scored(
     shares = share_out(exercise.thousandths, weights)
     voided = any(first.name == "operations" and first.status == "failed" for first in firsts)
     earned = [
-        share if (result.status == "passed" or result.name in excused) and not voided else 0
+        share if result.status == "passed" and not voided else 0
         for share, result in zip(shares, results, strict=True)
     ]
     tests = [

@@ -93,7 +93,8 @@ class Sheet(msgspec.Struct, frozen=True):
     references: dict[str, int]  # what the reference gives, by case
     mistakes: dict[str, list[Named]]  # by exercise
     outcomes: dict[str, dict[str, int]]  # by mistake, then case
-    built: dict[str, dict[str, int]]  # the same where all references stand on the mistake
+    # The same where all references stand on the mistake, and give wrong numbers by it.
+    built: dict[str, dict[str, int]]
 
 
 def case_name(test: str, case: str) -> str:

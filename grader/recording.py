@@ -25,6 +25,7 @@ from grader.backends import Nowhere
 from grader.contract import Contract
 from grader.course import Course, below
 from grader.desk import Desk, replay
+from grader.diagnosis import shows_numbers
 from grader.faults import CallError
 from grader.jail import payload, wire
 from grader.jail.remote import Heard
@@ -295,10 +296,13 @@ class _Recorder:
     def _built(
         self, base: Variant, cases: Iterable[tuple[str, str]], built: dict[str, dict[str, int]]
     ) -> None:
-        """Note which of these cases break if the exercise below theirs is wrong."""
+        """Note what these cases give where they break, if the exercise below theirs is wrong.
+
+        Not what raises: see `Diagnosis.follows`. And its text would tell how to feign it.
+        """
         for test, case in cases:
             outcome = self._desk.live.built_on(base, test, case)
-            if not outcome.passed:
+            if not outcome.passed and shows_numbers(outcome.heard):
                 number = self._number(outcome.heard)
                 built.setdefault(base.id, {})[case_name(test, case)] = number
 

@@ -30,7 +30,7 @@ from grader.pictures.text import drawn
 from grader.progress import Progress
 from grader.rows import ABSENT, Person, Row, called
 from grader.spreadsheets import number
-from grader.wording import counted, some_of
+from grader.wording import counted, mistake_of, some_of
 
 if TYPE_CHECKING:
     from grader.audit import Finding  # it loads torch, which takes seconds
@@ -305,7 +305,7 @@ def verdict(
         return
     for test in exercise.tests:
         if test.mistake:  # one name for all that failed: told once
-            _below(console, 4, test.mistake, "bold")
+            _below(console, 4, mistake_of(test) or "", "bold")
             _below(console, 4, test.hint or "", "italic")
             break
     for test in exercise.tests:

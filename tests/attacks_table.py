@@ -29,6 +29,7 @@ CLASSES: Mapping[str, str] = {
     "tensors": "answers tensors that only look right",
     "operations": "uses a forbidden operation, or hides it",
     "exceptions": "feigns the exception that a test expects",
+    "planted": "plants known mistakes, and answers what is built on them without an answer",
     "network": "reaches out",
     "neighbours": "reaches for other processes, users and the kernel",
     "reports": "writes into what instructors and students will read",

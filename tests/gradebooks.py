@@ -45,19 +45,22 @@ def untouched(name: str, most: float = 2.0) -> ExerciseResult:
 
 def mistaken(
     name: str, mistake: str | None = MISTAKE, *, message: str = "expected 0.25, got 0.75",
-    points: float = 0.5, most: float = 2.0,
+    points: float = 0.5, most: float = 2.0, follows: str | None = None,
 ) -> ExerciseResult:  # fmt: skip
-    """A public and a hidden test failed, both for one mistake; the hidden one saw 0.8675309."""
+    """A public and a hidden test failed, both for one mistake; the hidden one saw 0.8675309.
+
+    `follows` is the earlier exercise in which that was made.
+    """
     hint = HINT if mistake else None
     tests = (
         TestResult("exists", "The exercise is there", "passed", hidden=False),
         TestResult(
             "test_public", "The example comes out", "failed", hidden=False, message=message,
-            mistake=mistake, hint=hint, picture=PICTURE,
+            mistake=mistake, hint=hint, picture=PICTURE, follows=follows,
         ),
         TestResult(
             "test_value", "The values are right", "failed", 0, most - points,
-            message="expected 0.8675309", mistake=mistake, hint=hint,
+            message="expected 0.8675309", mistake=mistake, hint=hint, follows=follows,
         ),
         TestResult("test_shape", "The shape is right", "passed", points, points),
         TestResult("test_float64", "In float64 too", "skipped"),

@@ -1,8 +1,7 @@
-"""A mistake that an earlier exercise made is told as what it is, and costs once."""
+"""What follows from a mistake in an earlier exercise says so, and earns nothing by it."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Warm
 from grader.jail.wire import SourceText
+from grader.wording import mistake_of
 from tests.conftest import sharing
 
 ROOT = Path(__file__).parents[1]
@@ -47,12 +47,17 @@ def graded(desk: Desk, *changes: tuple[str, str]) -> dict[str, ExerciseResult]:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
+    return grade_text(desk, text)
+
+
+def grade_text(desk: Desk, text: str) -> dict[str, ExerciseResult]:
+    """A submission of this file, graded."""
     submission = Submission("ada", (SourceText("causal_attention.py", (text,)),))
     return {result.name: result for result in grade(desk, submission).exercises}
 
 
 def told(result: ExerciseResult) -> set[str | None]:
-    return {test.mistake for test in result.tests if test.status in ("failed", "error")}
+    return {mistake_of(test) for test in result.tests if test.status in ("failed", "error")}
 
 
 def test_a_layer_on_a_wrong_mask_is_told_where_its_results_come_from(desk: Desk) -> None:
@@ -61,39 +66,70 @@ def test_a_layer_on_a_wrong_mask_is_told_where_its_results_come_from(desk: Desk)
     assert told(results["CausalAttention"]) == {f"Follows from causal_mask: {TITLE}"}
 
 
-def test_what_follows_costs_nothing_again(desk: Desk) -> None:
+def test_what_follows_is_data_and_not_a_form_of_words(desk: Desk) -> None:
+    failed = [test for test in graded(desk, MASK)["CausalAttention"].tests if test.mistake]
+    assert failed
+    assert {(test.follows, test.mistake) for test in failed} == {("causal_mask", TITLE)}
+    assert {test.status for test in failed} == {"failed"}
+
+
+def test_what_follows_earns_no_points_and_what_was_skipped_behind_it_neither(desk: Desk) -> None:
     results = graded(desk, MASK)
     assert results["causal_mask"].points == 0
-    assert results["CausalAttention"].points == results["CausalAttention"].max
+    layer = results["CausalAttention"]
+    assert {test.status for test in layer.tests} == {"passed", "failed", "skipped"}
+    assert layer.points == sum(test.max for test in layer.tests if test.status == "passed")
+    assert layer.points < layer.max / 2
 
 
-def test_it_costs_again_where_the_course_says_so(warm: Warm, tmp_path: Path) -> None:
-    for folder in ("exercises", "solutions"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    toml = tmp_path / "exercises" / "course.toml"
-    name = 'name = "CausalAttention"\n'
-    assert toml.read_text("utf-8").count(name) == 1
-    toml.write_text(toml.read_text("utf-8").replace(name, f"{name}costs_again = true\n"), "utf-8")
-    with opened(warm, tmp_path) as desk:
-        result = graded(desk, MASK)["CausalAttention"]
-    assert told(result) == {f"Follows from causal_mask: {TITLE}"}
-    assert result.points < result.max / 2
-
-
-def test_a_mistake_of_the_layers_own_costs_its_points_all_the_same(desk: Desk) -> None:
+def test_a_mistake_of_the_layers_own_is_not_hidden_behind_that_of_the_mask(desk: Desk) -> None:
     alone, both = graded(desk, NO_SCALE), graded(desk, MASK, NO_SCALE)
     assert told(alone["CausalAttention"]) != {None}
-    assert not any("Follows from" in str(name) for name in told(both["CausalAttention"]))
+    assert not any(test.follows for test in both["CausalAttention"].tests)
     assert both["CausalAttention"].points <= alone["CausalAttention"].points
 
 
-def test_what_does_not_follow_is_asked_although_the_mask_was_wrong(desk: Desk) -> None:
-    plain = ('self.register_buffer("mask", causal_mask', 'setattr(self, "mask", causal_mask')
-    result = graded(desk, MASK, plain)["CausalAttention"]
-    statuses = {test.name: test.status for test in result.tests}
-    assert statuses["test_causal_attention_moves_as_a_whole"] == "error"
-    assert statuses["test_causal_attention_agrees_with_the_reference"] == "failed"
-    assert 0 < result.max - result.points < result.max / 4
+# --- what proves nothing -------------------------------------------------------------------------
+
+NO_BOOLEANS = "masked_fill_ only supports boolean masks, but got mask with dtype float"
+FLOATS = "torch.ones(num_tokens, num_tokens).triu(1)"
+MASKS = {
+    "wrong always": f"return {FLOATS}",
+    "wrong for three tokens, which a public check sees": (
+        f"return {FLOATS} if num_tokens == 3 else {FLOATS}.bool()"
+    ),
+}
+LAYERS = {
+    "raises the text": f"raise RuntimeError({NO_BOOLEANS!r})",
+    "has torch raise it": "torch.ones(2, 2).masked_fill_(torch.ones(2, 2), 0)",
+    "answers what it is given": "return x",
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_an_empty_layer_on_a_wrong_mask_earns_nothing_and_follows_from_nothing(
+    layer: str, mask: str, desk: Desk
+) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n"
+        f"def causal_mask(num_tokens):\n    {MASKS[mask]}\n"
+        "class CausalAttention(nn.Module):\n"
+        "    def __init__(self, *_):\n        super().__init__()\n"
+        f"    def forward(self, x):\n        {LAYERS[layer]}\n"
+    )
+    results = grade_text(desk, text)
+    assert "The mask holds numbers, not booleans" in told(results["causal_mask"])
+    assert results["CausalAttention"].points == 0
+    assert not any(test.follows for test in results["CausalAttention"].tests)
+
+
+def test_an_exception_that_a_right_layer_raises_on_a_wrong_mask_is_shown_as_itself(
+    desk: Desk,
+) -> None:
+    result = graded(desk, (", dtype=torch.bool)", ")"))["CausalAttention"]
+    assert told(result) == {None}
+    assert any(NO_BOOLEANS in (test.message or "") for test in result.tests)
 
 
 def test_a_check_of_the_layer_alone_looks_below_it(warm: Warm, tmp_path: Path) -> None:

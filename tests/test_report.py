@@ -97,9 +97,7 @@ def test_mistakes_are_ranked_by_those_who_made_them() -> None:
     rows = [
         Row("ada", grade("ada", mistaken("e0", rare), mistaken("e1", often))),
         Row("bob", grade("bob", solved("e0"), mistaken("e1", often))),
-        Row(
-            "cleo", grade("cleo", mistaken("e0", None), mistaken("e1", f"Follows from e0: {rare}"))
-        ),
+        Row("cleo", grade("cleo", mistaken("e0", None), mistaken("e1", rare, follows="e0"))),
     ]
     ranked = classroom(rows, ["e0", "e1"]).mistakes
     assert [(m.exercise, m.title, m.students) for m in ranked] == [

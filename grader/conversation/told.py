@@ -18,6 +18,7 @@ from grader.inspecting.shown import show_lines
 from grader.rows import Adjustment, Row
 from grader.spreadsheets import number
 from grader.terminal import indented, safe
+from grader.wording import mistake_of
 
 SETTINGS = {
     "seed": "the hidden seed is another one",
@@ -59,7 +60,7 @@ def explanation(told: Explanation, console: Console) -> None:
     _prose(console, f"{told.student}: {told.exercise}/{graded.name}", "bold")
     _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
     if graded.mistake:
-        _prose(console, graded.mistake, "italic")
+        _prose(console, mistake_of(graded) or "", "italic")
     if told.also:
         _prose(console, f"not passed either: {', '.join(told.also)}")
     for note in told.notes:

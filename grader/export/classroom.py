@@ -15,6 +15,7 @@ import msgspec
 from grader.course import Course
 from grader.grade import ExerciseResult, TestResult, counted, scaled
 from grader.terminal import safe
+from grader.wording import mistake_of
 
 Status = Literal["pass", "fail", "error"]
 
@@ -89,7 +90,8 @@ def _status(test: TestResult) -> Status:
 
 
 def _message(test: TestResult) -> str | None:
-    parts = (test.mistake, test.hint, test.message or (test.status == "skipped" and NOT_TRIED))
+    said = test.message or (test.status == "skipped" and NOT_TRIED)
+    parts = (mistake_of(test), test.hint, said)
     return _shown("\n".join(part for part in parts if part)) or None
 
 

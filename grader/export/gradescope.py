@@ -30,6 +30,7 @@ from grader.grade import (
 from grader.pictures.text import drawn
 from grader.rows import Row
 from grader.terminal import safe
+from grader.wording import mistake_of
 
 WIDTH = 72  # characters of a picture
 
@@ -42,7 +43,10 @@ VERDICTS: Mapping[TestStatus, str] = {
     "crashed": "Your code ended its own process, or crashed it.",
     "skipped": "Not tried, because something before it is wrong.",
 }
-EXCUSED = "It follows from an earlier mistake, and costs nothing again."
+FOLLOWING = (
+    "It follows from a mistake in `{}`. Mend that first: if this passes then, nothing else is "
+    "wrong here."
+)
 ABOUT_FILES = "About your files:"
 
 
@@ -134,14 +138,14 @@ def _tests(number: int, exercise: ExerciseResult) -> Iterator[Test]:
 def _output(exercise: ExerciseResult, test: TestResult) -> str:
     if test.status == "passed":
         return ""
-    picture = test.picture if test is exercise.pictured else None
+    picture, mistake = test.picture if test is exercise.pictured else None, mistake_of(test)
     return _paragraphs(
-        f"**{_plain(test.mistake)}**" if test.mistake else "",
+        f"**{_plain(mistake)}**" if mistake else "",
         f"*{_plain(test.hint)}*" if test.hint else "",
         VERDICTS[test.status],
         _block(test.message or ""),
         _block(drawn(picture, width=WIDTH) or "") if picture else "",
-        EXCUSED if test.points == test.max > 0 else "",
+        FOLLOWING.format(test.follows) if test.follows else "",
     )
 
 

@@ -32,6 +32,7 @@ from grader.grade import ExerciseResult, Grade, TestResult, counted
 from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.release.carrying import load_carried
+from grader.wording import mistake_of
 
 COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
 STUDENT = "submission"  # otter does not say whose it is
@@ -128,7 +129,8 @@ def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
 
 def _verdict(test: TestResult) -> Iterator[str]:
     yield f"{terminal.SIGNS.get(test.status, ('✗', ''))[0]} {test.status}"
-    yield from (terminal.safe(told) for told in (test.message, test.mistake, test.hint) if told)
+    parts = (test.message, mistake_of(test), test.hint)
+    yield from (terminal.safe(told) for told in parts if told)
 
 
 def _remarks(grade: Grade) -> Iterator[str]:

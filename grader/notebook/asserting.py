@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from grader import terminal
 from grader.grade import ExerciseResult, TestResult
 from grader.notebook.asking import check
+from grader.wording import mistake_of
 
 NOT_TRIED = "not tried, because something before it is wrong: {title}"
 
@@ -34,4 +35,4 @@ def _told(result: ExerciseResult, found: TestResult | None) -> Iterator[str]:
         asked = first.name in ("exists", "signature")
         yield first.message or "" if asked else NOT_TRIED.format(title=first.title)
         return
-    yield from filter(None, (found.message, found.mistake, found.hint))
+    yield from filter(None, (found.message, mistake_of(found), found.hint))

@@ -14,6 +14,7 @@ from rich.console import Console
 from grader import terminal
 from grader.grade import ExerciseResult, Picture, TestResult
 from grader.pictures.svg import picture_svg
+from grader.wording import mistake_of
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -94,7 +95,7 @@ def _details(result: ExerciseResult) -> str:
     if named is None:
         return listed
     hint = f"<br><em>{text(named.hint)}</em>" if named.hint else ""
-    return f"<p><strong>{text(named.mistake or '')}</strong>{hint}</p>{listed}"
+    return f"<p><strong>{text(mistake_of(named) or '')}</strong>{hint}</p>{listed}"
 
 
 def _test_html(test: TestResult) -> str:

@@ -14,6 +14,7 @@ from grader.grade import ExerciseResult, Grade, Picture, TestResult
 from grader.pictures.svg import picture_svg
 from grader.report.rendering import page
 from grader.rows import Adjustment, Row
+from grader.wording import mistake_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -108,7 +109,7 @@ def _exercise(
     return _Exercise(
         result, known.title if known else result.name, points,
         "solved" if result.solved else "untouched" if result.untouched else "unsolved",
-        [*{test.mistake: test for test in result.tests if test.mistake}.values()],
+        [*{mistake_of(test): test for test in result.tests if test.mistake}.values()],
         [test for test in result.telling if test.status not in quiet],
         [test for test in result.telling if test.status in quiet],
         _picture(pictured.picture) if pictured and pictured.picture else None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from grader.faults import CallError
 from grader.spreadsheets import number
 from grader.terminal import safe
+from grader.wording import mistake_of
 
 if TYPE_CHECKING:  # it is an extra
     from jinja2 import Environment
@@ -58,6 +59,7 @@ def _environment() -> Environment:
         loader=PackageLoader("grader.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=_printable,
     )  # fmt: skip
+    environment.filters["mistake"] = mistake_of
     environment.filters["points"] = number
     environment.filters["signed"] = _signed
     environment.filters["short"] = _short

@@ -10,6 +10,7 @@ from grader.course import Course
 from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
 from grader.terminal import all_asked, safe
+from grader.wording import mistake_of
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
@@ -193,7 +194,7 @@ def verdict_lines(exercise: ExerciseResult, solved_before: bool, width: int) -> 
     yield f"Not solved yet: {exercise.name}{again}"
     named = next((test for test in exercise.tests if test.mistake), None)
     if named is not None:
-        yield f"Likely mistake: {safe(named.mistake or '')}"
+        yield f"Likely mistake: {safe(mistake_of(named) or '')}"
         if named.hint:
             yield f"Think about: {safe(named.hint)}"
     for test in exercise.tests:
