@@ -154,18 +154,23 @@ class Gradebook:
 
     def adjust(self, student: str, adjustment: Adjustment) -> None:
         """Correct a student's points in one exercise, in place of any earlier correction there."""
-        points = round(adjustment.points * THOUSAND)
+        self.adjust_all([(student, adjustment)])
+
+    def adjust_all(self, adjustments: Iterable[tuple[str, Adjustment]]) -> None:
+        """Make all of these corrections of students' points, or none."""
         with self._connection:
-            if points:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO adjustments VALUES (?, ?, ?, ?)",
-                    (student, adjustment.exercise, points, adjustment.reason),
-                )
-            else:
-                self._connection.execute(
-                    "DELETE FROM adjustments WHERE student = ? AND exercise = ?",
-                    (student, adjustment.exercise),
-                )
+            for student, adjustment in adjustments:
+                points = round(adjustment.points * THOUSAND)
+                if points:
+                    self._connection.execute(
+                        "INSERT OR REPLACE INTO adjustments VALUES (?, ?, ?, ?)",
+                        (student, adjustment.exercise, points, adjustment.reason),
+                    )
+                else:
+                    self._connection.execute(
+                        "DELETE FROM adjustments WHERE student = ? AND exercise = ?",
+                        (student, adjustment.exercise),
+                    )
 
     def forget(self, student: str) -> dict[str, int]:
         """Remove a student from every table, and from the file's free pages; rows lost by table.

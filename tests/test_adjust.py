@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,154 @@ def test_a_folder_without_grades_is_refused(cold_grader: Grader, tmp_path: Path)
     code, told = adjust(cold_grader, tmp_path, "ada", "weigh", "1", "--reason", "x")
     assert (code, "there is no gradebook" in told) == (2, True)
     assert not list(tmp_path.iterdir())
+
+
+# --- many at once --------------------------------------------------------------------------------
+
+
+def table(folder: Path, *lines: str, head: str = "student,exercise,points,reason") -> Path:
+    """A CSV of corrections."""
+    path = folder / "corrections.csv"
+    path.write_text("\n".join([head, *lines, ""]), "utf-8")
+    return path
+
+
+def corrections(folder: Path) -> dict[tuple[str, str], tuple[float, str]]:
+    """What stands in the gradebook, by student and exercise."""
+    with existing_gradebook(folder, "tiny") as opened:
+        rows = opened.rows()
+    return {(r.student, a.exercise): (a.points, a.reason) for r in rows for a in r.adjustments}
+
+
+def test_many_corrections_are_written_at_once(cold_grader: Grader, book: Path) -> None:
+    path = table(
+        book, 'ada,weigh,+0.5,"typo, in the statement"', "s1,center,-1,late", "", "bob,weigh,1,typo"
+    )
+    code, told = adjust(cold_grader, book, "--from", str(path))
+    assert (code, told) == (
+        0,
+        "ada: weigh 1 → 1.5 of 3, total 2 → 2.5\n"
+        "corrected by +0.5: typo, in the statement\n"
+        "ada: center 1 → 0 of 2, total 2.5 → 1.5\n"
+        "corrected by -1: late\n"
+        "bob: weigh 0 → 1 of 3, total 2 → 3\n"
+        "corrected by +1: typo\n"
+        "3 corrections, of 2 students\n",
+    )
+    assert corrections(book) == {
+        ("ada", "center"): (-1, "late"), ("ada", "weigh"): (0.5, "typo, in the statement"),
+        ("bob", "weigh"): (1, "typo"),
+    }  # fmt: skip
+    assert [row(book, name)["total"] for name in ("ada", "bob")] == ["1.5", "3"]
+
+
+def test_columns_may_stand_in_any_order_with_others_between_them(
+    cold_grader: Grader, book: Path
+) -> None:
+    path = table(book, "typo;asked twice;1;ada;weigh", head="Reason;Note;Points;Student;Exercise")
+    assert adjust(cold_grader, book, "--from", str(path))[0] == 0
+    assert corrections(book) == {("ada", "weigh"): (1, "typo")}
+
+
+def test_zero_in_a_table_takes_a_correction_back(cold_grader: Grader, book: Path) -> None:
+    adjust(cold_grader, book, "ada", "weigh", "+1", "--reason", "typo")
+    path = table(book, "ada,weigh,0,")
+    code, told = adjust(cold_grader, book, "--from", str(path))
+    assert (code, told) == (
+        0, "ada: weigh 2 → 1 of 3, total 3 → 2\nthe correction was taken back\n"
+    )  # fmt: skip
+    assert corrections(book) == {}
+
+
+def test_a_table_may_come_through_a_pipe(
+    cold_grader: Grader, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped = io.TextIOWrapper(io.BytesIO(table(book, "ada,weigh,1,typo").read_bytes()))
+    monkeypatch.setattr("sys.stdin", piped)
+    assert adjust(cold_grader, book, "--from", "-")[0] == 0
+    assert corrections(book) == {("ada", "weigh"): (1, "typo")}
+
+
+WRONG_LINES = {
+    "nobody,weigh,1,typo": "line 3: there is no student called 'nobody'",
+    "ada,wiegh,1,typo": "line 3: there is no exercise called 'wiegh'; did you mean weigh?",
+    "ada,staircase,1,typo": "line 3: staircase was not graded in this gradebook",
+    "ada,weigh,much,typo": "line 3: points are a number",
+    "ada,weigh,inf,typo": "line 3: points are a number",
+    "ada,weigh,nan,typo": "line 3: points are a number",
+    "ada,weigh,,typo": "line 3: points are a number",
+    "ada,weigh,1,": "line 3: say why in the column reason",
+    "ada,weigh,-2,late": "line 3: ada earned 1 points in weigh",
+    "ada,weigh,1": "line 3: it has 3 cells, and the header 4",
+    "ada,weigh,1,typo, in the statement": "line 3: it has 5 cells, and the header 4",
+    "bob,weigh,1,again": "line 3: line 2 corrects bob in weigh already",
+    "s2,weigh,1,by another name": "line 3: line 2 corrects bob in weigh already",
+    "zoe,weigh,1,typo": "line 3: zoe handed in nothing",
+    "robert,weigh,1,typo": "line 3: 'robert' may be bob, cleo: name one",
+    "\x1b[2J,weigh,1,typo": r"line 3: there is no student called '\x1b[2J'",
+}
+
+
+@pytest.mark.parametrize(("line", "told"), WRONG_LINES.items())
+def test_a_wrong_line_is_named_and_no_other_line_is_written(
+    cold_grader: Grader, book: Path, line: str, told: str
+) -> None:
+    path = table(book, "bob,weigh,1,typo", line)
+    before = (book / "gradebook.csv").read_bytes()
+    code, said = adjust(cold_grader, book, "--from", str(path))
+    assert (code, told in said, said.count("\n")) == (2, True, 1)
+    assert "nothing was written" in said
+    assert (corrections(book), (book / "gradebook.csv").read_bytes()) == ({}, before)
+
+
+def test_all_wrong_lines_are_named_in_one_message(cold_grader: Grader, book: Path) -> None:
+    path = table(book, '"ada",weigh,1,"two\nlines"', "nobody,weigh,1,x", "", "ada,center,inf,x")
+    code, said = adjust(cold_grader, book, "--from", str(path))
+    assert (code, said.count("\n")) == (2, 1)
+    assert "line 4: there is no student called 'nobody'" in said
+    assert "line 6: points are a number" in said
+    many = table(book, *(f"nobody{k},weigh,1,x" for k in range(40)))
+    code, said = adjust(cold_grader, book, "--from", str(many))
+    assert (code, said.count("line ")) == (2, 5)
+    assert "and 35 more" in said
+
+
+TABLES = {
+    "": "is empty: its first line names the columns student, exercise, points, reason",
+    "ada,weigh,1,typo\n": "is no table of corrections: its first line names the columns",
+    "student,exercise,points\nada,weigh,1\n": "is no table of corrections",
+    "student,student,exercise,points,reason\n": "is no table of corrections",
+    "student,exercise,points,reason\n": "has no line below its header",
+    'student,exercise,points,reason\nada,weigh,1,"typo\n': "line 2 is no line of a CSV",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), TABLES.items())
+def test_what_is_no_table_of_corrections_is_refused(
+    cold_grader: Grader, book: Path, text: str, told: str
+) -> None:
+    path = book / "corrections.csv"
+    path.write_text(text, "utf-8")
+    code, said = adjust(cold_grader, book, "--from", str(path))
+    assert (code, told in said, said.count("\n")) == (2, True, 1)
+    assert corrections(book) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("ada", "--from", "x.csv"), "give no others"),
+        (("--reason", "typo", "--from", "x.csv"), "give no others"),
+        (("--from", "not-there.csv"), "not-there.csv: No such file"),
+        (("ada", "weigh"), "name a student, an exercise and points; or a table with --from"),
+        ((), "name a student, an exercise and points; or a table with --from"),
+    ],
+)
+def test_a_call_names_one_correction_or_a_table(
+    cold_grader: Grader, book: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    code, said = adjust(cold_grader, book, *arguments)
+    assert (code, told in said, said.count("\n")) == (2, True, 1)
 
 
 # --- forget --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,9 +16,9 @@ from grader.faults import CallError
 if TYPE_CHECKING:
     from grader.gradebook import Gradebook
 
-StudentArgument = Annotated[
-    str, typer.Argument(metavar="STUDENT", help="As in the gradebook; or an id, e-mail or name.")
-]
+STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
+StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
+STDIN = "-"  # in place of a file
 
 
 @app.command(
@@ -69,43 +70,83 @@ def explain(
     if as_json:
         print(msgspec.json.encode(explanation).decode())
     else:
-        told.explanation(explanation, Console(highlight=False))
+        told.explanation(explanation, str(folder), Console(highlight=False))
 
 
 @app.command(
     rich_help_panel=INSTRUCTORS,
-    epilog='Example: grader adjust grades/ ada causal_mask +1 --reason "typo in the statement"',
+    epilog='Example: grader adjust grades/ ada causal_mask +1 --reason "typo in the statement"\n\n'
+    "Example: grader adjust grades/ --from corrections.csv",
     context_settings={"ignore_unknown_options": True},  # -0.5 is a number
 )
 def adjust(
     folder: GradesArgument,
-    student: StudentArgument,
-    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="Where points change.")],
+    student: Annotated[
+        str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
+    ] = "",
+    exercise: Annotated[
+        str,
+        typer.Argument(metavar="EXERCISE", help="Where points change.", show_default=False),
+    ] = "",
     points: Annotated[
-        str, typer.Argument(metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.")
-    ],
+        str,
+        typer.Argument(
+            metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.",
+            show_default=False,
+        ),
+    ] = "",
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; the student will read it.")
     ] = "",
+    file: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="FILE.csv",
+            help="Many corrections: a table with the columns student, exercise, points and reason; "
+            "- reads standard input.",
+        ),
+    ] = "",
     course: CourseOption = None,
-) -> None:
+) -> None:  # fmt: skip
     """Correct a student's points in one exercise; the computed grade stays as it was.
 
-    A second correction of the exercise replaces the first. All of them outlive a regrading.
+    A second correction of the exercise replaces the first. All of them outlive a regrading. Of a
+    table, all lines are checked before any is written.
     """
     from grader.conversation import told
-    from grader.conversation.corrections import correction
+    from grader.conversation.corrections import correction, corrections_from
     from grader.conversation.lookup import find_student
     from grader.gradebook import existing_gradebook
 
+    if file and (student or exercise or points or reason):
+        raise CallError(
+            "--from reads students, exercises, points and reasons from its table: give no others"
+        )
+    if not file and not points:
+        raise CallError("name a student, an exercise and points; or a table with --from FILE.csv")
     opened = load_course(find_course(course))
-    chosen = opened.one(exercise, "name one exercise of it")
+    if not file:
+        chosen = opened.one(exercise, "name one exercise of it")
     with existing_gradebook(folder, opened.name) as book:
-        before = find_student(book.rows(), student)
-        book.adjust(before.student, correction(before, chosen, points, reason))
-        after = find_student(book.rows(), before.student)
+        rows = book.rows()
+        corrections = (
+            corrections_from(_table(file), _called(file), rows, opened) if file
+            else [correction(find_student(rows, student), chosen, points, reason)]
+        )  # fmt: skip
+        book.adjust_all((one.before.student, one.adjustment) for one in corrections)
         _write(book, opened)
-    told.corrected(before, after, chosen, Console(highlight=False))
+    told.corrected(corrections, Console(highlight=False))
+
+
+def _table(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        raise CallError(f"{file}: {error.strerror}") from None
+
+
+def _called(file: str) -> str:
+    return "standard input" if file == STDIN else file
 
 
 @app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader forget grades/ ada")

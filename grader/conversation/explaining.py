@@ -15,6 +15,7 @@ from torch import nn
 
 from grader.collection import Test
 from grader.contract import Contract
+from grader.conversation.corrections import at_stake
 from grader.conversation.excerpts import Excerpt, answer, statement
 from grader.conversation.lookup import Graded
 from grader.desk import Desk, Seat
@@ -26,6 +27,7 @@ from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown
 from grader.jail import payload, wire
 from grader.jail.session import Backend, Channel, Limits, StudentLost
 from grader.oracle import Oracle, Reference
+from grader.rows import Adjustment
 from grader.tensors import Make
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"
@@ -50,6 +52,7 @@ class Explanation:
     answer: tuple[Excerpt, ...]
     shown: Shown  # the case that does not pass, or the last one
     cases_passed: int  # before it
+    at_stake: Adjustment | None = None  # what would give back that an earlier mistake cost
 
 
 def explain(desk: Desk, graded: Graded) -> Explanation:
@@ -81,8 +84,14 @@ def explain(desk: Desk, graded: Graded) -> Explanation:
         (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
         statement(ran.test.function, desk.course.folder.parent) if ran.test else None,
         answer(graded.submission.sources, definition, ran.place),
-        ran.shown, ran.cases_passed,
+        ran.shown, ran.cases_passed, _at_stake(graded),
     )  # fmt: skip
+
+
+def _at_stake(graded: Graded) -> Adjustment | None:
+    """Of a test that an earlier mistake cost."""
+    lost = graded.test.follows or graded.test.status == "skipped"
+    return at_stake(graded.exercise) if lost else None
 
 
 def _tests(desk: Desk, graded: Graded) -> list[Test]:

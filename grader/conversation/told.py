@@ -5,20 +5,21 @@ Names, messages and source lines are a student's own: they are printed as plain 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from grader.conversation.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.conversation.corrections import Correction, command
 from grader.conversation.excerpts import Excerpt
 from grader.conversation.forgetting import Forgotten
-from grader.course import Exercise
 from grader.inspecting.shown import show_lines
 from grader.rows import Adjustment, Row
 from grader.spreadsheets import number
 from grader.terminal import indented, safe
-from grader.wording import mistake_of
+from grader.wording import counted, mistake_of
 
 SETTINGS = {
     "seed": "the hidden seed is another one",
@@ -41,6 +42,10 @@ ELSEWHERE = (
     "other systems. Who is still among the submissions is back at the next grading."
 )
 BONUS = "that is more than the exercise is worth: a bonus? 0 takes it back"
+AT_STAKE = (
+    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
+    "skipped behind them carry {} points. To give them back:"
+)
 NOTHING = "no grade changed"
 REWEIGHTED = "its tests do not count for what they did"
 FOLLOWING = {
@@ -53,14 +58,21 @@ if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.conversation.explaining import Explanation
 
 
-def explanation(told: Explanation, console: Console) -> None:
-    """One test: its text, the student's, and what happened between them."""
+def explanation(told: Explanation, folder: str, console: Console) -> None:
+    """One test: its text, the student's, and what happened between them.
+
+    `folder` is that of the grades, as it was named.
+    """
     graded = told.graded
     kind = "hidden" if graded.hidden else "public"
     _prose(console, f"{told.student}: {told.exercise}/{graded.name}", "bold")
     _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
     if graded.mistake:
         _prose(console, mistake_of(graded) or "", "italic")
+    if told.at_stake is not None:
+        _prose(console, AT_STAKE.format(told.exercise, number(told.at_stake.points)))
+        line = command(folder, told.student, told.at_stake)
+        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
     if told.also:
         _prose(console, f"not passed either: {', '.join(told.also)}")
     for note in told.notes:
@@ -87,8 +99,19 @@ def _excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
 # --- what a person did ---------------------------------------------------------------------------
 
 
-def corrected(before: Row, after: Row, exercise: Exercise, console: Console) -> None:
-    """A correction, and what it makes of the points."""
+def corrected(corrections: Sequence[Correction], console: Console) -> None:
+    """Each correction and what it makes of the points; how many there are."""
+    for one in corrections:
+        _corrected(one, console)
+    if len(corrections) > 1:
+        students = len({one.before.student for one in corrections})
+        _prose(
+            console, f"{len(corrections)} corrections, of {counted(students, 'student')}", "bold"
+        )
+
+
+def _corrected(one: Correction, console: Console) -> None:
+    before, after, exercise = one.before, one.after, one.exercise
     name = exercise.name
     points = _arrow(number(before.points[name]), number(after.points[name]))
     totals = _arrow(_points(before.total), _points(after.total))
