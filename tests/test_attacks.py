@@ -27,6 +27,7 @@ from tests.attacks_table import (
     all_attacks,
     read_attack,
 )
+from tests.evidence import assert_only_what_passed_is_paid
 
 ROOT = Path(__file__).parents[1]
 ALL = all_attacks()
@@ -77,6 +78,7 @@ def test_an_attack_earns_what_it_deserves(attack: Attack, desk: Desk, course: Co
     assert result.status == "graded", result.message
     assert earned(result) == attack.deserves
     assert result.total == round(sum(attack.deserves.values()), 3)
+    assert_only_what_passed_is_paid(result)
     assert_harmless(result, course)
 
 

@@ -15,6 +15,7 @@ PUBLIC = TestResult("shape", "The shape is right", "failed", hidden=False, messa
 NAMED = TestResult(
     "value", "The values are right", "failed", 0, 2, message="expected 0.731",
     mistake="Softmax over the wrong axis", hint="Which axis should sum to one?",
+    follows="staircase",
 )  # fmt: skip
 PASSED = TestResult("rows", "Rows sum to one", "passed", 1, 1)
 GRADE = Grade(
@@ -56,14 +57,17 @@ def test_a_hidden_test_is_told_by_title_verdict_and_mistake_and_never_by_numbers
     assert named.message is None
     assert (named.title, named.status, named.max) == ("The values are right", "failed", 2)
     assert (named.mistake, named.hint) == (NAMED.mistake, NAMED.hint)
+    assert named.follows == "staircase"
     assert passed == PASSED
 
 
 def test_a_course_may_keep_the_names_of_mistakes_to_itself(tiny: Course, tmp_path: Path) -> None:
     (exercise,) = for_students(GRADE, course(tiny, tmp_path, "verdicts")).exercises
-    assert [(t.title, t.status, t.mistake, t.hint) for t in exercise.tests if t.hidden] == [
-        ("The values are right", "failed", None, None),
-        ("Rows sum to one", "passed", None, None),
+    assert [
+        (t.title, t.status, t.mistake, t.hint, t.follows) for t in exercise.tests if t.hidden
+    ] == [
+        ("The values are right", "failed", None, None, None),
+        ("Rows sum to one", "passed", None, None, None),
     ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +15,13 @@ from grader.checking import open_checker
 from grader.course import load_course
 from grader.desk import Desk, open_desk
 from grader.grade import ExerciseResult
+from grader.gradebook import open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Warm
 from grader.jail.wire import SourceText
 from grader.wording import mistake_of
-from tests.conftest import sharing
+from tests.conftest import Grader, sharing
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "solutions" / "causal_attention.py").read_text("utf-8")
@@ -155,3 +159,45 @@ def test_nothing_follows_from_a_mistake_on_which_the_right_answer_would_pass(
     ) as checker:  # fmt: skip
         results = {result.name: result for result in checker.check()}
     assert not any("Follows" in (title or "") for title in told(results["softmax_naive"]))
+
+
+# --- what an instructor decides ------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(desk: Desk, tmp_path: Path) -> Path:
+    """A gradebook with ada, whose layer stands on a wrong mask."""
+    submission = Submission(
+        "ada", (SourceText("causal_attention.py", (REFERENCE.replace(*MASK),)),)
+    )  # fmt: skip
+    with open_gradebook(tmp_path / "grades", desk.course.name) as book:
+        book.record(grade(desk, submission), submission)
+        book.exercises = NAMES
+    return tmp_path / "grades"
+
+
+def test_the_line_in_the_report_gives_back_what_only_follows(
+    book: Path, desk: Desk, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cold_grader("report", book, "--no-similarity").code == 0
+    page = html.unescape((book / "report.html").read_text("utf-8"))
+    (line,) = re.findall(r"<code>(grader adjust grades/ .*)</code>", page)
+    assert TITLE in line
+    monkeypatch.chdir(book.parent)
+    ran = cold_grader(*shlex.split(line)[1:])
+    most = desk.course.exercises["CausalAttention"].points
+    assert (ran.code, f"→ {most:g} of {most:g}, total" in ran.out) == (0, True)
+    page = html.unescape((book / "report.html").read_text("utf-8"))
+    assert line not in page
+    assert f": Follows from causal_mask: {TITLE}" in page
+
+
+def test_explain_says_what_follows_and_what_would_give_it_back(
+    book: Path, one_warm_process: None, cold_grader: Grader
+) -> None:
+    ran = cold_grader("explain", book, "ada", "CausalAttention")
+    assert ran.code == 0
+    told = " ".join(ran.out.split())
+    assert f"Follows from causal_mask: {TITLE}" in told
+    assert f"grader adjust {book} ada CausalAttention +" in told
+    assert "grader adjust" not in cold_grader("explain", book, "ada", "causal_mask").out

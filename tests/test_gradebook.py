@@ -327,3 +327,15 @@ def test_a_gradebook_of_a_later_version_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE about SET value = '99' WHERE key = 'version'")
     connection.close()
     assert "99" in refused(tmp_path)
+
+
+def test_a_line_says_what_follows_and_only_where_something_does(tmp_path: Path) -> None:
+    (first, *rest) = grade_of("ada", 1).exercises
+    test = TestResult("value", "The values are right", "failed", 0, 1, mistake="It is doubled")
+    follows = msgspec.structs.replace(test, follows="center")
+    for one, said in ((test, False), (follows, True)):
+        exercise = msgspec.structs.replace(first, tests=(one,))
+        grade = msgspec.structs.replace(grade_of("ada", 1), exercises=(exercise, *rest))
+        line = grade.to_json()
+        assert (b'"follows":"center"' in line, b"follows" in line) == (said, said)
+        assert Grade.from_json(line) == grade

@@ -182,6 +182,18 @@ def test_an_authors_words_are_not_taken_for_markup(desk: Desk) -> None:
     assert "<em>Is <code>x[0]</code> a [list]?</em>" in words
 
 
+def test_what_follows_from_an_earlier_mistake_says_what_to_mend_first(desk: Desk) -> None:
+    one = graded(desk, ADDS)
+    following = msgspec.structs.replace(
+        one.exercises[0].tests[-1], mistake="The mean is added", follows="center", status="failed"
+    )
+    exercise = msgspec.structs.replace(one.exercises[0], tests=(following,))
+    (test,) = results(msgspec.structs.replace(one, exercises=(exercise,)), desk.course).tests
+    assert "**Follows from center: The mean is added**" in test.output
+    assert "It follows from a mistake in `center`. Mend that first" in test.output
+    assert test.status == "failed"
+
+
 def test_a_fault_of_ours_has_no_score(desk: Desk, right: str) -> None:
     broken = msgspec.structs.replace(graded(desk, right), status="grader_error", message="ours")
     with pytest.raises(HostFault, match="ours"):

@@ -15,7 +15,9 @@ from grader.desk import open_desk
 from grader.faults import CallError
 from grader.grade import ExerciseResult
 from grader.jail.jails import Warm
+from grader.jail.wire import Raised
 from grader.mistakes import load_library
+from grader.recorded import Sheet
 from grader.recording import record
 from tests.bundles import ROOT, recordings
 from tests.conftest import TINY, Grader, sharing
@@ -102,6 +104,22 @@ def test_the_same_course_makes_the_same_bytes(
     assert len(files) == 7
     for file in files:
         assert (tmp_path / file).read_bytes() == (tiny_recording / "recorded" / file).read_bytes()
+
+
+def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> None:
+    folder = recordings(load_course(ROOT / "exercises"))
+    followed = raised = 0
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "course.json":
+            continue
+        sheet = msgspec.json.decode(path.read_bytes(), type=Sheet)
+        numbers = {n for cases in sheet.built.values() for n in cases.values()}
+        kept = [value for number in numbers for value in sheet.heard[number]]
+        assert not any(isinstance(value, Raised) for value in kept), path.name
+        followed += len(numbers)
+        raised += sum(isinstance(value, Raised) for heard in sheet.heard for value in heard)
+    assert followed > 100
+    assert raised > 0  # mistakes do raise: it is of them that nothing is built
 
 
 # --- recordings that are no good -----------------------------------------------------------------

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grader.course import Course
 from grader.faults import CallError
-from grader.grade import Grade
-from grader.gradebook import existing_gradebook
+from grader.grade import Grade, TestResult
+from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.intake.names import file_stems
 from grader.report import write_anonymous, write_pages
@@ -364,6 +366,79 @@ def test_pages_that_cannot_be_written_are_one_line_and_leave_the_old_ones(
     ):
         write_pages(book, tiny)
     assert {path.name for path in tmp_path.iterdir()} == {"grades.db", "feedback"}
+
+
+# --- what failed only through an earlier mistake --------------------------------------------------
+
+FOLLOWING = "Failed only through an earlier mistake"
+
+
+def write_following(folder: Path, student: str, *adjustments: Adjustment) -> None:
+    """A class of one, whose `weigh` follows from a mistake in `center`."""
+    with open_gradebook(folder, "tiny") as book:
+        book.exercises = ("center", "weigh")
+        book.record(grade(student, mistaken("center"), mistaken("weigh", follows="center")))
+        for adjustment in adjustments:
+            book.adjust(student, adjustment)
+
+
+def report_of(folder: Path, course: Course) -> str:
+    with existing_gradebook(folder, course.name) as book:
+        write_pages(book, course)
+    return Page((folder / "report.html").read_text("utf-8")).text
+
+
+def test_the_report_lists_what_follows_with_the_points_at_stake(
+    tmp_path: Path, tiny: Course
+) -> None:
+    write_following(tmp_path / "our grades", "O'Neil, Ada")
+    said = report_of(tmp_path / "our grades", tiny)
+    assert FOLLOWING in said
+    why = f"Follows from center: {MISTAKE}"
+    line = ["grader", "adjust", "our grades/", "O'Neil, Ada", "weigh", "+1.5", "--reason", why]
+    assert shlex.join(line) in said
+    assert said.count("grader adjust '") == 1  # the mistake in center itself is Ada's own
+
+
+def test_what_a_person_has_decided_is_listed_in_place_of_the_line(
+    tmp_path: Path, tiny: Course
+) -> None:
+    write_following(tmp_path, "ada", Adjustment("weigh", 1, "read her code"))
+    said = report_of(tmp_path, tiny)
+    assert "corrected by +1: read her code" in said
+    assert "ada weigh +1.5" not in said
+
+
+def test_a_class_in_which_nothing_follows_has_no_such_list(out: Path) -> None:
+    assert FOLLOWING not in (out / "report.html").read_text("utf-8")
+
+
+def test_what_is_void_for_a_forbidden_operation_is_not_at_stake(
+    tmp_path: Path, tiny: Course
+) -> None:
+    used = TestResult("operations", "It is written by hand", "failed", hidden=False)
+    weigh = mistaken("weigh", follows="center")
+    weigh = msgspec.structs.replace(weigh, tests=(weigh.tests[0], used, *weigh.tests[1:]))
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises = ("center", "weigh")
+        book.record(grade("ada", mistaken("center"), weigh))
+    assert FOLLOWING not in report_of(tmp_path, tiny)
+
+
+def test_a_hostile_name_does_not_leave_the_line_for_the_shell(tmp_path: Path, tiny: Course) -> None:
+    write_following(tmp_path, "$(reboot); `x` '\"")
+    said = report_of(tmp_path, tiny)
+    assert shlex.quote("$(reboot); `x` '\"") in said
+
+
+def test_without_names_there_is_no_line_that_names_anyone(tmp_path: Path, tiny: Course) -> None:
+    write_following(tmp_path, "ada", Adjustment("weigh", 1, "read her code"))
+    write_following(tmp_path, "bob")
+    said = Page(anonymous(tmp_path, tiny)).text
+    assert FOLLOWING in said
+    assert "grader adjust student" not in said
+    assert "corrected by +1" in said
+    assert "read her code" not in said
 
 
 # --- without names -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from grader.desk import Desk, open_desk
 from grader.grade import Grade
 from grader.grading import grade
 from grader.intake import find_submissions
+from tests.evidence import assert_only_what_passed_is_paid
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tests" / "submissions"
@@ -88,6 +89,11 @@ def test_each_exercise_has_exactly_the_points_that_it_deserves(
     assert earned(grades[student]) == DESERVED[student]
     assert grades[student].total == round(sum(DESERVED[student].values()), 3)
     assert grades[student].max == 106
+
+
+@pytest.mark.parametrize("student", DESERVED)
+def test_a_test_has_points_only_if_it_passed(student: str, grades: dict[str, Grade]) -> None:
+    assert_only_what_passed_is_paid(grades[student])
 
 
 @pytest.mark.parametrize("student", ["ada", "bob_four_classes", "dana_mistakes"])

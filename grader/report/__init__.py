@@ -64,7 +64,15 @@ def write_pages(
     pairs = _pairs(book, rows, course) if similarity else None
     _write(
         book.folder / REPORT,
-        report_page(rows, book.exercises, course, assignment, pages=pages, pairs=pairs),
+        report_page(
+            rows,
+            book.exercises,
+            course,
+            assignment,
+            pages=pages,
+            pairs=pairs,
+            folder=f"{book.folder.name}/" if book.folder.name else ".",
+        ),
     )
     advance()
 

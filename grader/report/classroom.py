@@ -108,7 +108,7 @@ def distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
 def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Mistake, ...]:
     """The known mistakes, those that most students made first; then in the course's order.
 
-    What only follows from a mistake in an earlier exercise is not counted again.
+    What only follows from a mistake in an earlier exercise is not counted.
     """
     made: dict[tuple[str, str], dict[str, None]] = {}
     hints: dict[tuple[str, str], str] = {}

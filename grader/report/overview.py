@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from grader.conversation.corrections import at_stake, command
 from grader.course import Assignment, Course
 from grader.grade import ExerciseResult
 from grader.isolation import MEANING
@@ -14,7 +15,7 @@ from grader.report.classroom import Classroom, classroom, mistakes_in
 from grader.report.histogram import histogram
 from grader.report.rendering import page
 from grader.report.similarity import Pair
-from grader.rows import Row
+from grader.rows import Adjustment, Row
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -34,14 +35,26 @@ class _Student:
     mistakes: Sequence[int]  # their places in the ranking
 
 
+@dataclass(frozen=True)
+class _Stake:
+    """What failed in an exercise only through an earlier mistake."""
+
+    who: _Student
+    lost: Adjustment
+    corrected: Adjustment | None  # what a person has decided already
+    line: str | None  # for a shell: it gives back what was lost
+
+
 def report_page(
     rows: Sequence[Row], exercises: Sequence[str], course: Course,
     assignment: Assignment | None = None, *, pages: Mapping[str, str], pairs: Sequence[Pair] | None,
+    folder: str | None = None,
 ) -> str:  # fmt: skip
     """The page of a gradebook with these exercises.
 
     `pages` are files of feedback by student, for links to them; `pairs` are submissions that look
-    alike, None where nobody compared them.
+    alike, None where nobody compared them; `folder` is the gradebook's, as commands name it, None
+    where students are not named by their names.
     """
     numbers = classroom(rows, exercises)
     students = _students(rows, exercises, numbers, pages)
@@ -53,7 +66,7 @@ def report_page(
         chart=_chart(numbers), looks=[one for one in students if _needs_a_look(one.row)],
         slowest=numbers.slowest[:SLOWEST], layers=MEANING, few=FEW_NAMES,
         places={student.row.student: student for student in students},
-        members=_members(students),
+        members=_members(students), stakes=[*_stakes(students, folder)],
     )  # fmt: skip
 
 
@@ -84,6 +97,16 @@ def _how_much(row: Row, result: ExerciseResult | None) -> str:
     if points > 0:
         return "all" if points >= result.max else "some"
     return "untouched" if result.untouched else "zero"
+
+
+def _stakes(students: Sequence[_Student], folder: str | None) -> Iterator[_Stake]:
+    for student in students:
+        row = student.row
+        for result in row.grade.exercises if row.grade is not None and row.known else ():
+            lost = at_stake(result)
+            if lost is not None:
+                line = command(folder, row.student, lost) if folder is not None else None
+                yield _Stake(student, lost, row.correction(result.name), line)
 
 
 def _needs_a_look(row: Row) -> bool:
