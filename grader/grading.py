@@ -162,7 +162,8 @@ class _Climb:
         self._results[test.key] = _result(test, status, message, ran.picture)
         if status != "passed" and test.rung in FOUNDATIONS:
             # What never ended would not end again.
-            self._top = NOWHERE if status == "timeout" else rung.order.index(test.rung)
+            failed_at = NOWHERE if status == "timeout" else rung.order.index(test.rung)
+            self._top = min(self._top, failed_at)
 
     def tried(self) -> _Tried:
         """How all of them ended, with the mistake's name where it is a known one."""
