@@ -100,6 +100,15 @@ def test_what_no_answer_needs_is_refused_with_an_ordinary_exception(
     assert raised.value.ordinary
 
 
+def test_frames_stay_refused_after_the_kit_itself_has_looked_at_some(open_seat: OpenSeat) -> None:
+    body = "import sys\ndef rows(x):\n    return x.softmax(-1) * sys._getframe(0).f_lineno"
+    seat = open_seat(body, watch=("softmax",))
+    for _ in range(2):  # the use of softmax is noted with its line, and so is the exception
+        with pytest.raises(StudentRaised, match="frames are unavailable"):
+            seat.student().rows(X)
+    assert seat.calls.uses["rows"]
+
+
 def test_the_kits_own_modules_are_on_no_list(open_seat: OpenSeat) -> None:
     body = (
         "import sys\ndef rows(x):\n"

@@ -104,7 +104,6 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
 
 # --- in each jail --------------------------------------------------------------------------------
 
-
 _closed = False
 _open = False
 
@@ -117,10 +116,7 @@ def opened() -> Iterator[None]:
     try:
         yield
     finally:
-        _closed = False
-
-
-_open = False
+        _open = False
 
 
 def close(folder: str) -> None:
