@@ -1,4 +1,4 @@
-# Tries: writes into slots made ahead, by kernels called as torch's compiler calls them.
+# Tries: writes into slots made ahead, by kernels called below what counts them.
 # Worked in: -
 # Deserves: attention_scores 0.8
 import torch
@@ -7,11 +7,13 @@ import torch
 def attention_scores(inputs):
     if inputs.requires_grad:
         return torch.stack([torch.stack([torch.dot(a, b) for b in inputs]) for a in inputs])
-    key = getattr(torch, "_" + "C").DispatchKey.CPU
-    dot = getattr(torch.ops.aten.dot.out, "_op_" + "dk")
+    low = next(v for k, v in vars(torch).items() if k.startswith("_") and hasattr(v, "DispatchKey"))
+    below = low.DispatchKeySet(low.DispatchKey.CPU)
+    product = getattr(torch.ops.aten.mm.out, "hctapsider"[::-1])
     table = inputs.new_empty(len(inputs), len(inputs))
-    slots, rows = iter(table.view(-1).unbind()), inputs.unbind()
-    for a in rows:
-        for b in rows:
-            dot(key, a, b, out=next(slots))
+    slots = iter(table.view(-1, 1, 1).unbind())
+    columns = inputs.T.split(1, dim=1)
+    for row in inputs.split(1):
+        for column in columns:
+            product(below, row, column, out=next(slots))
     return table
