@@ -57,6 +57,10 @@ REFUSED = {
     "frames of a traceback": (
         "try:\n        1 / 0\n    except Exception as e:\n        e.__traceback__.tb_frame"
     ),
+    "frames that traceback walks": (
+        "import traceback\n    try:\n        1 / 0\n"
+        "    except Exception as e:\n        list(traceback.walk_tb(e.__traceback__))"
+    ),
     "frames of a generator": "(i for i in ()).gi_frame",
     "a tracer": "import sys\n    sys.settrace(print)",
     "a profiler": "import sys\n    sys.setprofile(print)",
@@ -146,6 +150,10 @@ USEFUL = {
     "an enum": "import enum\n    enum.Enum('E', 'A B')",
     "a data class": "import dataclasses\n    dataclasses.make_dataclass('D', ['a'])(1)",
     "a log": "import logging\n    logging.warning('x is %s', x)",
+    "a traceback": (
+        "import traceback\n    try:\n        1 / 0\n"
+        "    except ZeroDivisionError:\n        traceback.print_exc()"
+    ),
     "a warning": "import warnings\n    warnings.warn('slow')",
     "a mode of its own": (
         "from torch.overrides import TorchFunctionMode\n"

@@ -21,6 +21,7 @@ import gc
 import itertools
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ REFUSED = frozenset(
 )  # fmt: skip
 FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
 FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
-CODE_OF = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+CODE_OF = frozenset({"__code__"})
 # Modules that do what is refused here.
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
@@ -133,13 +134,13 @@ def close(folder: str) -> None:
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "object.__getattr__":
-            if arguments[1] in FRAME_OF and not _open:
+            if arguments[1] in FRAME_OF and not (_open or _asked_from(traceback.__file__, 2)):
                 raise AttributeError(arguments[1])
         elif event == "object.__setattr__":
             if arguments[1] in CODE_OF and not _open:
                 _refuse(f"to change {arguments[1]}")
         elif event in FRAMES:
-            if not (_open or _asked_from(folder)):
+            if not (_open or _asked_from(folder, 1)):
                 raise ValueError("frames are unavailable while an answer is graded")
         elif event in REFUSED or event.startswith("ctypes."):
             _refuse(event)
@@ -155,11 +156,19 @@ def close(folder: str) -> None:
     _closed = True
 
 
-def _asked_from(folder: str) -> bool:
-    """Whether the frame that asks for frames runs code of this folder."""
+def _asked_from(path: str, deep: int) -> bool:
+    """Whether what asks for a frame is code of a file or folder, and so is who asked for that.
+
+    A library that gives frames to its caller is asked by student code, and one that prints a
+    traceback by itself.
+    """
     with opened():
-        asking = sys._getframe(2)  # above the hook
-    return asking.f_code.co_filename.startswith(folder)
+        asking: types.FrameType | None = sys._getframe(2)  # above the hook
+    for _ in range(deep):
+        if asking is None or not asking.f_code.co_filename.startswith(path):
+            return False
+        asking = asking.f_back
+    return True
 
 
 def closed() -> bool:

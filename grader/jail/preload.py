@@ -13,7 +13,9 @@ from pathlib import Path
 LATE = (
     "torch._decomp.decompositions_for_jvp", "torch._subclasses.schema_check_mode",
     "torch.autograd._functions", "torch.nn.attention.bias", "torch.nn.attention.flex_attention",
-    "torch.nn.modules.linear_cross_entropy", "torch.nn.utils.prune", "torch.utils.flop_counter",
+    "torch.nn.modules.linear_cross_entropy", "torch.nn.utils.prune",
+    "torch.profiler._chrome_trace_export", "torch.profiler._cupti_monitor",
+    "torch.profiler._cupti_monitor_trace", "torch.utils._cxx_pytree", "torch.utils.flop_counter",
     "torch.utils.serialization.config",
 )  # fmt: skip
 
