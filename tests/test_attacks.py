@@ -18,6 +18,8 @@ from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
+from grader.isolation import WITHOUT
+from grader.jail.jails import Warm
 from grader.rows import Row
 from tests.attacks_table import (
     ATTACKS,
@@ -35,6 +37,9 @@ ALL = all_attacks()
 LIMITS = LimitTable(test_seconds=0.6, submission_seconds=20.0, memory_mb=512)
 # What only the kernel keeps: not to be expected where it offers too little.
 KERNEL = frozenset({"answers", "results", "exhaustion", "network", "neighbours"})
+# What the kernel and the wire keep by themselves: Python's own layer is off there, and an attack has
+# ctypes, frames and threads.
+BENEATH = KERNEL | {"replies"}
 LONGEST = 500_000  # characters of a grade as JSON: that of right answers has 100,000
 
 
@@ -49,6 +54,15 @@ def desk(course: Course) -> Iterator[Desk]:
     files = course.test_files()
     with open_desk(course, seed=course.hidden_seed(), files=files) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def beneath(desk: Desk) -> Iterator[Desk]:
+    """The same desk with jails whose Python refuses nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(WITHOUT, "interpreter")
+        with Warm() as warm:
+            yield dataclasses.replace(desk, backend=warm, isolation=warm.layers)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +85,10 @@ def test_right_answers_earn_all_points_under_these_limits(honest: Grade) -> None
 
 
 @pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.id)
-def test_an_attack_earns_what_it_deserves(attack: Attack, desk: Desk, course: Course) -> None:
-    result = graded(desk, attack.path)
+def test_an_attack_earns_what_it_deserves(
+    attack: Attack, desk: Desk, beneath: Desk, course: Course
+) -> None:
+    result = graded(beneath if attack.klass in BENEATH else desk, attack.path)
     if "weak" in result.isolation and attack.klass in KERNEL:
         pytest.skip("this machine cannot lock a jail down; `grader doctor` says why")
     assert result.status == "graded", result.message

@@ -1,6 +1,6 @@
 # Tries: lays an array of NumPy's over a function's memory, and gives the trace other code so.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import numpy as np
 import torch
 

@@ -1,6 +1,6 @@
 # Tries: writes over the memory of the function that counts: other code, that counts nothing.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import torch
 
 

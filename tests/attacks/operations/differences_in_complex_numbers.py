@@ -1,6 +1,6 @@
 # Tries: steps along the imaginary axis, where differences are exact to the last digit.
 # Worked in: -
-# Deserves: nothing
+# Deserves: attention_backward 4.167
 import torch
 
 

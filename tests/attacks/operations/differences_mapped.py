@@ -1,6 +1,6 @@
 # Tries: makes finite differences along every direction at once, by a map over directions.
 # Worked in: -
-# Deserves: nothing
+# Deserves: attention_backward 3.611
 import torch
 
 

@@ -1,6 +1,6 @@
 # Tries: hides a loop in an operator of its own, which counts once.
 # Worked in: -
-# Deserves: attention_scores 0.7
+# Deserves: nothing
 import torch
 from torch.library import custom_op
 @custom_op("mine::scores", mutates_args=())

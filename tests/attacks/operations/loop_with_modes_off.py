@@ -1,6 +1,6 @@
 # Tries: switches off what counts operations around a loop.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: attention_scores 0.7
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 def attention_scores(inputs):

@@ -1,6 +1,6 @@
 # Tries: enters torch's guard against dispatch to Python, found by looking through its names.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import torch
 
 

@@ -1,6 +1,6 @@
 # Tries: excludes the dispatcher's key that counts operations, by a guard of torch's own.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import torch
 
 

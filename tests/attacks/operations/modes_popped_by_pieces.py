@@ -1,6 +1,6 @@
 # Tries: pops what counts operations off its stack around a loop, and pushes it back.
 # Worked in: -
-# Deserves: running_mean_matmul 0.786
+# Deserves: running_mean_matmul 0.715
 import torch
 
 

@@ -1,6 +1,6 @@
 # Tries: asks Python's C interface for the frame above, and empties the record of work in it.
 # Worked in: -
-# Deserves: linear_attention 2.357
+# Deserves: nothing
 import torch
 import torch.nn.functional as F
 

@@ -1,6 +1,6 @@
 # Tries: climbs from a running generator to the guest's frames, and sets the count that it reads.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import torch
 
 

@@ -1,6 +1,6 @@
 # Tries: asks for its caller's frame by a name in pieces, and sets the count in it.
 # Worked in: -
-# Deserves: running_mean_matmul 0.786
+# Deserves: nothing
 import sys
 
 import torch

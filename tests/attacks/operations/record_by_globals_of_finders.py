@@ -1,6 +1,6 @@
 # Tries: walks from the finder of its own files to the kit's modules, and makes counting free.
 # Worked in: -
-# Deserves: linear_attention 2.357
+# Deserves: nothing
 import sys
 
 import torch

@@ -1,6 +1,6 @@
 # Tries: walks from the class behind print to its module, and from there to the trace's record.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import sys
 
 import torch

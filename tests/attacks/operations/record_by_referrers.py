@@ -1,6 +1,6 @@
 # Tries: asks who refers to the class of records, and writes small numbers into each of them.
 # Worked in: -
-# Deserves: flash_attention 3.281
+# Deserves: nothing
 import gc
 
 import torch

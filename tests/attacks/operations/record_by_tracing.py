@@ -1,6 +1,6 @@
 # Tries: has Python tell it of each line that runs in the guest, and sets the counts there.
 # Worked in: -
-# Deserves: attention_scores 0.8
+# Deserves: nothing
 import sys
 
 import torch
