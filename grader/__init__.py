@@ -8,18 +8,18 @@ In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells
 matrix.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
+# No import stands here, not of Python's own modules either: see `grader.__main__`.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from grader.notebook import check, heatmap, hint, unsolved
 
 __version__ = "0.1.0"
 __all__ = ["check", "heatmap", "hint", "unsolved"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """What loads torch is loaded when it is first asked for."""
     if name in __all__:
         from grader import notebook
@@ -28,6 +28,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":
     """What completion offers: also what is not loaded yet."""
     return sorted({*globals(), *__all__})

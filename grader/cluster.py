@@ -31,7 +31,7 @@ from grader.grade import Grade
 from grader.intake import Submission
 from grader.reuse import kit
 from grader.wording import counted
-from grader.workers import Order
+from grader.workers import Order, apart
 
 try:
     import cryptography  # noqa: F401 (Dask's certificates need it)
@@ -83,6 +83,7 @@ def _connected(address: str) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if address.startswith(LOCAL):
+            stack.enter_context(apart())  # as long as there are workers: lost ones start anew
             cluster = stack.enter_context(_local(address.removeprefix(LOCAL)))
             yield stack.enter_context(Client(cluster, set_as_default=False))
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import math
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from grader.faults import CallError
 File = TypeVar("File")
 
 THOUSAND = 1000  # points are counted in integers of a thousandth
+NAMED = "GRADER_COURSE"  # the environment variable that names a course, as --course does
+SOLUTIONS, RECORDED = "solutions", "recorded"  # beside a course's folder, and in it
+
+
+class NoCourse(CallError):
+    """No course is named, and none was found."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -179,6 +186,13 @@ class Course:
         return self.file.name
 
     @property
+    def label(self) -> str:
+        """Which course this is, for whoever has to know whose code runs: its name and folder."""
+        if self.private is None and self.folder == _kits_own():
+            return f"{self.name} (the kit's own)"
+        return f"{self.name}, {self.private or self.folder}"
+
+    @property
     def seed(self) -> str:
         """The public seed, of the public checks."""
         return self.file.seed
@@ -201,12 +215,12 @@ class Course:
     @property
     def solutions(self) -> Path:
         """The folder that a student never sees: beside the course folder, if it is there at all."""
-        return self.folder.parent / "solutions"
+        return self.folder.parent / SOLUTIONS
 
     @property
     def secrets(self) -> tuple[Path, ...]:
         """Every folder that a student never sees."""
-        own = [self.private / "solutions"] if self.private is not None else []
+        own = [self.private / SOLUTIONS] if self.private is not None else []
         return (*own, self.solutions)
 
     def solution(self, *parts: str) -> Path:
@@ -219,12 +233,12 @@ class Course:
     @property
     def recorded(self) -> Path:
         """What a student's bundle has instead of solutions: recorded results, untouched stubs."""
-        return self.folder / "recorded"
+        return self.folder / RECORDED
 
     @property
     def has_solutions(self) -> bool:
         """Whether references are at hand. In a bundle, a folder of that name is a student's own."""
-        return self.solutions.is_dir() and not (self.recorded / "course.json").is_file()
+        return _has_solutions(self.folder)
 
     def stub_file(self, unit: str) -> Path:
         """The stubs of a unit, into which a student writes."""
@@ -263,7 +277,7 @@ class Course:
         names = [f"test_{unit.name}.py" for unit in self.units]
         more: list[Path] = []
         if self.private is not None:
-            more = sorted((self.private / "solutions" / "graders").glob("test_*.py"))
+            more = sorted((self.private / SOLUTIONS / "graders").glob("test_*.py"))
         return [
             *(self.solution("graders", name) for name in names),
             *(path for path in more if path.name not in names),
@@ -377,29 +391,95 @@ def below(course: Course, name: str) -> list[str]:
     return found
 
 
-def find_course(given: Path | None, start: Path | None = None) -> Path:
-    """The folder that holds ``course.toml``: the one given, or the nearest one upward.
+def find_course(given: Path | None, start: Path | None = None, *, student: bool = False) -> Path:
+    """The folder of the course that a command is for: the one place that decides this.
 
-    Elsewhere, the course that lies beside this engine, as in a clone and in a student's folder.
+    A course is code: its checks, references and hidden tests run as whoever types the command. So
+    a course is used because somebody chose it, and not because it lies near:
+
+    1. The course that is named: `given` (``--course``), or else the environment variable `NAMED`.
+    2. The nearest course upward from `start` (the working directory), but only if it is the kit's
+       own, beside this engine; or, for a `student`'s own commands, if it holds no solutions, as in
+       the bundle that a student works in. Its checks run as they do.
+    3. Where there is none upward, the kit's own.
+
+    An instructor's working directory may be a hand-in. Raises `CallError` for any other course that
+    was merely found, also where a `student`'s command was typed, and where there is none.
     """
-    here = start or Path.cwd()
-    places = [given] if given is not None else [here, *here.parents, Path(__file__).parents[1]]
-    for place in places:
-        for folder in (place, place / "exercises"):
-            if (folder / "course.toml").is_file():
-                return folder.resolve()
-    if given is not None:
-        raise CallError(f"there is no course.toml in {given}")
-    raise CallError(
-        "there is no course.toml here or in a folder above; go to the course's folder, "
-        "or name it with --course DIR"
-    )
+    named = given if given is not None else _named_by_environment()
+    if named is not None:
+        if (folder := _course_at(named)) is None:
+            raise CallError(f"there is no course.toml in {named}")
+        return folder
+    own = _kits_own()
+    found = nearest_course(start or Path.cwd()) or own
+    if found is None:
+        raise NoCourse(
+            "there is no course.toml here or in a folder above; go to the course's folder, "
+            f"or name it with --course DIR or {NAMED}"
+        )
+    if found != own:
+        _refuse_unchosen(found, student)
+    return found
+
+
+def nearest_course(start: Path) -> Path | None:
+    """The nearest course upward from a folder whose files are trusted already."""
+    return next(filter(None, map(_course_at, (start, *start.parents))), None)
+
+
+def _course_at(place: Path) -> Path | None:
+    for folder in (place, place / "exercises"):
+        if (folder / "course.toml").is_file():
+            return folder.resolve()
+    return None
+
+
+def _kits_own() -> Path | None:
+    """The course beside this engine, as in a clone and in a student's folder."""
+    return _course_at(Path(__file__).parents[1])
+
+
+def _named_by_environment() -> Path | None:
+    text = os.environ.get(NAMED, "")
+    if text and not Path(text).is_absolute():
+        raise CallError(
+            f"{NAMED} is {text!r}, which is another course in every folder: give a path that "
+            "begins at the root"
+        )
+    return Path(text) if text else None
+
+
+def _refuse_unchosen(found: Path, student: bool) -> None:
+    """Raise `CallError` for a course that was merely found, unless it is a `student`'s bundle."""
+    met = f"the course in {found} was found above the working directory, and nobody named it"
+    # An overlay is nothing but solutions, whatever lies below it.
+    if _overlays(_text(found)[1]) or _has_solutions(found):
+        raise CallError(
+            f"{met}: its solutions would run as you. If it is yours, name it with --course DIR or "
+            f"{NAMED}"
+        )
+    if not student:
+        raise CallError(
+            f"{met}; it has no solutions, so it is a student's copy. Name yours with --course DIR "
+            f"or {NAMED}"
+        )
+
+
+def _has_solutions(folder: Path) -> bool:
+    recorded = folder / RECORDED / "course.json"
+    return (folder.parent / SOLUTIONS).is_dir() and not recorded.is_file()
+
+
+def _overlays(text: str) -> bool:
+    """Whether a ``course.toml`` lays solutions over another course."""
+    return re.search(r"^\s*overlay\s*=", text, re.MULTILINE) is not None
 
 
 def load_course(folder: Path) -> Course:
     """Read ``course.toml``; raise `CallError` with file, line and key if it is not right."""
     path, text = _text(folder)
-    if not re.search(r"^\s*overlay\s*=", text, re.MULTILINE):
+    if not _overlays(text):
         return Course(folder, decode_course(path, text))
     overlay = _decoded(path, text, Overlay)
     below = (folder / overlay.overlay).resolve()

@@ -33,7 +33,7 @@ class Finding:
 def examine(given: Path | None) -> list[Finding]:
     """Look at everything; what is missing says how to get it."""
     try:
-        course: Course | CallError = load_course(find_course(given))
+        course: Course | CallError = load_course(find_course(given, student=True))
     except CallError as error:
         course = error
     student = isinstance(course, Course) and course.recorded.is_dir()

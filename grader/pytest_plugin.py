@@ -36,11 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    from grader.course import find_course, load_course
+    from grader.course import find_course, load_course, nearest_course
     from grader.desk import open_desk
 
     path = Path(request.session.items[0].path)
-    course = load_course(find_course(None, path.parent))
+    # Of a test file that pytest was given, code has run by now: it has chosen its course.
+    course = load_course(nearest_course(path.parent) or find_course(None))
     seed = request.config.getoption("--grader-seed") or course.seed
     stubs = request.config.getoption("--submission") is not None
     with open_desk(course, seed=seed, files={}, stubs=stubs) as desk:

@@ -51,6 +51,11 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
 
 
+def course_line(course: Course) -> str:
+    """Which course's code runs: every command that grades says so."""
+    return safe(f"course: {course.label}")
+
+
 def indented(console: Console, text: Text, indent: int = 0) -> None:
     """Print text that a terminal's width wraps; where programs read along, each line as it is."""
     if console.is_terminal:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+SAFE_PATH = "PYTHONSAFEPATH"  # tells Python to leave the working directory out of its path
 TRIES = 2  # pools of processes that may break before any of them has a result
 FEW = 4  # items for which another process, which loads torch again, is not worth it
 
@@ -96,15 +97,34 @@ def share(
         yield from _share_out(order, work, items, min(jobs, len(items)))
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """Meanwhile, no process of Python that is started imports from the working directory.
+
+    What multiprocessing starts would look there first, even for Python's own modules, and the
+    working directory may be a hand-in.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
 def _share_out(
     order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
 ) -> Iterator[Result]:  # fmt: skip
     waiting = list(reversed(items))
     in_vain = 0
-    while waiting and in_vain < TRIES:
-        before = len(waiting)
-        yield from _until_broken(order, work, waiting, jobs)
-        in_vain = in_vain + 1 if len(waiting) == before else 0
+    with apart():
+        while waiting and in_vain < TRIES:
+            before = len(waiting)
+            yield from _until_broken(order, work, waiting, jobs)
+            in_vain = in_vain + 1 if len(waiting) == before else 0
     if waiting:
         raise HostFault("worker processes end unexpectedly; try again, with --jobs 1")
 

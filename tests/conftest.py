@@ -13,7 +13,7 @@ import pytest
 
 from grader import backends
 from grader.cli import main
-from grader.course import Course, load_course
+from grader.course import NAMED, Course, load_course
 from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.jail.jails import Warm
@@ -136,6 +136,7 @@ Grader = Callable[..., Ran]
 @pytest.fixture
 def cold_grader(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Grader:
     """Run a command of `grader` in this process."""
+    monkeypatch.delenv(NAMED, raising=False)
 
     def run(*arguments: str | Path) -> Ran:
         monkeypatch.setattr(sys, "argv", ["grader", *map(str, arguments)])

@@ -27,6 +27,7 @@ from grader.jail import jails
 from grader.jail.jails import Warm
 
 TINY = Path(__file__).parent / "tiny_course"
+SCRIPT = Path(sys.executable).with_name("grader")
 HEADER = "student,submission,status,total,max,center,staircase,weigh,Projection"
 BEHIND = ",late,attempts,adjustment"
 
@@ -132,8 +133,8 @@ def test_two_processes_in_a_shell_give_the_grades_of_one(
     one, two = tmp_path / "one", tmp_path / "two"
     grader("grade", students, "--out", one, "--course", TINY, "--jobs", 1)
     ran = subprocess.run(
-        [sys.executable, "-m", "grader", "grade", students, "--out", two, "--jobs", "2"],
-        cwd=TINY, capture_output=True, text=True, timeout=300, check=False,
+        [SCRIPT, "grade", students, "--out", two, "--course", TINY, "--jobs", "2"],
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\x1b" not in ran.stdout
@@ -490,6 +491,7 @@ def test_a_stub_that_is_asked_for_says_what_to_do(
 def test_the_courses_own_folder_is_checked_by_default(
     grader: Grader, course: Path, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("grader.course.__file__", str(course / "grader" / "course.py"))
     write(course / "exercises" / "basics.py", right.partition('"""Reference of')[0])
     monkeypatch.chdir(course / "exercises" / "checks")
     ran = grader("check", "basics")
@@ -602,9 +604,8 @@ def test_there_are_colours_only_where_they_are_wanted(
 
 
 def test_the_command_is_installed_and_quick_to_say_what_it_is() -> None:
-    command = Path(sys.executable).with_name("grader")
     ran = subprocess.run(
-        [command, "--version"], capture_output=True, text=True, timeout=60, check=False,
+        [SCRIPT, "--version"], capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"},
     )  # fmt: skip
     assert ran.stdout.startswith("attention-grader ")

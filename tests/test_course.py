@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, find_course, load_course
+from grader.course import Course, find_course, load_course, nearest_course
 from grader.faults import CallError
 
 TINY = Path(__file__).parent / "tiny_course"
@@ -231,7 +231,7 @@ def test_a_course_without_a_hidden_seed_says_what_to_do(tmp_path: Path, text: st
 @pytest.mark.parametrize("start", [".", "exercises", "exercises/checks", "solutions/graders"])
 def test_the_course_is_found_here_above_and_beside(tmp_path: Path, start: str) -> None:
     copy = Path(shutil.copytree(TINY, tmp_path / "copy"))
-    assert find_course(None, copy / start) == (copy / "exercises").resolve()
+    assert nearest_course(copy / start) == (copy / "exercises").resolve()
 
 
 def test_the_nearest_course_wins(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_the_nearest_course_wins(tmp_path: Path) -> None:
     inner.mkdir(parents=True)
     (tmp_path / "outer" / "course.toml").write_text(TOML, "utf-8")
     (inner / "course.toml").write_text(TOML, "utf-8")
-    assert find_course(None, inner) == inner.resolve()
+    assert find_course(None, inner, student=True) == inner.resolve()
 
 
 def test_a_course_that_is_named_wins_over_the_nearest() -> None:

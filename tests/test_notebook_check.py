@@ -22,7 +22,7 @@ import torch
 from nbclient import NotebookClient
 
 import grader
-from grader.course import load_course
+from grader.course import NAMED, load_course
 from grader.faults import CallError
 from grader.notebook import Checked
 from grader.progress import FILE, read_progress, record
@@ -66,6 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
     """Run a cell's text in one namespace, as a notebook would, and return its last value."""
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("grader.course.__file__", str(folder.parent / "grader" / "course.py"))
     namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
 
@@ -286,7 +287,7 @@ def test_a_call_that_is_not_right_is_told_in_one_line(cell: Cell, call: str, tol
 
 
 def test_a_course_is_found_beside_the_notebook_or_named(
-    cell: Cell, folder: Path, tmp_path: Path, nowhere: None, monkeypatch: pytest.MonkeyPatch
+    cell: Cell, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell(RIGHT)
     notes = folder.parent / "notes"
@@ -295,6 +296,7 @@ def test_a_course_is_found_beside_the_notebook_or_named(
         monkeypatch.chdir(here)
         assert cell('grader.check("softmax_naive")').solved
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
     with pytest.raises(CallError, match=r"no course\.toml was found near .*: name its folder"):
         cell('grader.check("softmax_naive")')
     assert cell(f'grader.check("softmax_naive", course={str(folder)!r})').solved
@@ -451,6 +453,7 @@ def test_progress_that_cannot_be_kept_costs_no_hint(cell: Cell, folder: Path) ->
 def test_a_notebook_shows_verdicts_as_html(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(NAMED, str(folder))  # in the kernel it is not the kit's own
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     check = 'grader.check("softmax_rows")'

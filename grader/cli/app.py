@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from grader.course import NAMED, Course, find_course, load_course
 from grader.faults import CallError, exit_codes
 
 
@@ -18,6 +19,8 @@ class _Sections(TyperGroup):
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.commands[name]
+            if command.hidden:
+                continue
             whose = getattr(command, "rich_help_panel", None) or "Commands"
             width = formatter.width - 6 - max(map(len, self.commands))
             sections.setdefault(whose, []).append((name, command.get_short_help_str(width)))
@@ -37,7 +40,9 @@ STUDENTS, INSTRUCTORS, AUTHORS = "For students", "For instructors", "For authors
 
 CourseOption = Annotated[
     Path | None,
-    typer.Option("--course", metavar="DIR", help="The course: a folder with course.toml in it."),
+    typer.Option(
+        "--course", metavar="DIR", help=f"The course: a folder with course.toml in it. Or: {NAMED}."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -82,6 +87,19 @@ DeviceOption = Annotated[
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
 ]
+
+
+def students_course(given: Path | None) -> Course:
+    """The course of a student's own command: see `find_course`."""
+    return load_course(find_course(given, student=True))
+
+
+def instructors_course(given: Path | None, command: str = "") -> Course:
+    """The course of any other command; `command` is the name of one that needs its solutions."""
+    course = load_course(find_course(given))
+    if command:
+        course.require_solutions(command)
+    return course
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from grader.cli.app import (
     NamesArgument,
     SeedOption,
     app,
+    instructors_course,
 )
-from grader.course import find_course, load_course
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
@@ -43,11 +43,12 @@ def audit(
     from grader.audit import audit as examine
     from grader.workers import default_jobs
 
-    opened = load_course(find_course(course))
-    opened.require_solutions("audit")
+    opened = instructors_course(course, "audit")
     chosen = opened.select(names or [])
     console = Console(highlight=False)
     stderr = Console(stderr=True)
+    if not as_json:
+        console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
 
     def heard(findings: Sequence[Finding]) -> None:
         advance()
@@ -87,9 +88,7 @@ def new_course(
     """
     from grader.release.overlay import new_course as write
 
-    opened = load_course(find_course(course))
-    opened.require_solutions("new course")
-    write(opened, to)
+    write(instructors_course(course, "new course"), to)
     print(f"{to} has a seed of its own, and {to / 'README.md'} says what else may stand there")
     print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
 

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, JsonOption, app
-from grader.course import Course, find_course, load_course
+from grader.cli.app import (
+    INSTRUCTORS,
+    CourseOption,
+    GradesArgument,
+    JsonOption,
+    app,
+    instructors_course,
+)
+from grader.course import Course
 from grader.faults import CallError
 
 if TYPE_CHECKING:
@@ -54,8 +61,7 @@ def explain(
     from grader.gradebook import existing_gradebook
     from grader.workers import Order
 
-    opened = load_course(find_course(course))
-    opened.require_solutions("explain")
+    opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
@@ -70,7 +76,9 @@ def explain(
     if as_json:
         print(msgspec.json.encode(explanation).decode())
     else:
-        told.explanation(explanation, str(folder), Console(highlight=False))
+        console = Console(highlight=False)
+        console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
+        told.explanation(explanation, str(folder), console)
 
 
 @app.command(
@@ -124,7 +132,7 @@ def adjust(
         )
     if not file and not points:
         raise CallError("name a student, an exercise and points; or a table with --from FILE.csv")
-    opened = load_course(find_course(course))
+    opened = instructors_course(course)
     if not file:
         chosen = opened.one(exercise, "name one exercise of it")
     with existing_gradebook(folder, opened.name) as book:
@@ -162,7 +170,7 @@ def forget(
     from grader.conversation.lookup import find_student
     from grader.gradebook import alone, existing_gradebook
 
-    opened = load_course(find_course(course))
+    opened = instructors_course(course)
     # A grading at work would bring back who is forgotten.
     with existing_gradebook(folder, opened.name) as book, alone(folder):
         row = find_student(book.rows(), student)
@@ -199,7 +207,7 @@ def diff(
 
     if len(folders) > 2:
         raise CallError(f"name one gradebook or two, not {len(folders)}")
-    opened = load_course(find_course(course))
+    opened = instructors_course(course)
     found = compared(opened, folders[-1], folders[0] if len(folders) == 2 else None, anonymous)
     if as_json:
         print(msgspec.json.encode(found).decode())

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from grader.cli.app import INSTRUCTORS, AssignmentOption, CourseOption, GradesArgument, app
-from grader.course import Course, find_course, load_course
+from grader.cli.app import (
+    INSTRUCTORS,
+    AssignmentOption,
+    CourseOption,
+    GradesArgument,
+    app,
+    instructors_course,
+)
+from grader.course import Course
 from grader.faults import CallError
 from grader.files import write_whole
 
@@ -59,7 +66,7 @@ def export(
     from grader.export import exported, write_results
     from grader.gradebook import existing_gradebook
 
-    opened = load_course(find_course(course))
+    opened = instructors_course(course)
     with existing_gradebook(folder, opened.name) as book:
         what = _part(opened, book, assignment)
         rows = book.rows()

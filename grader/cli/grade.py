@@ -21,9 +21,10 @@ from grader.cli.app import (
     JsonOption,
     SeedOption,
     app,
+    instructors_course,
 )
 from grader.cli.pages import written
-from grader.course import Course, find_course, load_course
+from grader.course import Course
 from grader.faults import CallError
 from grader.wording import counted
 
@@ -124,8 +125,7 @@ def grade(
             f"no jail may touch {device}, so submissions run where nothing isolates them: "
             "--isolation=weak grades all the same, and says so in each grade"
         )
-    opened = load_course(find_course(course))
-    opened.require_solutions("grade")
+    opened = instructors_course(course, "grade")
     people = _roster(roster, out, opened)
     if dry_run:
         _show(given, opened, people)
@@ -286,6 +286,7 @@ def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str
     from grader.intake.arriving import arriving
 
     console = Console(highlight=False)
+    console.print(terminal.course_line(order.course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
     looks = arriving(folder, order.course, roster, Event())
     for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
@@ -349,6 +350,7 @@ def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -
         console.print(told, soft_wrap=True, markup=False)
     handed_in = len({row.grade.submission for row in rows if row.grade})
     told = counted(handed_in, "submission")
+    console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
 
 

@@ -10,8 +10,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from grader.cli.app import INSTRUCTORS, AssignmentOption, CourseOption, JobsOption, SeedOption, app
-from grader.course import Course, find_course, load_course
+from grader.cli.app import (
+    INSTRUCTORS,
+    AssignmentOption,
+    CourseOption,
+    JobsOption,
+    SeedOption,
+    app,
+    instructors_course,
+)
+from grader.course import Course
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -26,9 +34,10 @@ ReplaceOption = Annotated[
 
 def _opened(course: Path | None, command: str, assignment: str | None) -> Course:
     from grader.release.assignments import part_of
+    from grader.terminal import course_line
 
-    opened = load_course(find_course(course))
-    opened.require_solutions(f"release {command}")
+    opened = instructors_course(course, f"release {command}")
+    print(course_line(opened))
     return part_of(opened, assignment) if assignment is not None else opened
 
 

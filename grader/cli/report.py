@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, app
+from grader.cli.app import INSTRUCTORS, CourseOption, GradesArgument, app, instructors_course
 from grader.cli.pages import written
-from grader.course import find_course, load_course
 
 
 @app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/")
@@ -24,5 +23,5 @@ def report(
     course: CourseOption = None,
 ) -> None:
     """Write the pages of a gradebook: feedback for each student, and a report on the class."""
-    opened = load_course(find_course(course))
+    opened = instructors_course(course)
     print(written(folder, opened, anonymous=anonymous, similarity=similarity))

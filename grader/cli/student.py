@@ -21,8 +21,9 @@ from grader.cli.app import (
     JsonOption,
     NamesArgument,
     app,
+    students_course,
 )
-from grader.course import Course, find_course, load_course
+from grader.course import Course
 from grader.faults import CallError
 from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 
@@ -78,7 +79,7 @@ def check(
     """
     from grader import terminal
 
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     opened.require_answers()
     if show or pdb:
         raise typer.Exit(_look_closer(opened, names or [], folder, show=show, pdb=pdb))
@@ -169,7 +170,7 @@ def list_(
     """List the exercises: which were solved, and how many of their hints you have read."""
     from grader import terminal
 
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     progress = read_progress(opened.folder)
     chosen = [n for n in opened.select(names or []) if not (todo and n in progress.solved)]
     if as_json:
@@ -198,7 +199,7 @@ def hint(
     course: CourseOption = None,
 ) -> None:
     """Give the next hint: first a question, then a pointer, then nearly the solution."""
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     progress = read_progress(opened.folder)
     if name is None:
         name = progress.first_unsolved(opened.asked)
@@ -227,7 +228,7 @@ def reset(
     """Put the stub of an exercise back into your file; what was there is kept beside it."""
     from grader import resetting
 
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     opened.select([name])
     if undo:
         restored = resetting.undo(opened, name)
@@ -252,7 +253,7 @@ def pack(
     """Make the zip to hand in, and say what is in it and what is not solved."""
     from grader.packing import pack as make
 
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     packed = make(opened, to)
     solved = read_progress(opened.folder).solved
     print(f"{packed.path}: {', '.join(packed.names)}")
@@ -283,7 +284,7 @@ def watch(
     """Show an exercise, and check it whenever you save."""
     from grader.watch import run_watch
 
-    opened = load_course(find_course(course))
+    opened = students_course(course)
     opened.require_answers()
     if name is not None and name not in opened.exercises:
         name = opened.select([name])[0]

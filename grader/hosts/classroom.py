@@ -1,4 +1,4 @@
-"""A step of a GitHub workflow: ``python -m grader.hosts.classroom UNIT``.
+"""A step of a GitHub workflow: `grader host classroom UNIT`.
 
 Runs the public checks of a unit on the repository it stands in, prints what `grader check` would,
 and leaves the results as the step's output for the reporter of GitHub Classroom.
@@ -19,14 +19,8 @@ from grader import terminal
 from grader.checking import open_checker
 from grader.course import find_course, load_course
 from grader.export import classroom
-from grader.faults import CallError, HostFault, exit_codes
+from grader.faults import CallError, HostFault
 from grader.grade import ExerciseResult
-
-
-def main() -> None:
-    """Check one unit. The results say whether it is right, and not the exit code."""
-    with exit_codes():
-        check_unit(sys.argv[1])
 
 
 def check_unit(unit: str) -> None:
@@ -37,7 +31,7 @@ def check_unit(unit: str) -> None:
     output = os.environ.get("GITHUB_OUTPUT")
     if not output:
         raise CallError(f"this is a step of a workflow on GitHub; you want: grader check {unit}")
-    course = load_course(find_course(None))
+    course = load_course(find_course(None, student=True))
     course.select([unit])
     try:
         with open_checker(course, course.asked_in(unit)) as checker:
@@ -65,7 +59,3 @@ def _no_commands() -> Iterator[None]:
     print(f"::stop-commands::{token}", flush=True)
     yield
     print(f"::{token}::", flush=True)
-
-
-if __name__ == "__main__":
-    main()

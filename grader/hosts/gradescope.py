@@ -1,4 +1,4 @@
-"""What Gradescope's container runs for each submission: ``python -m grader.hosts.gradescope ROOT``.
+"""What Gradescope's container runs for each submission: `grader host gradescope ROOT`.
 
 Below the root lie ``source/`` (what `grader release gradescope` wrote), ``submission/``,
 ``submission_metadata.json`` and ``results/``. What is printed is for instructors; what students
@@ -7,14 +7,12 @@ see stands in ``results/results.json``.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import msgspec
 
 from grader import terminal
 from grader.export.gradescope import results
-from grader.faults import exit_codes
 from grader.files import write_whole
 from grader.hosts import grade_one
 from grader.intake import read_submission
@@ -49,16 +47,6 @@ class Metadata(msgspec.Struct, frozen=True):
         return ", ".join(user.name for user in self.users if user.name) or "submission"
 
 
-def main() -> None:
-    """Grade the submission that lies there.
-
-    Where that fails on our side no results are written: Gradescope then says that the autograder
-    failed, and gives no score. A score of zero would say that the student had.
-    """
-    with exit_codes():
-        grade_submission(Path(sys.argv[1]))
-
-
 def grade_submission(root: Path) -> None:
     """Write the results of one submission; raise `CallError` or `HostFault` and write none."""
     written = root / "results" / "results.json"
@@ -71,6 +59,7 @@ def grade_submission(root: Path) -> None:
         isolation="weak",  # as much as the container has; the results say how much that is
         secrets=[root / METADATA],  # how hidden tests ended the last time
     )  # fmt: skip
+    print(terminal.course_line(course))
     for note in terminal.notes([Row(grade.student, grade)]):
         print(note.plain)
     worth, there = number(grade.max * course.worth), metadata.assignment.total_points
@@ -88,7 +77,3 @@ def read_metadata(path: Path) -> Metadata:
         return msgspec.json.decode(path.read_bytes(), type=Metadata, strict=False)
     except (OSError, msgspec.DecodeError):
         return Metadata()
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from grader.course import Course, find_course, load_course
+from grader.course import Course, NoCourse, find_course, load_course
 from grader.desk import Desk, open_desk
 from grader.faults import CallError
 from grader.grade import ExerciseResult
@@ -78,8 +78,8 @@ def found_course(given: str | Path | None) -> Path:
     if given is not None:
         return find_course(Path(given))
     try:
-        return find_course(None)
-    except CallError:
+        return find_course(None, student=True)
+    except NoCourse:
         raise CallError(NO_COURSE.format(here=Path.cwd())) from None
 
 

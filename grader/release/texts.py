@@ -43,7 +43,7 @@ OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
 WORKFLOW_STEP = """\
       - name: {title}
         id: {unit}
-        run: python -I -m grader.hosts.classroom {unit}
+        run: grader host classroom {unit}
 """
 WORKFLOW_RESULT = """\
           {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"

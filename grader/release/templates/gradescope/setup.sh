@@ -46,4 +46,4 @@ fi
 "$environment/bin/python" -m pip install --disable-pip-version-check "$source"
 
 # For the log. A container may lack some layers: each result says which ones there were.
-"$environment/bin/python" -I -m grader doctor --course "$source" || true
+"$environment/bin/grader" doctor --course "$source" || true
