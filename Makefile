@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test audit bench wheel lint types format doctor clean
+.PHONY: help setup grade test audit audit-machines bench wheel lint types format doctor clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(READY) ## build .venv and install the kit with its development tools
 
@@ -30,6 +30,9 @@ test: $(READY) ## run all tests of the kit
 
 audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
 	@$(BIN)/grader audit
+
+audit-machines: $(READY) ## the same with less of this processor, compared; EXERCISES="…" for a few
+	@$(BIN)/grader audit --machines $(EXERCISES)
 
 bench: $(READY) ## how fast, beside a cold pytest, otter and plain calls: a table, and build/bench.json
 	@$(BIN)/python -m tests.benchmarks

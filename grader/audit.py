@@ -51,6 +51,8 @@ class Finding:
     text: str  # what is wrong; else what a student would be told, or who caught it
     named: bool | None = None  # a mistake that was caught: whether as what it is
     excused: bool = False  # well only because `EXCUSES` says why
+    points: float | None = None  # what a submission earned
+    given: tuple[str, ...] = ()  # the mistakes by whose names it was called
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,13 +110,13 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
     for fault in _faults(desk, name):
         yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
     result = _graded(desk, name, library.submission(name))
-    yield Finding(name, unit, "reference", f"{name}/reference", result.solved, _told(result))
+    yield _known(unit, "reference", f"{name}/reference", result, result.solved)
     result = _graded(desk, name, _stub(desk.course, unit))
     missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
-    yield Finding(name, unit, "stub", f"{name}/stub", missing, _told(result))
+    yield _known(unit, "stub", f"{name}/stub", result, missing)
     for variant in library.of(name, "accepted"):
         result = _graded(desk, name, library.submission(name, variant))
-        yield Finding(name, unit, "accepted", variant.id, result.solved, _told(result))
+        yield _known(unit, "accepted", variant.id, result, result.solved)
     tellers: dict[str, frozenset[str]] = {}
     for variant in library.of(name, "mistake"):
         result = _graded(desk, name, library.submission(name, variant))
@@ -178,12 +180,23 @@ def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
     return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
 
 
+def _known(unit: str, kind: Kind, id: str, result: ExerciseResult, well: bool) -> Finding:
+    return Finding(
+        result.name, unit, kind, id, well, _told(result), points=result.points,
+        given=_given(result),
+    )  # fmt: skip
+
+
+def _given(result: ExerciseResult) -> tuple[str, ...]:
+    return tuple(sorted({test.mistake for test in result.tests if test.mistake}))
+
+
 def _mistake(
     library: Library, variant: Variant, result: ExerciseResult, excuses: Excuses
 ) -> Finding:  # fmt: skip
     alike = {v.title for v in library.of(variant.exercise, "mistake") if v.slug in variant.same_as}
     caught = result.points < result.max
-    names = {test.mistake for test in result.tests if test.mistake}
+    names = {*_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
     # The engine's own checks say exactly what they saw.
     engine = ("signature", "operations")
@@ -199,7 +212,8 @@ def _mistake(
     return Finding(
         variant.exercise, library.unit_of[variant.exercise], "mistake", variant.id,
         caught and (named or (not names and (exact or excuse is not None))), text,
-        named if caught else None, excused=caught and excuse is not None,
+        named if caught else None, excused=caught and excuse is not None, points=result.points,
+        given=_given(result),
     )  # fmt: skip
 
 

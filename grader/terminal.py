@@ -35,6 +35,7 @@ from grader.wording import counted, mistake_of, some_of
 if TYPE_CHECKING:
     from grader.audit import Finding  # it loads torch, which takes seconds
     from grader.intake import Arrivals, Roster, Submission
+    from grader.machines import Difference, Verdict
 
 SIGNS = {
     "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
@@ -253,6 +254,34 @@ def audit_report(
         style = "bold" if unit == "all" else None
         table.add_row(unit, *(_share(row[kind]) for kind in AUDITED), style=style)
     yield table
+
+
+def audited_setting(label: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """What an audit in one setting came to, and what was wrong in it."""
+    wrong = [finding for finding in findings if not finding.well]
+    ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
+    yield f"{label}: {counted(len(findings), 'case')}, {ending}"
+    for finding in wrong:
+        yield f"  {finding.kind} {finding.name}: {finding.text}"
+
+
+def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> Iterator[str]:
+    """Where audits differ, with the verdict in each setting."""
+    for difference in found:
+        yield f"{difference.kind} {difference.name} differs:"
+        for label, verdict in zip(labels, difference.verdicts, strict=True):
+            yield f"  {label}: {_verdict(verdict)}"
+    if not found:
+        yield f"verdicts, names and points are the same in {counted(len(labels), 'setting')}"
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "no such case"
+    told = "excused" if verdict.excused else "as it should be" if verdict.well else "wrong"
+    points = "" if verdict.points is None else f", earned {number(verdict.points)}"
+    names = "".join(f", called {name!r}" for name in verdict.given)
+    return told + points + names
 
 
 def _share(counts: tuple[int, int]) -> str:

@@ -22,6 +22,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
+from grader.course import Course
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
@@ -29,6 +30,10 @@ def audit(
     names: NamesArgument = None,
     jobs: JobsOption = None,
     seed: SeedOption = None,
+    machines: Annotated[
+        bool,
+        typer.Option("--machines", help="Audit with less and less of this processor, and compare."),
+    ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,7 +41,8 @@ def audit(
 
     Exits with 1 unless every mistake and mutant is caught, every right answer is accepted, every
     mistake is named as itself, and every hidden test tells of something that no other one tells of;
-    or solutions/mistakes/audit.toml says why not.
+    or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
+    libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
     from grader import terminal
     from grader.audit import Finding, totals
@@ -49,6 +55,8 @@ def audit(
     stderr = Console(stderr=True)
     if not as_json:
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
+    if machines:
+        raise typer.Exit(_audit_machines(opened, chosen, jobs, seed, as_json=as_json))
 
     def heard(findings: Sequence[Finding]) -> None:
         advance()
@@ -70,6 +78,38 @@ def audit(
         for part in terminal.audit_report(findings, totals(findings)):
             console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+def _audit_machines(
+    course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
+) -> int:  # fmt: skip
+    """Audit in every setting, and say what differs; the exit code."""
+    from grader import terminal
+    from grader.machines import SETTINGS, NotAudited, audited, differences, label
+
+    arguments = [*names, f"--course={course.private or course.folder}"]
+    arguments += [f"--jobs={jobs}"] if jobs is not None else []
+    arguments += [f"--seed={seed}"] if seed is not None else []
+    console = Console(highlight=False)
+    audits = []
+    try:
+        for setting in SETTINGS:
+            audits.append(audited(setting, arguments))
+            if not as_json:
+                for line in terminal.audited_setting(label(setting), audits[-1]):
+                    console.print(line, markup=False, soft_wrap=True)
+    except NotAudited as stopped:
+        return int(stopped.args[0])  # it has said why
+    except KeyboardInterrupt:
+        return 130
+    differing = list(differences(audits))
+    if as_json:
+        print(msgspec.json.encode(differing).decode())
+    else:
+        for line in terminal.differing_settings([*map(label, SETTINGS)], differing):
+            console.print(line, markup=False, soft_wrap=True)
+    well = all(finding.well for findings in audits for finding in findings)
+    return 0 if well and not differing else 1
 
 
 new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Start something of your own.")

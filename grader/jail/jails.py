@@ -21,7 +21,7 @@ from grader.isolation import WITHOUT
 from grader.jail import wire
 from grader.jail.frames import HEADER
 from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
-from grader.jail.warm import Ended, Fork, Ready, Reap, fingerprint, send
+from grader.jail.warm import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
 AT_ONCE = 2**16  # bytes
@@ -79,6 +79,7 @@ class Warm:
                     "PYTHONDONTWRITEBYTECODE": "1",
                     "HOME": "/",  # torch asks, and a user of a container may have none
                     "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # or it makes a folder there
+                    **{name: os.environ[name] for name in PROCESSOR if name in os.environ},
                 },
                 cwd="/",
                 stdin=subprocess.DEVNULL,
