@@ -37,7 +37,7 @@ ALL = all_attacks()
 LIMITS = LimitTable(test_seconds=0.6, submission_seconds=20.0, memory_mb=512)
 # What only the kernel keeps: not to be expected where it offers too little.
 KERNEL = frozenset({"answers", "results", "exhaustion", "network", "neighbours"})
-# What the kernel and the wire keep by themselves: Python's own layer is off there, and an attack has
+# What the kernel and the wire keep by themselves. Python's own layer is off there: an attack has
 # ctypes, frames and threads.
 BENEATH = KERNEL | {"replies"}
 LONGEST = 500_000  # characters of a grade as JSON: that of right answers has 100,000
