@@ -64,6 +64,11 @@ class Desk:
         """Seeded inputs for one case of one test."""
         return Make(self.seed, exercise, f"{test}[{case}]")
 
+    def make_for(self, test: Test, case: Case) -> Make:
+        """The inputs of a test. What a public check draws is shown, so it knows no hidden seed."""
+        seed = self.seed if test.hidden else self.course.seed
+        return Make(seed, test.exercise, f"{test.name}[{case.label}]")
+
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
         return self.oracle.reference(make)
@@ -258,7 +263,7 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
 
     What it would say of a failure is left unsaid: words take as long as the rest.
     """
-    make = desk.make(test.exercise, test.name, case.label)
+    make = desk.make_for(test, case)
     # Where autograd is forbidden, operations are counted with it off: here as in a jail.
     watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
     seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), watched)
@@ -295,7 +300,7 @@ def _end(desk: Desk, seat: Seat, test: Test, case: Case) -> Ending:
 def _play(
     desk: Desk, seat: Seat, test: Test, case: Case, key: Key, memory: Memory
 ) -> Ending:  # fmt: skip
-    make = desk.make(test.exercise, test.name, case.label)
+    make = desk.make_for(test, case)
     student = seat.begin(make, test.memory_mb, test.hidden)
     ending = desk.transcripts.ending(key, seat.calls, memory)
     if ending is not None:

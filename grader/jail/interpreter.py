@@ -178,6 +178,8 @@ def closed() -> bool:
 
 def hide() -> None:
     """Take the kit's own modules off the list of imported ones, once the guest has its own."""
+    if not _closed:
+        return
     for name in [name for name in sys.modules if name.partition(".")[0] == "grader"]:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
