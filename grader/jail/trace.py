@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType, MethodType
 from typing import Any
 
@@ -215,7 +216,7 @@ RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 
 def is_stated(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` raised it, and not a function that is written in C."""
+    """Whether a ``raise`` or ``assert`` raised it: none of torch's, nor a function written in C."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
@@ -223,4 +224,5 @@ def is_stated(error: BaseException) -> bool:
         return True
     with interpreter.opened():
         code = step.tb_frame.f_code
-    return code.co_code[step.tb_lasti] in RAISING
+    torchs = code.co_filename.startswith(str(Path(torch.__file__).parent))
+    return not torchs and code.co_code[step.tb_lasti] in RAISING
