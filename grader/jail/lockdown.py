@@ -116,8 +116,10 @@ def _all_but(closed: str, folder: str) -> Iterator[str]:
     if not Path(closed).is_relative_to(folder):
         yield folder
     elif closed != folder:
+        # What is known of a package is found by listing its folder, which is not allowed: leave it.
         for path in sorted(Path(folder).iterdir()):
-            yield from _all_but(closed, str(path))
+            if path.suffix != ".dist-info":
+                yield from _all_but(closed, str(path))
 
 
 def _no_landlock(libc: ctypes.CDLL) -> str:

@@ -930,6 +930,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "running_mean_softmax", "softmax-for-show", "A softmax is called, and its result is not used",
+    hint="If the softmax gave other weights, what would your result be?",
+    change={"return weights @ x": "return running_mean_matrix(time).to(x) @ x"},
+)  # fmt: skip
+
+mistake(
     "running_mean_softmax", "squeezed", "Axes of size one disappear",
     hint="Which shape comes out when an axis has size one?",
     change={"return weights @ x": "return (weights @ x).squeeze()"},
