@@ -158,7 +158,9 @@ class _Climb:
         status, message = ran.status, ran.message
         self._answers += ran.answers
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
-            status, message = "failed", messages.uncounted(self._found.evasions[0])
+            first = self._found.evasions[0]
+            use = wire.Use(first.function, self._seat.session.line(first.place))
+            status, message = "failed", messages.uncounted(use)
         self._results[test.key] = _result(test, status, message, ran.picture)
         if status != "passed" and test.rung in FOUNDATIONS:
             # What never ended would not end again.

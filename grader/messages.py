@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.contract import Contract, Signature
+from grader.jail.definitions import EVASIONS, HIDING_MODULES
 from grader.jail.wire import Argument, Found, Place, Use
 
 EXISTS = "The exercise is there"
@@ -114,7 +115,8 @@ def forbidden(uses: Sequence[Use]) -> str:
 
 def uncounted(use: Use) -> str:
     """What hides operations from those who count them."""
+    name = use.function if use.function in (*EVASIONS, *HIDING_MODULES) else "something"
     return (
-        f"{at(use.place)} uses {use.function}, which hides tensor operations, and this test counts "
-        "them: do without"
+        f"{at(use.place)} uses {name}, which hides tensor operations, and this test counts them: "
+        "do without"
     )

@@ -108,6 +108,7 @@ class Session:
         self._known: deque[tuple[bytes, bytes]] = deque()  # see `recall`
         self.printed = ""  # by the running test, up to a limit
         self.generation = 0  # counts processes: a handle is good in its own only
+        # Answered before any line of the submission runs: what it says is not forged.
         self.listing = self._start()
 
     def _start(self, *, again: bool = True) -> wire.Listing:
