@@ -372,7 +372,19 @@ def assert_refuses(
 
 
 LEAVING = frozenset(
-    {"numpy", "array", "tolist", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex"}
+    {
+        "numpy",
+        "array",
+        "tolist",
+        "dlpack",
+        "storage",
+        "untyped_storage",
+        "data_ptr",
+        "reduce_ex",
+        "apply",
+        "map",
+        "map2",
+    }
 )  # Tensor methods, by plain name
 
 

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grader.isolation import WITHOUT
 from grader.jail.jails import Warm
 from grader.jail.remote import StudentRaised
 from tests import seats
@@ -65,21 +64,23 @@ REFUSED = {
     "a tracer": "import sys\n    sys.settrace(print)",
     "a profiler": "import sys\n    sys.setprofile(print)",
     "code of a function": "torch.nn.functional.softmax.__code__ = (lambda: 0).__code__",
-    "a thread": "import threading\n    threading.Thread(target=print).start()",
-    "a raw thread": "import _thread\n    _thread.start_new_thread(print, ())",
-    "a thread of a new module": (
-        "import sys, importlib\n    del sys.modules['_thread']\n"
-        "    importlib.import_module('_thread').start_new_thread(print, ())"
-    ),
     "the static runtime": "torch._C._jit_to_static_module",
-    "TorchScript": "torch.jit.script(lambda x: x)",
+    "TorchScript": "torch._C._jit_script_compile",
     "torch's C module made again": (
         "import sys, importlib\n    del sys.modules['torch._C']\n"
         "    importlib.import_module('torch._C')._jit_pass_inline(0)"
     ),
-    "modules of torch": "import torch.utils.benchmark",
+    "modules of torch": "import torch.utils.benchmark as b\n    b.Timer()",
     "modules of torch with no hooks": (
         "import sys\n    sys.meta_path[:] = sys.meta_path[-2:]\n    import torch.utils.benchmark"
+    ),
+    "a mode popped in C": "torch.device('cpu').__exit__(None, None, None)",
+    "a class that is asked below the count": (
+        "class Below(torch.Tensor):\n"
+        "        @classmethod\n"
+        "        def __torch_dispatch__(cls, f, types, args=(), kwargs=None):\n"
+        "            return x * 2\n"
+        "    below = torch.Tensor._make_wrapper_subclass(Below, (2,))\n    below + 1"
     ),
     "torch's own text": "open(torch.nn.functional.__file__)",
     "a kernel by its key": (
@@ -97,7 +98,7 @@ REFUSED = {
 def test_what_no_answer_needs_is_refused_with_an_ordinary_exception(
     open_seat: OpenSeat, body: str
 ) -> None:
-    end = "()" if body.endswith(("_module", "CDLL", "load_library")) else ""
+    end = "()" if body.endswith(("_module", "_compile", "CDLL", "load_library")) else ""
     student = open_seat(f"def rows(x):\n    {body}{end}\n    return x.softmax(-1)").student()
     with pytest.raises(StudentRaised) as raised:
         student.rows.observe(X)
@@ -126,6 +127,25 @@ def test_the_kits_own_modules_are_on_no_list(open_seat: OpenSeat) -> None:
 # --- what right answers do -----------------------------------------------------------------------
 
 USEFUL = {
+    "seeds": "torch.manual_seed(123), torch.seed()",
+    "anomalies": ("with torch.autograd.set_detect_anomaly(True):\n        (x * 1).sum()"),
+    "a default device": "torch.set_default_device('cpu'), torch.set_default_device(None)",
+    "TorchScript as a decorator": (
+        "@torch.jit.script\n    def twice(x):\n        return x * 2\n    twice(x)"
+    ),
+    "threads": (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "    with ThreadPoolExecutor(2) as pool:\n        list(pool.map(torch.exp, x))"
+    ),
+    "functorch": "from functorch import vmap\n    vmap(torch.exp)(x)",
+    "a stack in words": "import traceback\n    traceback.print_stack()",
+    "a plain subclass": (
+        "class Own(torch.Tensor):\n        @classmethod\n"
+        "        def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
+        "            with torch._C.DisableTorchFunction():\n"
+        "                return f(*args, **(kwargs or {}))\n"
+        "    x.as_subclass(Own) * 2"
+    ),
     "vmap": "return torch.func.vmap(lambda row: row.softmax(-1))(x)",
     "jacobian": "torch.func.jacrev(lambda row: row * row)(x[0])",
     "gradients": "torch.func.grad(lambda t: (t * t).sum())(x)",
@@ -190,13 +210,33 @@ def test_a_printed_tensor_costs_no_operations(open_seat: OpenSeat) -> None:
     assert counted("print(x)") == counted("pass")
 
 
-# --- without this layer --------------------------------------------------------------------------
+def test_an_import_of_torch_that_is_not_loaded_takes_nothing_away(open_seat: OpenSeat) -> None:
+    body = (
+        "import torch.utils.benchmark\nimport torch.contrib\n"
+        "def rows(x):\n    return torch.softmax(x, -1)"
+    )
+    torch.testing.assert_close(open_seat(body).student().rows(X), X.softmax(-1))
+
+
+# --- threads -------------------------------------------------------------------------------------
 
 IN_THREADS = {
     "thread": (
         "from threading import Thread\ndef rows(x):\n    out = []\n"
         "    def work():\n        out.append(x.softmax(-1))  # here\n"
         "    thread = Thread(target=work)\n    thread.start()\n    thread.join()\n"
+        "    return out[0]"
+    ),
+    "subclass": (
+        "from threading import Thread\nclass Work(Thread):\n"
+        "    def run(self):\n        self.out = self.x.softmax(-1)  # here\n"
+        "def rows(x):\n    thread = Work()\n    thread.x = x\n    thread.start()\n"
+        "    thread.join()\n    return thread.out"
+    ),
+    "raw thread": (
+        "import _thread\ndef rows(x):\n    out, done = [], _thread.allocate_lock()\n"
+        "    done.acquire()\n    def work():\n        out.append(x.softmax(-1))  # here\n"
+        "        done.release()\n    _thread.start_new_thread(work, ())\n    done.acquire()\n"
         "    return out[0]"
     ),
     "pool": (
@@ -215,15 +255,10 @@ IN_THREADS = {
 
 
 @pytest.mark.parametrize("body", IN_THREADS.values(), ids=IN_THREADS.keys())
-def test_where_threads_can_be_started_their_operations_are_seen(
-    body: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(WITHOUT, "interpreter")
-    with Warm() as warm:
-        seat = seats.open_seat(warm.open, f"import torch\n{body}", rows, watch=("softmax",))
-        student: Any = seat.student()
-        assert student.rows.observe(X).operations.count > 0
-        (place,) = {use.place for use in seat.calls.uses["rows"]}
-        assert place is not None
-        assert place.text.endswith("# here")
-        seat.session.close()
+def test_operations_in_a_students_threads_are_seen(open_seat: OpenSeat, body: str) -> None:
+    seat = open_seat(body, watch=("softmax",))
+    student: Any = seat.student()
+    assert student.rows.observe(X).operations.count > 0
+    (place,) = {use.place for use in seat.calls.uses["rows"]}
+    assert place is not None
+    assert place.text.endswith("# here")

@@ -44,7 +44,6 @@ KEYS = tuple(
 
 # The dispatcher's layer that records what backward needs, and carries forward derivatives.
 AUTOGRAD = "Autograd"
-UNSEEN = ("torch.onnx", "torch._inductor", "torch.ao", "torch._numpy", "torch.testing._internal")
 
 
 class ForbiddenOperation(RuntimeError):
@@ -139,7 +138,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
                         function.__code__ = _code(name)
     for kernels in libraries.values():
         _keep_for_good(kernels)
-    sys.meta_path.insert(0, _NoMoreOfTorch())
+    sys.meta_path.insert(0, interpreter.NoMoreOfTorch())
     return frozenset(
         name for name in names
         if not any(function.__code__.co_freevars for function in _FUNCTIONS.get(name, ()))
@@ -163,15 +162,6 @@ _INCREF, _OBJECT = ctypes.pythonapi.Py_IncRef, ctypes.py_object
 def _keep_for_good(kernels: object) -> None:
     """Were this object to go, torch's kernels would come back; and who found it could drop it."""
     _INCREF(_OBJECT(kernels))
-
-
-class _NoMoreOfTorch:
-    """Refuses parts of torch that hold operations once more, and were not there to be emptied."""
-
-    def find_spec(self, fullname: str, *_: object) -> None:
-        """See importlib.abc.MetaPathFinder."""
-        if fullname.startswith(UNSEEN):
-            raise ImportError(f"{fullname} is not to be had in this exercise")
 
 
 def _kernel(name: str) -> Callable[..., Any]:

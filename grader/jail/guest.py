@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.jail import interpreter, payload, wire
+from grader.jail import payload, wire
 from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
 from grader.jail.source import CODE_PREFIX
@@ -386,8 +386,7 @@ def serve(
     """Answer requests until the other side closes."""
     prints = Prints()
     sys.stdout = sys.stderr = prints
-    if not interpreter.closed():
-        follow_threads()
+    follow_threads()
     guest = Guest(prints=prints, device=device)
     if device != "cpu":
         _set_default_device(device)

@@ -5,26 +5,27 @@ from the submission, so that what is forbidden stays forbidden and what is count
 
 - `strip`, once in the warm process: the parts of torch's C module that compute without the
   dispatcher (the static runtime, TorchScript's compiler) or switch off those who listen to it.
-- `close`, in each jail: ctypes, the collector's lists of objects, frames, threads, tracers, and
-  files of torch that were not loaded by then. Python calls an audit hook before each of those, and
-  has no way to remove one.
+- `close`, in each jail: ctypes, the collector's lists of objects, frames, tracers, and files of
+  torch that were not loaded by then. Python calls an audit hook before each of those, and has no
+  way to remove one.
 
-Whoever answers on the jail's socket in the guest's place, or brings along code that torch has too,
-is not stopped by this: what a jail says of its own work is evidence, and no proof.
+Whoever takes the kit's own objects apart (a function knows its globals), answers on the jail's
+socket in the guest's place, or brings along code that torch has too, is not stopped by this: what a
+jail says of its own work is evidence, and no proof.
 """
 
 from __future__ import annotations
 
 import _imp
-import _thread
 import gc
-import itertools
+import importlib.machinery
+import os
 import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 # TorchScript's compiler and what runs its graphs; the dispatcher's own look-ups stay.
@@ -34,7 +35,7 @@ LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
 UNSEEN = frozenset(
     {
         "StaticModule", "import_ir_module", "import_ir_module_from_buffer", "parse_ir",
-        "_dispatch_call_boxed", "DisableTorchFunction", "_DisableTorchDispatch",
+        "_dispatch_call_boxed", "_DisableTorchDispatch",
         "ExcludeDispatchKeyGuard", "_ExcludeDispatchKeyGuard", "_ForceDispatchKeyGuard",
         "_IncludeDispatchKeyGuard", "_PreserveDispatchKeyGuard", "_SetExcludeDispatchKeyGuard",
         "_dispatch_tls_set_dispatch_key_excluded", "_dispatch_tls_set_dispatch_key_included",
@@ -58,10 +59,10 @@ CODE_OF = frozenset({"__code__"})
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
 )  # fmt: skip
-STARTERS = (
-    "start_new_thread", "start_new", "start_joinable_thread",
-    "_start_new_thread", "_start_joinable_thread",
-)  # fmt: skip
+# Modules of Python's own that give frames to whoever asks them.
+ASKED = frozenset({"inspect.py", "logging"})
+# In TorchScript's place: what is to be compiled stays as it is.
+SCRIPTS = ("script", "trace", "freeze", "optimize_for_inference")
 
 
 # --- once, in the warm process -------------------------------------------------------------------
@@ -80,6 +81,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
     }  # fmt: skip
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
+    # What subclasses use to call the plain function; it does not switch off modes.
+    new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass
     by_id = {id(old): new[name] for name in new if (old := vars(torch._C).get(name)) is not None}
     old = [vars(torch._C)[name] for name in new if name in vars(torch._C)]
     for holder in gc.get_referrers(*old):
@@ -87,6 +90,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
             for key, value in list(holder.items()):
                 if id(value) in by_id:
                     holder[key] = by_id[id(value)]
+    for name in SCRIPTS:
+        setattr(torch.jit, name, _as_it_is)
     for name in MODULES:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
@@ -94,6 +99,10 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     delattr(torch._C._DispatchOperatorHandle, "redispatch_boxed")
     refusing = property(_refusing("a kernel by its key"), lambda *_: None)
     setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
+
+
+def _as_it_is(what: Any = None, *_: Any, **__: Any) -> Any:
+    return _as_it_is if what is None else what
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
@@ -126,9 +135,7 @@ def close(folder: str) -> None:
     Frames are refused as by a Python without them: libraries that ask for one can do without.
     """
     _forget(name for name in list(sys.modules) if name.partition(".")[0] in FOREIGN)
-    for module, name in itertools.product((_thread, threading), STARTERS):
-        if hasattr(module, name):
-            setattr(module, name, _no_thread)
+    libraries = (*{str(Path(os.__file__).parent), *filter(None, sys.path)}, folder)
     for name in ("create_builtin", "create_dynamic"):
         setattr(_imp, name, _but_foreign(getattr(_imp, name)))
 
@@ -140,24 +147,24 @@ def close(folder: str) -> None:
             if arguments[1] in CODE_OF and not _open:
                 _refuse(f"to change {arguments[1]}")
         elif event in FRAMES:
-            if not (_open or _asked_from(folder, 1)):
+            if not (_open or _asked_by_library(libraries)):
                 raise ValueError("frames are unavailable while an answer is graded")
         elif event in REFUSED or event.startswith("ctypes."):
             _refuse(event)
         elif event == "import":
-            top = str(arguments[0]).partition(".")[0]
-            if top in FOREIGN or top in ("torch", "functorch"):
+            if str(arguments[0]).partition(".")[0] in FOREIGN:
                 raise ImportError(f"{arguments[0]} cannot be loaded while an answer is graded")
         elif event == "open" and str(arguments[0]).startswith(folder):
             _refuse("to read torch's files")
 
+    sys.meta_path.insert(0, NoMoreOfTorch())
     sys.addaudithook(hook)
     global _closed
     _closed = True
 
 
 def _asked_from(path: str, deep: int) -> bool:
-    """Whether what asks for a frame is code of a file or folder, and so is who asked for that.
+    """Whether what asks for a frame is code of a file, and so is who asked for that.
 
     A library that gives frames to its caller is asked by student code, and one that prints a
     traceback by itself.
@@ -165,15 +172,39 @@ def _asked_from(path: str, deep: int) -> bool:
     with opened():
         asking: types.FrameType | None = sys._getframe(2)  # above the hook
     for _ in range(deep):
-        if asking is None or not asking.f_code.co_filename.startswith(path):
+        if asking is None or asking.f_code.co_filename != path:
             return False
         asking = asking.f_back
     return True
 
 
-def closed() -> bool:
-    """Whether this layer is on: then there are no threads, for one."""
-    return _closed
+def _asked_by_library(folders: tuple[str, ...]) -> bool:
+    """Whether what asks for a frame is a library's code, for use of its own."""
+    with opened():
+        name = sys._getframe(2).f_code.co_filename
+    return name.startswith(folders) and not ASKED & {*Path(name).parts}
+
+
+class NoMoreOfTorch:
+    """Finds modules of torch that were not loaded: empty ones, so that an import costs nothing."""
+
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        if not name.startswith("torch."):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """See importlib.abc.Loader."""
+        return _Unavailable(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """See importlib.abc.Loader."""
+
+
+class _Unavailable(types.ModuleType):
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self.__name__}.{name} is unavailable while an answer is graded")
 
 
 def hide() -> None:
@@ -194,11 +225,6 @@ def _but_foreign(create: Callable[..., Any]) -> Callable[..., Any]:
         return create(spec, *more)
 
     return create_module
-
-
-def _no_thread(*_: Any, **__: Any) -> NoReturn:
-    # In Python's own words: libraries know what to do then.
-    raise RuntimeError("can't start new thread: threads are unavailable while an answer is graded")
 
 
 def _refuse(what: str) -> NoReturn:

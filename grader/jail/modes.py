@@ -7,20 +7,30 @@ pops the modes that it pushed itself, and no more: see `interpreter.strip`.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 
 from grader.jail import interpreter
 from grader.jail.source import CODE_PREFIX
 
-# Calls a mode's handler for functions of torch's that are written in Python, with the mode off.
-_HANDLING = torch.overrides.handle_torch_function.__code__
+# Torch's own functions that pop a mode for a moment: to call its handler with the mode off, and to
+# put another one below it.
+_HANDLING = frozenset(
+    {
+        torch.overrides.handle_torch_function.__code__,
+        DeviceContext.__enter__.__code__,
+        DeviceContext.__exit__.__code__,
+    }
+)
 _STEPS = 6  # from there to `Stack.pop`: two functions of torch's, and contextlib's
+HELD = "operations are counted here, and that cannot be switched off"
 
 
 class Stack:
@@ -36,25 +46,44 @@ class Stack:
         self._at = getattr(torch._C, f"_get_{kind}_stack_at")
         self._size = getattr(torch._C, f"_len_torch_{kind}_stack")
         self._key = key
-        self.ours: list[object] = []  # modes of the kit that are on it
+        self._local = threading.local()
+
+    @property
+    def ours(self) -> list[object]:
+        """The kit's modes that are on this thread's stack."""
+        if not hasattr(self._local, "ours"):
+            self._local.ours = []
+        ours: list[object] = self._local.ours
+        return ours
+
+    def hold(self, mode: object) -> None:
+        """Push a mode for good."""
+        self._push(mode)
+        self.ours.append(mode)
 
     @contextmanager
     def within(self, mode: object) -> Iterator[None]:
-        """Push a mode, and take it away again, whatever was left on top of it."""
-        below = self._size()
-        self._push(mode)
-        self.ours.append(mode)
+        """Push a mode, and take it away again, whatever was left on top of it.
+
+        Raises `PermissionError` if it was taken away meanwhile.
+        """
+        self.hold(mode)
         try:
             yield
+            if not self._holds(mode):
+                raise PermissionError(HELD)
         finally:
             self.ours.pop()
-            while self._size() > below:
+            while self._holds(mode):
                 self._pop(*self._key)
+
+    def _holds(self, mode: object) -> bool:
+        return any(self._at(place) is mode for place in range(self._size()))
 
     def pop(self, *key: object) -> Any:
         """What torch's own does, for modes that student code pushed."""
         if self._size() <= len(self.ours) and not _asked_by_torch():
-            raise PermissionError("operations are counted here, and that cannot be switched off")
+            raise PermissionError(HELD)
         return self._pop(*key)
 
     def at(self, place: int) -> Any:
@@ -69,7 +98,7 @@ def _asked_by_torch() -> bool:
     for _ in range(_STEPS):
         if frame is None or frame.f_code.co_filename.startswith(CODE_PREFIX):
             return False
-        if frame.f_code is _HANDLING:
+        if frame.f_code in _HANDLING:
             return True
         frame = frame.f_back
     return False
@@ -93,8 +122,12 @@ def print_tensors_in_short() -> None:
     in_full = torch._tensor_str._str
 
     def in_short(tensor: torch.Tensor, *, tensor_contents: Any = None) -> Any:
-        if OPERATIONS.ours:
+        if torch._C._len_torch_dispatch_stack():
             return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
         return in_full(tensor, tensor_contents=tensor_contents)  # type: ignore[no-untyped-call]
 
-    torch._tensor_str._str = in_short
+    # Among torch's names and not ours: student code reads what a function can see.
+    among = vars(torch._tensor_str)
+    printed = FunctionType(in_short.__code__, among, "_str", None, in_short.__closure__)
+    printed.__kwdefaults__ = in_short.__kwdefaults__
+    torch._tensor_str._str = printed

@@ -23,6 +23,7 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from grader.jail.loader import uninstall
+from grader.jail.trace import STARTERS
 
 MODULES = (
     builtins, math, random, np, np.random, torch, torch.autograd, torch.linalg, nn, nn.functional,
@@ -43,6 +44,11 @@ def _put(owner: Any, **values: Any) -> None:
         setattr(owner, name, value)
 
 
+def _put_starters(kept: Mapping[tuple[types.ModuleType, str], Any]) -> None:
+    for (module, name), start in kept.items():
+        setattr(module, name, start)
+
+
 # How to ask for a setting, and how to put it back.
 SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (os.getcwd, os.chdir),
@@ -55,8 +61,9 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (sys.getrecursionlimit, sys.setrecursionlimit),
     (sys.gettrace, sys.settrace),
     (sys.getprofile, sys.setprofile),
-    (lambda: vars(threading.Thread)["_bootstrap_inner"],
-     lambda kept: _put(threading.Thread, _bootstrap_inner=kept)),
+    (lambda: {(module, name): getattr(module, name) for module, name in STARTERS
+              if hasattr(module, name)},
+     _put_starters),
     (gc.isenabled, lambda _: gc.enable()),
     (np.geterr, lambda kept: np.seterr(**kept)),
     (torch.get_default_dtype, torch.set_default_dtype),

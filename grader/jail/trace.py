@@ -8,6 +8,7 @@ thread that the student starts enters its own, and writes into the record of the
 
 from __future__ import annotations
 
+import _thread
 import dis
 import sys
 import threading
@@ -123,8 +124,11 @@ class OperationTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG001
+def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """See torch.utils._python_dispatch.TorchDispatchMode."""
+    if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
+        # Its code would run below this mode, where nothing is counted.
+        raise PermissionError("a tensor with __torch_dispatch__ hides operations: do without")
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
     if _current is not None:
@@ -173,20 +177,33 @@ def traced(record: Record, observe: bool, one_device: bool = False) -> Iterator[
         _current = None
 
 
+# What starts a thread, in Python's C module and as `threading` calls it; not every Python has all.
+STARTERS = (
+    (_thread, "start_new_thread"), (_thread, "start_new"), (_thread, "start_joinable_thread"),
+    (threading, "_start_new_thread"), (threading, "_start_joinable_thread"),
+)  # fmt: skip
+
+
 def follow_threads() -> None:
     """Let every thread that is started from now on enter the modes, before any code of its own.
 
     A pool's thread outlives the call that started it, so it enters both, whatever this call asks.
     """
-    bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+    for module, name in STARTERS:
+        if hasattr(module, name):
+            setattr(module, name, _starting_traced(getattr(module, name)))
 
-    def traced_bootstrap(thread: threading.Thread) -> None:
-        # The stacks are the thread's own, and end with it.
-        torch._C._push_on_torch_function_stack(FunctionTrace())
-        torch._C._push_on_torch_dispatch_stack(OperationTrace())
-        bootstrap(thread)
 
-    threading.Thread._bootstrap_inner = traced_bootstrap  # type: ignore[attr-defined]
+def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
+    def start_traced(function: Callable[..., Any], *more: Any, **options: Any) -> Any:
+        def run(*arguments: Any, **keywords: Any) -> None:
+            FUNCTIONS.hold(FunctionTrace())  # the stacks are the thread's own, and end with it
+            OPERATIONS.hold(OperationTrace())
+            function(*arguments, **keywords)
+
+        return start(run, *more, **options)
+
+    return start_traced
 
 
 def submission_line(prefix: str) -> tuple[str, int] | None:
@@ -200,9 +217,13 @@ def submission_line(prefix: str) -> tuple[str, int] | None:
     return None
 
 
+# Not what a class of the student's calls so.
+_traceback_of = vars(BaseException)["__traceback__"].__get__
+
+
 def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
     """File and line of the submission that an exception came through last."""
-    found, step = None, error.__traceback__
+    found, step = None, _traceback_of(error)
     while step is not None:
         with interpreter.opened():
             name = step.tb_frame.f_code.co_filename
@@ -217,7 +238,7 @@ RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 def is_stated(error: BaseException) -> bool:
     """Whether a ``raise`` or ``assert`` raised it: none of torch's, nor a function written in C."""
-    step = error.__traceback__
+    step = _traceback_of(error)
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     if step is None:
