@@ -1,6 +1,6 @@
 # Tries: has its pool of threads started by a class that starts them without the trace.
 # Worked in: -
-# Deserves: nothing
+# Deserves: running_mean_matmul 0.786
 import threading
 
 import torch
