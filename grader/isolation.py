@@ -27,7 +27,7 @@ MEANING = {
     "landlock": "it can read Python and its packages, and nothing else; it can write nothing",
     "uid": "each submission is a user of its own, without rights",
     "seccomp": "no sockets, no programs, no new processes, no signals, no kernel interfaces",
-    "interpreter": "no ctypes, no frames or objects of others, no threads, no more of torch",
+    "interpreter": "no ctypes, no frames or objects of others, no compiler, no more of torch",
 }
 
 
