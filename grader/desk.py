@@ -59,10 +59,15 @@ class Desk:
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
     device: backends.Device = "cpu"  # on which submissions compute
     transcripts: Transcripts = field(default_factory=Transcripts)
+    in_full: bool = False  # what hidden tests end with is for an instructor to read
 
     def make(self, exercise: str, test: str, case: str) -> Make:
         """Seeded inputs for one case of one test."""
         return Make(self.seed, exercise, f"{test}[{case}]")
+
+    def holds_back(self, test: Test) -> bool:
+        """Whether what a test saw is not for whoever reads how it ended."""
+        return test.hidden and not self.in_full
 
     def make_for(self, test: Test, case: Case) -> Make:
         """The inputs of a test. What a public check draws is shown, so it knows no hidden seed."""
@@ -251,7 +256,9 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
             told = ended.message
             if case.label and told:
                 told = f"[{case.label}] {told}"
-            if test.hidden:  # its inputs and what was expected are for no one to read back
+            if desk.holds_back(
+                test
+            ):  # its inputs and what was expected are for no one to read back
                 return Ran(ended.status, told, answers)
             told = messages.with_prints(told, seat.session.printed)
             return Ran(ended.status, told, answers, ended.picture)
@@ -301,7 +308,7 @@ def _play(
     desk: Desk, seat: Seat, test: Test, case: Case, key: Key, memory: Memory
 ) -> Ending:  # fmt: skip
     make = desk.make_for(test, case)
-    student = seat.begin(make, test.memory_mb, test.hidden)
+    student = seat.begin(make, test.memory_mb, desk.holds_back(test))
     ending = desk.transcripts.ending(key, seat.calls, memory)
     if ending is not None:
         return ending
@@ -309,7 +316,7 @@ def _play(
         _call(desk, test, case, make, student)
     except Unlike:  # a test that is no function of what it is answered: ask all of it again
         seat.session.close()
-        _call(desk, test, case, make, seat.begin(make, test.memory_mb, test.hidden))
+        _call(desk, test, case, make, seat.begin(make, test.memory_mb, desk.holds_back(test)))
     return Ending("passed")
 
 

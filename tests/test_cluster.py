@@ -216,11 +216,11 @@ def test_a_worker_that_is_killed_changes_nothing_in_the_gradebook(
     one_warm_process: None, two: LocalCluster, order: Order, arrivals: Arrivals, tmp_path: Path
 ) -> None:
     grade_into(tmp_path / "here", order, arrivals, 1)
-    victims = [two.workers[0].pid]
+    victims = [0]
 
     def kill(_: Done) -> None:
         if victims:  # the first grade has come, and both workers are at the next
-            os.kill(victims.pop(), signal.SIGKILL)
+            os.kill(two.workers[victims.pop()].pid, signal.SIGKILL)
 
     grade_into(tmp_path / "there", order, arrivals, 1, kill, cluster=two.scheduler_address)
     there, here = ((tmp_path / place / "gradebook.csv").read_bytes() for place in ("there", "here"))

@@ -174,17 +174,17 @@ def inside_with(warm: Warm, *layers: str) -> Iterator[Inside]:
     inside.session.close()
 
 
-@pytest.fixture(scope="module", name="warm")
-def _warm() -> Iterator[Warm]:
+@pytest.fixture(scope="module", name="bare")
+def _bare() -> Iterator[Warm]:
     """Jails with all of the kernel's layers."""
     with warm_without() as warm:
         yield warm
 
 
 @pytest.fixture
-def locked(warm: Warm) -> Iterator[Inside]:
+def locked(bare: Warm) -> Iterator[Inside]:
     """A jail with all of the kernel's layers."""
-    yield from inside_with(warm)
+    yield from inside_with(bare)
 
 
 @pytest.fixture(scope="module")
@@ -290,10 +290,10 @@ def test_landlock_lets_nothing_be_written_or_signalled(
     assert only_files_and_user("signalled", only_files_and_user("parent")) == "EPERM"
 
 
-def test_each_jail_is_a_user_of_its_own_without_rights(warm: Warm) -> None:
-    if "uid" in warm.ready.missing:
-        pytest.skip(warm.ready.missing["uid"])
-    with two_jails(warm) as jails:
+def test_each_jail_is_a_user_of_its_own_without_rights(bare: Warm) -> None:
+    if "uid" in bare.ready.missing:
+        pytest.skip(bare.ready.missing["uid"])
+    with two_jails(bare) as jails:
         users = [jail("user") for jail in jails]
     (first, groups, more, sets), (second, *_) = users
     assert len({*first, *second}) == 2
@@ -350,9 +350,9 @@ TOWARDS: dict[str, Callable[[int], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("how", TOWARDS)
-def test_no_jail_reaches_another_or_the_warm_process_or_the_grader(warm: Warm, how: str) -> None:
-    with two_jails(warm) as (attacker, victim):
-        for pid in (victim.pid, warm._process.pid, os.getpid()):
+def test_no_jail_reaches_another_or_the_warm_process_or_the_grader(bare: Warm, how: str) -> None:
+    with two_jails(bare) as (attacker, victim):
+        for pid in (victim.pid, bare._process.pid, os.getpid()):
             name, *arguments = TOWARDS[how](pid)
             result, error = attacker("call", number(name), *arguments)
             assert (result, error) == (-1, errno.EPERM)

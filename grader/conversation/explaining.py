@@ -65,7 +65,7 @@ def explain(desk: Desk, graded: Graded) -> Explanation:
     tape = _Tape()
     listening = replace(
         desk, backend=_Tapped(desk.backend, tape), oracle=_Asked(desk.oracle, tape),
-        tests={name: _tests(desk, graded)},
+        tests={name: _tests(desk, graded)}, in_full=True,
     )  # fmt: skip
     try:
         with listening.seat(graded.submission) as seat:
@@ -95,7 +95,7 @@ def _at_stake(graded: Graded) -> Adjustment | None:
 
 
 def _tests(desk: Desk, graded: Graded) -> list[Test]:
-    """What to run, as public tests: of those, nothing is held back."""
+    """What to run."""
     name, asked = graded.exercise.name, graded.test
     tests = desk.tests[name]
     own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
@@ -105,7 +105,7 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
         )
     if not own and asked.status == "passed":
         raise CallError(f"{name}/{asked.name} passed, and runs nothing: name a test")
-    return [replace(test, hidden=False) for test in own or tests]
+    return list(own or tests)
 
 
 def _notes(desk: Desk, grade: Grade) -> list[str]:
