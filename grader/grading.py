@@ -126,6 +126,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     """
     climbs = [_Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
+        seat.calls.changed.clear()  # a public check has told of it
         for climb in climbs:
             climb.run(hidden)
     return {climb.name: climb.tried() for climb in climbs}
