@@ -24,7 +24,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -96,7 +96,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
         if isinstance(module := vars(torch._C).get(name), types.ModuleType):
             vars(module).clear()
     # Kernels called by the dispatcher's keys, past those that come before.
-    delattr(torch._C._DispatchOperatorHandle, "redispatch_boxed")
+    with suppress(AttributeError):  # not in every version of torch
+        del torch._C._DispatchOperatorHandle.redispatch_boxed
     refusing = property(_refusing("a kernel by its key"), lambda *_: None)
     setattr(torch._ops.OpOverload, "_op_dk", refusing)  # noqa: B010
 
