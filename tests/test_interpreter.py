@@ -218,6 +218,18 @@ def test_an_import_of_torch_that_is_not_loaded_takes_nothing_away(open_seat: Ope
     torch.testing.assert_close(open_seat(body).student().rows(X), X.softmax(-1))
 
 
+def test_half_precision_works_where_torch_did_not_ask_for_the_processor_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    with Warm() as warm:
+        body = "import torch\ndef rows(x):\n    return x.half().float().softmax(-1)"
+        seat = seats.open_seat(warm.open, body, rows)
+        student: Any = seat.student()
+        torch.testing.assert_close(student.rows(X), X.half().float().softmax(-1))
+        seat.session.close()
+
+
 # --- threads -------------------------------------------------------------------------------------
 
 IN_THREADS = {
