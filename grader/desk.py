@@ -61,9 +61,9 @@ class Desk:
     transcripts: Transcripts = field(default_factory=Transcripts)
     in_full: bool = False  # what hidden tests end with is for an instructor to read
 
-    def make(self, exercise: str, test: str, case: str) -> Make:
-        """Seeded inputs for one case of one test."""
-        return Make(self.seed, exercise, f"{test}[{case}]")
+    def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
+        """Seeded inputs for one case of one test; by the desk's seed, unless it has another."""
+        return Make(seed or self.seed, exercise, f"{test}[{case}]")
 
     def holds_back(self, test: Test) -> bool:
         """Whether what a test saw is not for whoever reads how it ended."""
@@ -72,7 +72,7 @@ class Desk:
     def make_for(self, test: Test, case: Case) -> Make:
         """The inputs of a test. What a public check draws is shown, so it knows no hidden seed."""
         seed = self.seed if test.hidden else self.course.seed
-        return Make(seed, test.exercise, f"{test.name}[{case.label}]")
+        return self.make(test.exercise, test.name, case.label, seed)
 
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
@@ -256,9 +256,8 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
             told = ended.message
             if case.label and told:
                 told = f"[{case.label}] {told}"
-            if desk.holds_back(
-                test
-            ):  # its inputs and what was expected are for no one to read back
+            if desk.holds_back(test):
+                # Its inputs and what was expected are for no one to read back.
                 return Ran(ended.status, told, answers)
             told = messages.with_prints(told, seat.session.printed)
             return Ran(ended.status, told, answers, ended.picture)

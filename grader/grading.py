@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -91,15 +91,12 @@ def grade_exercises(
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
     # Exercises that forbid the same are served by one process: those go together.
-    for _, together in groupby(sorted(chosen, key=_served_by(desk)), key=_served_by(desk)):
+    served_by = desk.watched.__getitem__
+    for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
         tried |= _try(desk, seat, list(together))
     return [
         _scored(desk, name, tried[name].firsts, _following(desk, name, tried)) for name in chosen
     ]
-
-
-def _served_by(desk: Desk) -> Callable[[str], tuple[str, ...]]:
-    return desk.watched.__getitem__
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:

@@ -54,7 +54,6 @@ REFUSED = frozenset(
 )  # fmt: skip
 FRAMES = frozenset({"sys._getframe", "sys._getframemodulename"})
 FRAME_OF = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
-CODE_OF = frozenset({"__code__"})
 # Modules that do what is refused here.
 FOREIGN = frozenset(
     {"ctypes", "_ctypes", "cffi", "_cffi_backend", "_testcapi", "_testinternalcapi"}
@@ -145,8 +144,8 @@ def close(folder: str) -> None:
             if arguments[1] in FRAME_OF and not (_open or _asked_from(traceback.__file__, 2)):
                 raise AttributeError(arguments[1])
         elif event == "object.__setattr__":
-            if arguments[1] in CODE_OF and not _open:
-                _refuse(f"to change {arguments[1]}")
+            if arguments[1] == "__code__" and not _open:
+                _refuse("to change a function's code")
         elif event in FRAMES:
             if not (_open or _asked_by_library(libraries)):
                 raise ValueError("frames are unavailable while an answer is graded")
