@@ -191,10 +191,12 @@ def test_a_cluster_that_cannot_be_is_told_in_one_line(
 def test_who_stops_early_leaves_no_desk_open(two: LocalCluster, bare: Bare, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     order = replace(bare, pipe=tmp_path / "pipe")
-    with closing(cluster.share(two.scheduler_address, order, crews.mark, SUBMISSIONS)) as grades:
-        next(grades)
-    with (tmp_path / "pipe").open(encoding="utf-8") as pipe:
-        assert pipe.readline() == "closed\n"
+    # Also for writing: a pipe that nobody reads any more would stop a worker for good.
+    with os.fdopen(os.open(tmp_path / "pipe", os.O_RDWR), "rb", buffering=0) as pipe:
+        work = cluster.share(two.scheduler_address, order, crews.mark, SUBMISSIONS)
+        with closing(work) as grades:
+            next(grades)
+        assert [pipe.readline() for _ in two.workers] == [b"closed\n", b"closed\n"]
     assert len(two.scheduler_info["workers"]) == 2
 
 
