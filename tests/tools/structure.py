@@ -1,0 +1,252 @@
+"""The engine's structure in numbers: ``python -m tests.tools.structure [FOLDER]``.
+
+Counted are the modules of ``grader/``, and the imports between them (what stands under
+TYPE_CHECKING is left out, what stands inside functions is not). A *room* is a folder of the engine,
+or a module at its root. With ``--run`` a small submission is graded as well, to count the modules
+it runs through and the switches between them: calls whose caller is in another module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+Graph = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the engine."""
+
+    name: str  # without the package's: "jail.wire"
+    package: bool
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax."""
+        return ast.parse(self.text)
+
+    @property
+    def room(self) -> str:
+        """The folder or root module that it belongs to."""
+        return self.name.partition(".")[0]
+
+    @property
+    def lines(self) -> int:
+        """Of text, blank ones included."""
+        return len(self.text.splitlines())
+
+    @property
+    def statements(self) -> int:
+        """Nodes of the syntax tree that are statements."""
+        return sum(isinstance(node, ast.stmt) for node in ast.walk(self.tree))
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Names without an underscore that it defines at its top."""
+        names: set[str] = set()
+        for node in self.tree.body:
+            match node:
+                case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+                    names.add(node.name)
+                case ast.Assign():
+                    names.update(t.id for t in node.targets if isinstance(t, ast.Name))
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    names.add(name)
+        return frozenset(name for name in names if not name.startswith("_"))
+
+    def functions(self) -> Iterator[tuple[str, int]]:
+        """Each function, with its lines from ``def`` on, decorators left out."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                yield node.name, node.end_lineno - node.lineno + 1
+
+
+def modules_of(folder: Path) -> dict[str, Module]:
+    """All modules of the package in `folder`, by name; templates and data are none."""
+    found: dict[str, Module] = {}
+    for path in sorted(folder.rglob("*.py")):
+        place = path.relative_to(folder)
+        if "templates" in place.parts or "bundle" in place.parts:
+            continue
+        package = path.name == "__init__.py"
+        name = ".".join(place.parent.parts if package else place.with_suffix("").parts)
+        name = name or "__init__"
+        found[name] = Module(name, package, path.read_text("utf-8"))
+    return found
+
+
+def imports_of(module: Module, modules: Mapping[str, Module]) -> frozenset[str]:
+    """The modules of the engine that this one imports, inside functions too."""
+    found: set[str] = set()
+    for node in _run(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found |= _named(alias.name, modules)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                found |= _named(f"{node.module}.{alias.name}", modules) or _named(
+                    node.module, modules
+                )
+    return frozenset(found - {module.name})
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from (found for other in child.orelse for found in (other, *_run(other)))
+        else:
+            yield child
+            yield from _run(child)
+
+
+def _named(dotted: str, modules: Mapping[str, Module]) -> set[str]:
+    first, _, rest = dotted.partition(".")
+    if first != "grader":
+        return set()
+    name = rest or "__init__"
+    return {name} if name in modules else set()
+
+
+def between_rooms(modules: Mapping[str, Module]) -> Graph:
+    """Which rooms each room imports from; the package's own ``__init__`` is no room."""
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for module in modules.values():
+        rooms[module.room] |= {
+            modules[name].room for name in imports_of(module, modules)
+        } - {module.room, "__init__"}  # fmt: skip
+    return {room: frozenset(needed) for room, needed in rooms.items()}
+
+
+def tangles(graph: Graph) -> list[frozenset[str]]:
+    """Groups of nodes that reach one another (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    groups: list[frozenset[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            cut = stack.index(node)
+            group = frozenset(stack[cut:])
+            del stack[cut:]
+            if len(group) > 1:
+                groups.append(group)
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return groups
+
+
+def floors(graph: Graph) -> dict[str, int]:
+    """How many rooms the longest way down from each one passes, itself included.
+
+    The rooms of a tangle count as one each, and stand on one floor.
+    """
+    tangle_of = {node: group for group in tangles(graph) for node in group}
+
+    def group(node: str) -> frozenset[str]:
+        return tangle_of.get(node, frozenset({node}))
+
+    condensed = {
+        group(node): {group(other) for one in group(node) for other in graph.get(one, ())}
+        - {group(node)}
+        for node in graph
+    }
+    height: dict[frozenset[str], int] = {}
+    for one in TopologicalSorter(condensed).static_order():
+        height[one] = len(one) + max((height[other] for other in condensed.get(one, ())), default=0)
+    return {node: height[group(node)] for node in graph}
+
+
+def arrows_back_up(graph: Graph, order: Iterable[str]) -> list[tuple[str, str]]:
+    """Imports between rooms that point up in `order`, which runs from the ground to the top."""
+    place = {room: number for number, room in enumerate(order)}
+    return sorted(
+        (room, other) for room, others in graph.items() for other in others
+        if place[other] > place[room]
+    )  # fmt: skip
+
+
+def twice_used(modules: Mapping[str, Module]) -> dict[str, list[str]]:
+    """Public names that stand at the top of two modules or more."""
+    where: dict[str, list[str]] = defaultdict(list)
+    for module in modules.values():
+        for name in module.public:
+            where[name].append(module.name)
+    return {name: places for name, places in sorted(where.items()) if len(places) > 1}
+
+
+def numbers(folder: Path) -> dict[str, object]:
+    """The rows of the table."""
+    modules = modules_of(folder)
+    graph = between_rooms(modules)
+    whole = {name: imports_of(module, modules) for name, module in modules.items()}
+    every = [(size, f"{m.name}.{name}") for m in modules.values() for name, size in m.functions()]
+    long_modules = sorted((m.lines, m.name) for m in modules.values())
+    return {
+        "modules": len(modules),
+        "lines": sum(module.lines for module in modules.values()),
+        "statements": sum(module.statements for module in modules.values()),
+        "rooms": len(graph),
+        "floors": max(floors(graph).values()),
+        "rooms in cycles": sum(map(len, tangles(graph))),
+        "modules in cycles": sum(map(len, tangles(whole))),
+        "imports inside functions": _inside(modules),
+        "public names used twice": len(twice_used(modules)),
+        "`# fmt: skip`": sum(module.text.count("# fmt: skip") for module in modules.values()),
+        "lines of the longest module": f"{long_modules[-1][0]} ({long_modules[-1][1]})",
+        "lines of the longest function": "{} ({})".format(*max(every)),
+    }
+
+
+def _inside(modules: Mapping[str, Module]) -> int:
+    return sum(
+        isinstance(node, ast.Import | ast.ImportFrom) and "grader" in ast.unparse(node)
+        for module in modules.values()
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "grader")
+    parser.add_argument("--rooms", action="store_true", help="list rooms, floors and cycles")
+    options = parser.parse_args()
+    for name, value in numbers(options.folder).items():
+        print(f"| {name} | {value} |")
+    if options.rooms:
+        graph = between_rooms(modules_of(options.folder))
+        height = floors(graph)
+        for room in sorted(graph, key=lambda room: (height[room], room)):
+            print(height[room], room, "->", *sorted(graph[room]))
+        for group in tangles(graph):
+            print("cycle:", *sorted(group))
+
+
+if __name__ == "__main__":
+    main()
