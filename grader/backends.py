@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
     from grader.jail.session import Backend, Channel, Limits

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from grader.faults import CallError
-from grader.grade import Grade
 from grader.gradebook import (
     DATABASE,
     GRADING,
@@ -29,8 +27,10 @@ from grader.gradebook import (
     refuse_strangers,
 )
 from grader.intake import NOBODY, Arrivals, Roster, Submission
+from grader.records.faults import CallError
+from grader.records.grade import Grade
+from grader.records.rows import Person, Row
 from grader.reuse import keys
-from grader.rows import Person, Row
 from grader.workers import Order, default_jobs, share
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from grader import backends
 from grader.course import Course, below
-from grader.faults import CallError
-from grader.grade import ExerciseResult
 from grader.progress import read_progress
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult
 from grader.workers import Order
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds

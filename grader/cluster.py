@@ -26,11 +26,11 @@ import msgspec
 
 from grader import __version__
 from grader.course import Course
-from grader.faults import CallError, HostFault
-from grader.grade import Grade
 from grader.intake import Submission
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import Grade
+from grader.records.wording import counted
 from grader.reuse import kit
-from grader.wording import counted
 from grader.workers import Order, apart
 
 try:

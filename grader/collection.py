@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from grader.course import Course
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 FIXTURES = frozenset({"student", "reference", "make"})
 BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})

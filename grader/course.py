@@ -19,11 +19,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from grader.faults import CallError
+from grader.records.faults import CallError
+from grader.records.grade import THOUSAND
 
 File = TypeVar("File")
-
-THOUSAND = 1000  # points are counted in integers of a thousandth
 NAMED = "GRADER_COURSE"  # the environment variable that names a course, as --course does
 SOLUTIONS, RECORDED = "solutions", "recorded"  # beside a course's folder, and in it
 

@@ -24,8 +24,6 @@ from grader.contract import TensorSpec
 from grader.course import Course
 from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
-from grader.faults import CallError
-from grader.grade import Picture, TestStatus
 from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
 from grader.jail import wire
@@ -39,6 +37,8 @@ from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.recorded import Recorded
+from grader.records.faults import CallError
+from grader.records.grade import Picture, TestStatus
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 from grader.transcripts import Ending, Key, Memory, Transcripts

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader.batch import Done
-from grader.rows import Row
+from grader.records.rows import Row
 from grader.tally import Tally, mean_of
 
 Follow = Callable[[Done], None]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.course import Course, find_course, load_course
-from grader.faults import CallError, HostFault
+from grader.records.faults import CallError, HostFault
 
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",

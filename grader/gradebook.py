@@ -19,13 +19,11 @@ from typing import IO
 
 import msgspec
 
-from grader.course import THOUSAND
-from grader.faults import CallError, HostFault, unwritten
-from grader.files import write_whole
-from grader.grade import Grade
 from grader.intake import NOBODY, Roster, Submission
-from grader.rows import Adjustment, Person, Row
-from grader.spreadsheets import gradebook_csv
+from grader.records.faults import CallError, HostFault, unwritten
+from grader.records.files import write_whole
+from grader.records.grade import THOUSAND, Grade
+from grader.records.rows import Adjustment, Person, Row, gradebook_csv
 
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"

@@ -21,8 +21,12 @@ from grader.contract import Contract
 from grader.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
-from grader.faults import HostFault
-from grader.grade import (
+from grader.intake import Submission
+from grader.jail import wire
+from grader.jail.session import StudentLost
+from grader.mistakes import Variant
+from grader.records.faults import HostFault
+from grader.records.grade import (
     ExerciseResult,
     Grade,
     Picture,
@@ -31,10 +35,6 @@ from grader.grade import (
     from_thousandths,
     share_out,
 )
-from grader.intake import Submission
-from grader.jail import wire
-from grader.jail.session import StudentLost
-from grader.mistakes import Variant
 from grader.testing import rung
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own

@@ -19,7 +19,7 @@ from torch import nn
 
 from grader.contract import Contract, ContractError, compile_contract
 from grader.course import Course
-from grader.faults import CallError
+from grader.records.faults import CallError
 from grader.tensors import Make
 
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.files import write_whole, zipped
-from grader.release.folders import is_other, sums
+from grader.records.faults import CallError
+from grader.records.files import is_other, sums, write_whole, zipped
 
 
 @dataclass(frozen=True)

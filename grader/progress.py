@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.faults import CallError
-from grader.files import write_whole
+from grader.records.faults import CallError
+from grader.records.files import write_whole
 
 if TYPE_CHECKING:
     from grader.course import Course

@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from grader.adoption import roles_at_zero
 from grader.contract import Contract
 from grader.course import Course
-from grader.faults import CallError
 from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.known import NOTHING, Outcome
 from grader.mistakes import Variant
 from grader.oracle import Reference, draw_weights
+from grader.records.faults import CallError
 from grader.tensors import Make
 
 SCHEMA = 1

@@ -26,7 +26,6 @@ from grader.contract import Contract
 from grader.course import Course, below
 from grader.desk import Desk, replay
 from grader.diagnosis import shows_numbers
-from grader.faults import CallError
 from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.mistakes import Variant
@@ -45,6 +44,7 @@ from grader.recorded import (
     key_of,
     swapped,
 )
+from grader.records.faults import CallError
 from grader.tensors import Make
 from grader.workers import Order, share
 

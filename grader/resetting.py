@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.files import write_whole
+from grader.records.faults import CallError
+from grader.records.files import write_whole
 
 FOLDER = ".backups"  # beside course.toml
 KEPT = 20  # backups of each unit

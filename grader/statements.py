@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 
 from grader.course import Course
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from grader.batch import Done
-from grader.grade import Grade, SubmissionStatus, TestStatus
-from grader.rows import Row
-from grader.spreadsheets import number
-from grader.wording import counted
+from grader.records.grade import Grade, SubmissionStatus, TestStatus
+from grader.records.rows import Row, number
+from grader.records.wording import counted
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
 # Tests that end like this are worth a look while there is time to stop: how to say it of many.

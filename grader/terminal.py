@@ -25,12 +25,11 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course import Course
-from grader.grade import ExerciseResult
 from grader.pictures.text import drawn
 from grader.progress import Progress
-from grader.rows import ABSENT, Person, Row, called
-from grader.spreadsheets import number
-from grader.wording import counted, mistake_of, some_of
+from grader.records.grade import ExerciseResult
+from grader.records.rows import ABSENT, Person, Row, called, number
+from grader.records.wording import counted, mistake_of, some_of
 
 if TYPE_CHECKING:
     from grader.audit import Finding  # it loads torch, which takes seconds

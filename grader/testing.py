@@ -26,13 +26,13 @@ from torch import Tensor, nn
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
-from grader.grade import Picture
 from grader.jail.payload import tensors_of
 from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
 from grader.jail.wire import Operations
 from grader.matching import Adoption
 from grader.oracle import Reference
 from grader.pictures.data import picture_of
+from grader.records.grade import Picture
 from grader.tensors import Make
 
 __all__ = [

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from grader.diagnosis import weight
-from grader.grade import Picture, TestStatus
 from grader.jail import wire
 from grader.jail.remote import Calls, Heard
+from grader.records.grade import Picture, TestStatus
 
 MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added
 A_MOMENT = 500  # bytes that it takes by itself

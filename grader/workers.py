@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from grader import backends
 from grader.backends import Device
 from grader.course import Course
-from grader.faults import CallError, HostFault
+from grader.records.faults import CallError, HostFault
 from grader.reuse import basis
 
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from grader.faults import CallError
-from grader.grade import Grade
 from grader.intake import Submission
+from grader.records.faults import CallError
+from grader.records.grade import Grade
 from grader.workers import Order
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.grade import Grade
+from grader.records.grade import Grade
 
 
 def assert_only_what_passed_is_paid(grade: Grade) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from grader.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
 from grader.jail.wire import SourceText
-from grader.rows import Adjustment, Person
+from grader.records.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
+from grader.records.rows import Adjustment, Person
 
 EXERCISES = ("center", "weigh")
 SEED = "the-hidden-seed"

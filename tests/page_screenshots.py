@@ -17,8 +17,8 @@ from grader.batch import grade_into
 from grader.course import Course, load_course
 from grader.gradebook import existing_gradebook
 from grader.intake import read_roster, take_in
+from grader.records.rows import Adjustment
 from grader.report import write_pages
-from grader.rows import Adjustment
 from grader.workers import Order, default_jobs
 from tests.browser import chromium
 from tests.practice import write_class

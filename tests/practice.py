@@ -21,7 +21,7 @@ from zipfile import ZipFile
 
 from grader.course import Course, load_course
 from grader.mistakes import Kind, Library, load_library, text_of_definition
-from grader.rows import letters
+from grader.records.rows import letters
 
 EXERCISES = Path(__file__).parents[1] / "exercises"
 NAMES = (

@@ -11,7 +11,7 @@ import pytest
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Roster, Submission
 from grader.jail.wire import SourceText
-from grader.rows import Adjustment, Person
+from grader.records.rows import Adjustment, Person
 from tests.conftest import TINY, Grader
 from tests.test_gradebook import EXERCISES, grade_of
 

@@ -21,7 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course import Course
-from grader.faults import CallError
 from grader.intake import Submission, find_submissions, limits, read_submission
 from grader.intake.archives import (
     ALIKE,
@@ -40,6 +39,7 @@ from grader.intake.files import NOT_PLAIN
 from grader.intake.folders import NESTED
 from grader.intake.names import shown
 from grader.intake.submissions import OTHER_ARCHIVE
+from grader.records.faults import CallError
 from tests import archives
 from tests.archives import HONEST, MEGA, Member, packed, zipped
 

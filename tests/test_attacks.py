@@ -14,13 +14,13 @@ from rich.console import Console
 from grader import terminal
 from grader.course import Course, LimitTable, load_course
 from grader.desk import Desk, open_desk
-from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
 from grader.isolation import WITHOUT
 from grader.jail.jails import Warm
-from grader.rows import Row
+from grader.records.grade import Grade
+from grader.records.rows import Row
 from tests.attacks_table import (
     ATTACKS,
     CLASSES,

@@ -10,7 +10,7 @@ import pytest
 
 from grader.audit import Finding, audit, totals
 from grader.course import Course, load_course
-from grader.faults import CallError
+from grader.records.faults import CallError
 from tests.conftest import TINY, Grader
 
 pytestmark = pytest.mark.usefixtures("one_warm_process")

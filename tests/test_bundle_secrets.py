@@ -12,7 +12,7 @@ import pytest
 
 from grader.course import load_course
 from grader.mistakes import load_library
-from grader.release.folders import files_in
+from grader.records.files import files_in
 from tests.bundles import ROOT, release_recorded
 
 COURSE = load_course(ROOT / "exercises")

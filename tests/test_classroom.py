@@ -14,9 +14,9 @@ import yaml
 
 from grader.course import Course, load_course
 from grader.export.classroom import results
-from grader.faults import CallError
-from grader.grade import ExerciseResult, TestResult
 from grader.hosts.classroom import check_unit
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, TestResult
 from grader.release.classroom import WORKFLOW, release_classroom
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run

@@ -19,12 +19,12 @@ import pytest
 from grader import grading
 from grader.cli import app
 from grader.desk import Desk
-from grader.faults import HostFault
-from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
 from grader.jail import jails
 from grader.jail.jails import Warm
+from grader.records.faults import HostFault
+from grader.records.grade import Grade
 
 TINY = Path(__file__).parent / "tiny_course"
 SCRIPT = Path(sys.executable).with_name("grader")

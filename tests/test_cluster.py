@@ -16,8 +16,8 @@ import pytest
 
 from grader.batch import Done, grade_into
 from grader.course import Course, load_course
-from grader.faults import CallError, HostFault
 from grader.intake import NOBODY, Arrivals, Submission, take_in
+from grader.records.faults import CallError, HostFault
 from grader.workers import Order
 from tests import crews
 from tests.conftest import TINY, Grader

@@ -16,8 +16,8 @@ import pytest
 from grader.collection import Test, collect
 from grader.course import Course, load_course
 from grader.desk import Desk, run_test
-from grader.faults import CallError
 from grader.intake import find_submissions
+from grader.records.faults import CallError
 
 TINY = Path(__file__).parent / "tiny_course"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course, find_course, load_course, nearest_course
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 TINY = Path(__file__).parent / "tiny_course"
 TOML = (TINY / "exercises" / "course.toml").read_text("utf-8")

@@ -13,8 +13,6 @@ import torch
 from grader.course import Course
 from grader.desk import Desk, live_known
 from grader.diagnosis import kept
-from grader.faults import CallError
-from grader.grade import ExerciseResult
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail import payload
@@ -22,6 +20,8 @@ from grader.jail.wire import SourceText
 from grader.known import Outcome
 from grader.mistakes import Library, Variant, load_library
 from grader.outcomes import FILE, Outcomes
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult
 from grader.reuse import basis
 from grader.workers import Order
 from tests.conftest import TINY

@@ -12,11 +12,11 @@ import pytest
 
 from grader.conversation.changes import changes
 from grader.conversation.pseudonyms import pseudonyms
-from grader.grade import Grade
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
 from grader.jail.wire import SourceText
-from grader.rows import Adjustment, Person, Row
+from grader.records.grade import Grade
+from grader.records.rows import Adjustment, Person, Row
 from tests.conftest import TINY, Grader
 from tests.test_gradebook import EXERCISES, grade_of
 

@@ -12,8 +12,8 @@ from zipfile import ZipFile
 import pytest
 
 from grader.course import Course
-from grader.faults import CallError
 from grader.intake import Arrivals, Roster, limits, read_roster, take_in
+from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x\n"
 Files = Mapping[str, str | bytes]

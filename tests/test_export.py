@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from grader.grade import ExerciseResult, Grade, SubmissionStatus
 from grader.gradebook import open_gradebook
-from grader.rows import Adjustment, Person
+from grader.records.grade import ExerciseResult, Grade, SubmissionStatus
+from grader.records.rows import Adjustment, Person
 from tests.conftest import TINY, Grader
 
 CANVAS = """\

@@ -9,7 +9,7 @@ import pytest
 
 from grader.course import Course, load_course
 from grader.feedback import FAILED_ITSELF, for_students
-from grader.grade import ExerciseResult, Grade, TestResult
+from grader.records.grade import ExerciseResult, Grade, TestResult
 
 PUBLIC = TestResult("shape", "The shape is right", "failed", hidden=False, message="got (2, 3)")
 NAMED = TestResult(

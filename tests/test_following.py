@@ -14,13 +14,13 @@ import pytest
 from grader.checking import open_checker
 from grader.course import load_course
 from grader.desk import Desk, open_desk
-from grader.grade import ExerciseResult
 from grader.gradebook import open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Warm
 from grader.jail.wire import SourceText
-from grader.wording import mistake_of
+from grader.records.grade import ExerciseResult
+from grader.records.wording import mistake_of
 from tests.conftest import Grader, sharing
 
 ROOT = Path(__file__).parents[1]

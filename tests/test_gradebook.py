@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.faults import CallError
-from grader.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.jail.wire import SourceText
-from grader.rows import Adjustment, Person
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
+from grader.records.rows import Adjustment, Person
 
 EXERCISES = ("center", "weigh")
 

@@ -19,14 +19,14 @@ from markdown_it import MarkdownIt
 from grader.course import Course, FeedbackTable, load_course
 from grader.desk import Desk
 from grader.export.gradescope import Results, results
-from grader.faults import CallError, HostFault
-from grader.grade import Grade
 from grader.grading import grade
 from grader.hosts.gradescope import grade_submission
 from grader.intake import Submission
 from grader.isolation import WITHOUT
 from grader.jail.wire import SourceText
-from grader.release.folders import files_in
+from grader.records.faults import CallError, HostFault
+from grader.records.files import files_in
+from grader.records.grade import Grade
 from grader.release.gradescope import ZIP, release_gradescope
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run

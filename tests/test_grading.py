@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from grader.course import Course
 from grader.desk import Desk, open_desk
-from grader.faults import CallError
-from grader.grade import ExerciseResult, Grade, TestResult, share_out
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.wire import SourceText
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
 from grader.testing import rung
 
 Marks = dict[str, str]

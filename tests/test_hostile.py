@@ -12,12 +12,12 @@ import pytest
 
 from grader.course import Course
 from grader.desk import Desk, open_desk
-from grader.grade import Grade, TestResult
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Jail
 from grader.jail.session import Limits
 from grader.jail.wire import SourceText
+from grader.records.grade import Grade, TestResult
 from tests.seats import warm_of
 
 

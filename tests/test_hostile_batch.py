@@ -19,9 +19,9 @@ import pytest
 
 from grader.course import Course, load_course
 from grader.desk import Desk, open_desk
-from grader.grade import Grade
 from grader.grading import grade
 from grader.intake import find_submissions, read_submission
+from grader.records.grade import Grade
 from tests.attacks_table import Attack, all_attacks
 from tests.seats import warm_of
 

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course import Course
-from grader.faults import CallError
 from grader.intake import Submission, find_submissions, limits, read_submission
 from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk
 from grader.intake.names import shown
+from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x - x.mean()\n"
 

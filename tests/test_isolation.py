@@ -22,7 +22,6 @@ import pytest
 
 from grader.course import Course
 from grader.desk import Desk, open_desk
-from grader.faults import CallError, HostFault
 from grader.grading import grade
 from grader.intake import Submission
 from grader.isolation import MEANING, WITHOUT, shortfall
@@ -31,6 +30,7 @@ from grader.jail.jails import LAYERS, Jail, Warm
 from grader.jail.lockdown import open_to_others
 from grader.jail.session import Limits, Session
 from grader.jail.warm import Ready
+from grader.records.faults import CallError, HostFault
 from tests.conftest import TINY, Grader
 from tests.seats import warm_of
 

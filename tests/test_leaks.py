@@ -22,14 +22,14 @@ from grader.course import Course, LimitTable, load_course
 from grader.desk import Desk, open_desk, replay
 from grader.export import gradescope
 from grader.feedback import for_students
-from grader.grade import Grade
 from grader.grading import grade
 from grader.hosts import otter
 from grader.intake import find_submissions
 from grader.jail import payload, wire
 from grader.jail.local import Local
+from grader.records.grade import Grade
+from grader.records.rows import Row
 from grader.report.feedback import feedback_page
-from grader.rows import Row
 from tests.attacks_table import Attack, all_attacks
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own

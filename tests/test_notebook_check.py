@@ -23,9 +23,9 @@ from nbclient import NotebookClient
 
 import grader
 from grader.course import NAMED, load_course
-from grader.faults import CallError
 from grader.notebook import Checked
 from grader.progress import FILE, read_progress, record
+from grader.records.faults import CallError
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}

@@ -22,12 +22,12 @@ from otter.run import AutograderConfig
 from otter.test_files import GradingResults
 
 from grader.course import Course, load_course
-from grader.faults import CallError, HostFault
-from grader.grade import ExerciseResult, Grade, TestResult
 from grader.hosts import otter as host
+from grader.records.faults import CallError, HostFault
+from grader.records.files import files_in
+from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.release.assignments import part_of
 from grader.release.carrying import carry, load_carried
-from grader.release.folders import files_in
 from grader.release.otter import KIT, release_otter
 from tests.bundles import recorded_in_name, recorded_once
 from tests.conftest import TINY, Grader

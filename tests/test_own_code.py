@@ -15,8 +15,8 @@ import pytest
 
 import grader
 from grader.course import NAMED, Course, find_course, load_course
-from grader.faults import CallError
 from grader.hosts.classroom import check_unit
+from grader.records.faults import CallError
 from grader.release.classroom import release_classroom
 from grader.release.gradescope import release_gradescope
 from tests.bundles import recorded_in_name

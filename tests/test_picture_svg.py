@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.faults import CallError
-from grader.grade import Picture
 from grader.pictures.data import picture_of
 from grader.pictures.svg import WRONG, heatmap_svg, picture_svg
+from grader.records.faults import CallError
+from grader.records.grade import Picture
 from grader.tensors import Make
 
 MAKE = Make("public", "picture", "svg")

@@ -16,10 +16,10 @@ import pytest
 
 from grader import __version__
 from grader.course import Assignment, Course, load_course
-from grader.faults import CallError
+from grader.records.faults import CallError
+from grader.records.files import SUMS, files_in
 from grader.release import init as init_module
 from grader.release.assignments import part_of
-from grader.release.folders import SUMS, files_in
 from grader.release.init import init
 from grader.release.student import release_student
 from grader.watch.words import KEYS

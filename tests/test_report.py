@@ -14,17 +14,17 @@ import msgspec
 import pytest
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.grade import Grade, TestResult
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.intake.names import file_stems
+from grader.records.faults import CallError
+from grader.records.grade import Grade, TestResult
+from grader.records.rows import Adjustment, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.classroom import classroom, correlation, distribution
 from grader.report.feedback import feedback_page
 from grader.report.histogram import histogram
 from grader.report.similarity import Pair, similar
-from grader.rows import Adjustment, Row
 from tests.conftest import TINY, Grader
 from tests.gradebooks import (
     HINT,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course, load_course
-from grader.faults import CallError
 from grader.progress import record
+from grader.records.faults import CallError
 from grader.resetting import KEPT, reset, undo
 from tests.conftest import TINY
 

@@ -23,14 +23,14 @@ import pytest
 from grader import grading
 from grader.course import Course
 from grader.desk import Desk
-from grader.faults import HostFault
-from grader.files import draft_of
-from grader.grade import Grade
 from grader.gradebook import alone, open_gradebook
 from grader.intake import Submission
 from grader.jail.jails import Jail, Warm
 from grader.jail.session import Limits
 from grader.jail.wire import SourceText
+from grader.records.faults import HostFault
+from grader.records.files import draft_of
+from grader.records.grade import Grade
 from grader.workers import share
 from tests.conftest import TINY, Grader, Ran
 from tests.seats import warm_of

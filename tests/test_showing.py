@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from grader.course import Course, load_course
-from grader.faults import CallError
 from grader.inspecting.showing import show
 from grader.inspecting.shown import Call, Shown, show_lines
+from grader.records.faults import CallError
 from tests.conftest import TINY
 
 REAL = Path(__file__).parent.parent / "exercises"

@@ -10,9 +10,9 @@ import pytest
 
 from grader.course import Course, load_course
 from grader.desk import Desk, open_desk
-from grader.grade import Grade
 from grader.grading import grade
 from grader.intake import find_submissions
+from grader.records.grade import Grade
 from tests.evidence import assert_only_what_passed_is_paid
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from grader.batch import Done
 from grader.display import EVERY, following, sum_up
-from grader.grade import SubmissionStatus, TestStatus
-from grader.rows import Row
+from grader.records.grade import SubmissionStatus, TestStatus
+from grader.records.rows import Row
 from grader.tally import Tally, duration
 from tests.test_gradebook import grade_of
 

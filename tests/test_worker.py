@@ -29,8 +29,6 @@ from torch.overrides import BaseTorchFunctionMode
 from grader import backends
 from grader.course import Course, load_course
 from grader.desk import Desk, open_desk
-from grader.faults import CallError, HostFault
-from grader.grade import ExerciseResult
 from grader.grading import grade_exercises
 from grader.intake import Submission, find_submissions
 from grader.isolation import shortfall
@@ -40,6 +38,8 @@ from grader.jail.restoring import Untouched
 from grader.jail.session import Limits, StudentLost
 from grader.jail.wire import SourceText
 from grader.jail.worker import Workers
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
 from tests import seats
 from tests.conftest import TINY, sharing
 

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from grader.course import NAMED, Course, find_course, load_course
-from grader.faults import CallError, exit_codes
+from grader.records.faults import CallError, exit_codes
 
 
 class _Sections(TyperGroup):

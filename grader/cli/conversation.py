@@ -18,7 +18,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course import Course
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 if TYPE_CHECKING:
     from grader.gradebook import Gradebook

@@ -17,8 +17,8 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course import Course
-from grader.faults import CallError
-from grader.files import write_whole
+from grader.records.faults import CallError
+from grader.records.files import write_whole
 
 if TYPE_CHECKING:
     from grader.export import Part

@@ -25,13 +25,13 @@ from grader.cli.app import (
 )
 from grader.cli.pages import written
 from grader.course import Course
-from grader.faults import CallError
-from grader.wording import counted
+from grader.records.faults import CallError
+from grader.records.wording import counted
 
 if TYPE_CHECKING:
     from grader.display import Kind
     from grader.intake import Arrivals, Roster
-    from grader.rows import Row
+    from grader.records.rows import Row
     from grader.tally import Tally
     from grader.workers import Order
 

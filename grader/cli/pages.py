@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.course import Course
-from grader.wording import counted
+from grader.records.wording import counted
 
 
 def written(

@@ -24,8 +24,8 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course import Course
-from grader.faults import CallError
 from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
+from grader.records.faults import CallError
 
 
 def _version(wanted: bool) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from grader.conversation.pseudonyms import pseudonyms
 from grader.course import Course
-from grader.faults import CallError
-from grader.grade import ExerciseResult, Grade, TestResult
 from grader.gradebook import Gradebook, existing_gradebook
-from grader.rows import Adjustment, Row
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.records.rows import Adjustment, Row
 
 # What decides a grade besides the text.
 DECIDING = ("seed", "course", "torch", "isolation", "device")

@@ -14,13 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.conversation.lookup import find_student
-from grader.course import THOUSAND, Course, Exercise
-from grader.faults import CallError
-from grader.grade import ExerciseResult
+from grader.course import Course, Exercise
 from grader.intake.files import decoded
-from grader.rows import Adjustment, Row
-from grader.spreadsheets import number
-from grader.wording import mistake_of, some_of
+from grader.records.faults import CallError
+from grader.records.grade import THOUSAND, ExerciseResult
+from grader.records.rows import Adjustment, Row, number
+from grader.records.wording import mistake_of, some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"

@@ -19,15 +19,15 @@ from grader.conversation.corrections import at_stake
 from grader.conversation.excerpts import Excerpt, answer, statement
 from grader.conversation.lookup import Graded
 from grader.desk import Desk, Seat
-from grader.faults import CallError
-from grader.grade import Grade, TestResult
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
 from grader.jail import payload, wire
 from grader.jail.session import Backend, Channel, Limits, StudentLost
 from grader.oracle import Oracle, Reference
-from grader.rows import Adjustment
+from grader.records.faults import CallError
+from grader.records.grade import Grade, TestResult
+from grader.records.rows import Adjustment
 from grader.tensors import Make
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"

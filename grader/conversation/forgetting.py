@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.gradebook import DATABASE, LINES, LOCK, TABLE, Gradebook
+from grader.records.rows import Row
 from grader.report import FEEDBACK, REPORT, feedback_names
-from grader.rows import Row
 
 REWRITTEN = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
 

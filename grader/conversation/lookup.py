@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.grade import ExerciseResult, Grade, TestResult
 from grader.gradebook import Gradebook
 from grader.intake import Submission
 from grader.intake.names import escaped
-from grader.rows import Row, letters, spellings
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.records.rows import Row, letters, spellings
 
 MOST_NAMED = 8  # of several that fit
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import msgspec
 
-from grader.grade import ExerciseResult, Grade
-from grader.rows import Adjustment, Person, Row
+from grader.records.grade import ExerciseResult, Grade
+from grader.records.rows import Adjustment, Person, Row
 
 DIGITS = 6  # of a pseudonym; twice as many for two students that would share one
 

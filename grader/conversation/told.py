@@ -16,10 +16,9 @@ from grader.conversation.corrections import Correction, command
 from grader.conversation.excerpts import Excerpt
 from grader.conversation.forgetting import Forgotten
 from grader.inspecting.shown import show_lines
-from grader.rows import Adjustment, Row
-from grader.spreadsheets import number
+from grader.records.rows import Adjustment, Row, number
+from grader.records.wording import counted, mistake_of
 from grader.terminal import indented, safe
-from grader.wording import counted, mistake_of
 
 SETTINGS = {
     "seed": "the hidden seed is another one",

@@ -16,9 +16,8 @@ from grader.course import Assignment, Course
 from grader.export import canvas, gradescope, moodle
 from grader.export.sheets import Filled
 from grader.intake.names import file_stems
-from grader.release.folders import drafted, require_empty
-from grader.rows import Row, narrowed
-from grader.spreadsheets import gradebook_csv
+from grader.records.files import drafted, require_empty
+from grader.records.rows import Row, gradebook_csv, narrowed
 
 Table = Literal["csv", "canvas", "moodle"]
 

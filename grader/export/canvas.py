@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.export.sheets import Directory, Filled, Sheet, missing, without
-from grader.faults import CallError
-from grader.rows import Person, Row
-from grader.spreadsheets import csv_line, number
-from grader.wording import counted
+from grader.records.faults import CallError
+from grader.records.rows import Person, Row, csv_line, number
+from grader.records.wording import counted
 
 ABOUT = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS = "Points Possible"

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 
 from grader.course import Course
-from grader.grade import ExerciseResult, TestResult, counted, scaled
+from grader.records.grade import ExerciseResult, TestResult, counted, scaled
+from grader.records.wording import mistake_of
 from grader.terminal import safe
-from grader.wording import mistake_of
 
 Status = Literal["pass", "fail", "error"]
 

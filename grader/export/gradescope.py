@@ -16,9 +16,10 @@ import msgspec
 
 from grader import __version__
 from grader.course import Course
-from grader.faults import HostFault
 from grader.feedback import for_students
-from grader.grade import (
+from grader.pictures.text import drawn
+from grader.records.faults import HostFault
+from grader.records.grade import (
     FIRSTS,
     ExerciseResult,
     Grade,
@@ -27,10 +28,9 @@ from grader.grade import (
     counted,
     scaled,
 )
-from grader.pictures.text import drawn
-from grader.rows import Row
+from grader.records.rows import Row
+from grader.records.wording import mistake_of
 from grader.terminal import safe
-from grader.wording import mistake_of
 
 WIDTH = 72  # characters of a picture
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.export.sheets import Directory, Filled, Sheet, missing, without
-from grader.rows import Row
-from grader.spreadsheets import csv_line, number
-from grader.wording import counted
+from grader.records.rows import Row, csv_line, number
+from grader.records.wording import counted
 
 COLUMNS = (
     "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade",

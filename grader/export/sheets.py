@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.faults import CallError
-from grader.rows import Row, letters, spellings
-from grader.wording import counted, some_of
+from grader.records.faults import CallError
+from grader.records.rows import Row, letters, spellings
+from grader.records.wording import counted, some_of
 
 BOM = "\ufeff"
 

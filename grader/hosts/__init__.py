@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.course import Course
-from grader.grade import Grade
 from grader.intake import Submission
 from grader.isolation import Isolation
+from grader.records.grade import Grade
 from grader.workers import Order
 
 

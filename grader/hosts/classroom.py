@@ -19,8 +19,8 @@ from grader import terminal
 from grader.checking import open_checker
 from grader.course import find_course, load_course
 from grader.export import classroom
-from grader.faults import CallError, HostFault
-from grader.grade import ExerciseResult
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
 
 
 def check_unit(unit: str) -> None:

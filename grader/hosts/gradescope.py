@@ -13,12 +13,11 @@ import msgspec
 
 from grader import terminal
 from grader.export.gradescope import results
-from grader.files import write_whole
 from grader.hosts import grade_one
 from grader.intake import read_submission
+from grader.records.files import write_whole
+from grader.records.rows import Row, number
 from grader.release.carrying import load_carried
-from grader.rows import Row
-from grader.spreadsheets import number
 
 METADATA = "submission_metadata.json"
 

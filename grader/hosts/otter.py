@@ -26,13 +26,13 @@ from otter.test_files import (
 )
 
 from grader import terminal
-from grader.faults import HostFault
 from grader.feedback import for_students
-from grader.grade import ExerciseResult, Grade, TestResult, counted
 from grader.hosts import grade_one
 from grader.intake import read_submission
+from grader.records.faults import HostFault
+from grader.records.grade import ExerciseResult, Grade, TestResult, counted
+from grader.records.wording import mistake_of
 from grader.release.carrying import load_carried
-from grader.wording import mistake_of
 
 COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
 STUDENT = "submission"  # otter does not say whose it is

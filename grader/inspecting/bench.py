@@ -18,12 +18,12 @@ from grader.collection import Case, Test
 from grader.contract import Contract
 from grader.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
-from grader.grade import TestStatus
 from grader.grading import FOUNDATIONS
 from grader.intake import Submission
 from grader.jail import loader, wire
 from grader.jail.guest import Guest
 from grader.jail.session import Channel, Limits, Session
+from grader.records.grade import TestStatus
 
 UNLIMITED = Limits(math.inf, math.inf)
 

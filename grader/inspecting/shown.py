@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from grader.grade import Picture, TestStatus
 from grader.pictures.text import drawn
+from grader.records.grade import Picture, TestStatus
 from grader.terminal import SIGNS, indented, safe
 
 SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from grader.course import Course
-from grader.faults import CallError
 from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.canvas import CANVAS
@@ -31,8 +30,9 @@ from grader.intake.submissions import (
     read_files,
     read_submission,
 )
-from grader.rows import Person, called
-from grader.wording import counted, some_of
+from grader.records.faults import CallError
+from grader.records.rows import Person, called
+from grader.records.wording import counted, some_of
 
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
 LOOKED_AT = 20  # strangers; where there are more, the roster is of another class

@@ -7,11 +7,11 @@ from pathlib import Path
 from threading import Event
 
 from grader.course import Course
-from grader.faults import CallError
 from grader.intake.arrivals import Arrivals, take_in
 from grader.intake.names import ARCHIVES, SOURCES
 from grader.intake.roster import Roster
-from grader.saves import saves, snapshot
+from grader.records.faults import CallError
+from grader.records.saves import saves, snapshot
 
 HAND_INS = (*SOURCES, *ARCHIVES)
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from grader.intake.downloads import HandIn, System
 from grader.intake.files import Item
-from grader.rows import Person
+from grader.records.rows import Person
 
 # The first place that fits is Canvas' own: what follows is the student's to choose.
 NAME = re.compile(r"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>\d+)_(?P<file>\d+)_(?P<name>.+)", re.S)

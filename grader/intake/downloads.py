@@ -14,7 +14,7 @@ from pathlib import Path
 from grader.intake.archives import zip_items
 from grader.intake.files import Item, item_on_disk
 from grader.intake.names import ZIP, suffix
-from grader.rows import Person
+from grader.records.rows import Person
 
 SUBMITTED = "submitted"  # what nbgrader calls the folder of a class
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from grader.faults import CallError
 from grader.intake.downloads import HandIn, System
 from grader.intake.files import Item
-from grader.rows import Person
+from grader.records.faults import CallError
+from grader.records.rows import Person
 
 METADATA = "submission_metadata.yml"
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from grader.intake.downloads import HandIn, System
 from grader.intake.files import Item
-from grader.rows import Person
+from grader.records.rows import Person
 
 # The first place that fits is Moodle's own: what follows is the student's to choose.
 NAME = re.compile(

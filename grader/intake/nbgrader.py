@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from grader.intake.downloads import SUBMITTED, HandIn, System
 from grader.intake.files import Item
-from grader.rows import Person
+from grader.records.rows import Person
 
 OTHERS = {"source", "release", "autograded", "feedback"}
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from grader.intake.names import shown
-from grader.rows import Person, spellings
+from grader.records.rows import Person, spellings
 
 CUTOFF = 0.8  # of difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
 SHORTEST = 4  # letters of a name, or digits of a number, that tell something

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from grader.faults import CallError
 from grader.intake.files import decoded
 from grader.intake.names import shown
-from grader.rows import Person, letters, spellings
+from grader.records.faults import CallError
+from grader.records.rows import Person, letters, spellings
 
 # What a column is called, in small letters and without anything but letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}

@@ -22,9 +22,9 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from grader.faults import HostFault
 from grader.jail import frames
 from grader.jail.frames import Begin, Ready
+from grader.records.faults import HostFault
 
 if TYPE_CHECKING:  # these load torch
     from grader.jail import wire

@@ -17,8 +17,6 @@ import msgspec
 
 from grader.course import Course, NoCourse, find_course, load_course
 from grader.desk import Desk, open_desk
-from grader.faults import CallError
-from grader.grade import ExerciseResult
 from grader.grading import grade_exercises
 from grader.intake import Submission
 from grader.jail.here import CellName, Here, Stopped, undisturbed
@@ -26,6 +24,8 @@ from grader.messages import MISSING, UNTOUCHED, at
 from grader.notebook.errors import CheckStopped, NotChecked
 from grader.notebook.shown import Checked
 from grader.progress import read_progress, record
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult
 
 NOT_DEFINED = "it is not defined in this session yet: run the cell that defines it, and check again"
 STILL_A_STUB = "still the stub: write your own lines, run the cell, and check again"

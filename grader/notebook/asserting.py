@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from grader import terminal
-from grader.grade import ExerciseResult, TestResult
 from grader.notebook.asking import check
-from grader.wording import mistake_of
+from grader.records.grade import ExerciseResult, TestResult
+from grader.records.wording import mistake_of
 
 NOT_TRIED = "not tried, because something before it is wrong: {title}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 
 class _Brief(BaseException):

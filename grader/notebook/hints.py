@@ -10,11 +10,11 @@ from typing import Any
 
 from grader import terminal
 from grader.course import Course, load_course
-from grader.faults import CallError
 from grader.notebook.asking import found_course
 from grader.notebook.errors import NotChecked
 from grader.notebook.shown import BOX, OTHER_GROUND, text
 from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
+from grader.records.faults import CallError
 
 SOLVE_FIRST = "Solve it first, then run this cell."
 

@@ -12,9 +12,9 @@ from html import escape
 from rich.console import Console
 
 from grader import terminal
-from grader.grade import ExerciseResult, Picture, TestResult
 from grader.pictures.svg import picture_svg
-from grader.wording import mistake_of
+from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.records.wording import mistake_of
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their

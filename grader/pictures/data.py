@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.differences import PRECISION, differing
-from grader.grade import Cell, Picture
+from grader.records.grade import Cell, Picture
 
 MOST_CELLS = 12  # rows, and columns
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from grader.faults import CallError
-from grader.grade import Cell, Matrix, Picture
 from grader.pictures.text import MOST_NUMBERS, is_boolean, scale
+from grader.records.faults import CallError
+from grader.records.grade import Cell, Matrix, Picture
 
 MOST_SHOWN = 64  # rows, and columns, of a single matrix
 

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.grade import Cell, Picture
+from grader.records.grade import Cell, Picture
 
 Rows = Sequence[Sequence[Cell]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from grader.course import Assignment, Course, Unit
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 
 def part_of(course: Course, name: str) -> Course:

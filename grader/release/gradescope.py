@@ -9,10 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from grader.course import Course
-from grader.files import zipped
+from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
 from grader.release.carrying import carried_seed, carry
-from grader.release.folders import drafted, files_in, require_free, write_sums
 from grader.release.student import copy_engine, licence, write_text
 
 ZIP = "autograder.zip"

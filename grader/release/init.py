@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import grader
-from grader.faults import CallError
-from grader.release.folders import drafted, files_in, require_empty
+from grader.records.faults import CallError
+from grader.records.files import drafted, files_in, require_empty
 
 CARRIED = Path(grader.__file__).parent / "bundle"
 

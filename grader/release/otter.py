@@ -17,11 +17,10 @@ from types import ModuleType
 from typing import Any
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.files import zipped
+from grader.records.faults import CallError
+from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
 from grader.release.carrying import carry
-from grader.release.folders import drafted, files_in, require_free, write_sums
 from grader.release.gradescope import PROGRAMS, ZIP
 from grader.release.student import refuse_solved_stubs, release_student, write_text
 

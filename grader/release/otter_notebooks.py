@@ -18,9 +18,9 @@ import yaml
 from grader.collection import collect
 from grader.course import Course, Exercise, Unit
 from grader.messages import forbidden_title
+from grader.records.rows import number
 from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas
-from grader.spreadsheets import number
 from grader.testing import rung
 
 KIT = "kit"

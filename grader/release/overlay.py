@@ -9,8 +9,8 @@ from pathlib import Path
 from string import Template
 
 from grader.course import Course
-from grader.faults import CallError
-from grader.release.folders import drafted, require_empty
+from grader.records.faults import CallError
+from grader.records.files import drafted, require_empty
 
 
 def new_course(course: Course, to: Path) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import grader
 from grader.course import Course
-from grader.faults import CallError, HostFault
+from grader.records.faults import CallError, HostFault
+from grader.records.files import drafted, files_in, require_free, write_sums
 from grader.release import texts
 from grader.release.assignments import course_toml
-from grader.release.folders import drafted, files_in, require_free, write_sums
 
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from grader.conversation.pseudonyms import anonymous, pseudonyms_in
 from grader.course import Assignment, Course
-from grader.faults import unwritten
-from grader.files import write_whole
 from grader.gradebook import Gradebook
 from grader.intake.names import file_stems
-from grader.release.folders import drafted
+from grader.records.faults import unwritten
+from grader.records.files import drafted, write_whole
+from grader.records.rows import Row
 from grader.report.rendering import require_templates
 from grader.report.similarity import Pair, similar
-from grader.rows import Row
 
 __all__ = [
     "ANONYMOUS",

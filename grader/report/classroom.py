@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.grade import ExerciseResult, Grade
-from grader.rows import Row
+from grader.records.grade import ExerciseResult, Grade
+from grader.records.rows import Row
 
 BARS = 10  # of the distribution of totals
 FEWEST = 3  # students, for a correlation that could say anything

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from grader.course import Assignment, Course
 from grader.feedback import for_students
-from grader.grade import ExerciseResult, Grade, Picture, TestResult
 from grader.pictures.svg import picture_svg
+from grader.records.grade import ExerciseResult, Grade, Picture, TestResult
+from grader.records.rows import Adjustment, Row
+from grader.records.wording import mistake_of
 from grader.report.rendering import page
-from grader.rows import Adjustment, Row
-from grader.wording import mistake_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup

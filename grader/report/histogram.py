@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from grader.records.rows import number
 from grader.report.classroom import Bar
-from grader.spreadsheets import number
 
 WIDTH, HEIGHT = 640, 200
 ABOVE, BELOW, GAP = 22, 26, 4  # room for counts, for points, and between bars

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, redirect_stdout, suppress
 from grader import backends
 from grader.checking import open_checker
 from grader.course import Course
-from grader.faults import CallError, HostFault
+from grader.records.faults import CallError, HostFault
 from grader.watch.worker import Checks
 
 NO_TERMINAL = (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.faults import CallError
+from grader.records.faults import CallError
 
 PLUS_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"})
 GO_TO = frozenset({"code", "code-insiders", "codium"})  # these open a window of their own

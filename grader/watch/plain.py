@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import TextIO
 
-from grader.faults import CallError
+from grader.records.faults import CallError
 from grader.terminal import all_asked, safe
 from grader.watch import editor, words
 from grader.watch.state import Lesson, Row

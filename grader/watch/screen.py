@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from grader.checking import open_checker
-from grader.faults import CallError
+from grader.records.faults import CallError
 from grader.terminal import all_asked, safe, verdict
 from grader.watch import editor, words
 from grader.watch.dialogs import Listing, Page, Question

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course import Course, Exercise
-from grader.faults import CallError, HostFault
-from grader.grade import ExerciseResult
 from grader.progress import FILE, Progress, read_progress, record
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
 from grader.resetting import reset, undo
 from grader.statements import Statement, opening, statement
 from grader.watch import words

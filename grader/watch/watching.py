@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.saves import Snapshot, saves, snapshot
+from grader.records.saves import Snapshot, saves, snapshot
 
 SOURCES = (".py", ".ipynb")
 

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from grader.faults import CallError, HostFault
-from grader.grade import ExerciseResult
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
 
 
 class Checks(Protocol):

@@ -13,11 +13,11 @@ import psutil
 
 from grader.course import Course, load_course
 from grader.desk import Desk
-from grader.grade import Grade
 from grader.gradebook import Gradebook, open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail import wire
+from grader.records.grade import Grade
 from grader.workers import Order, share
 from tests.bundles import ROOT
 

@@ -1,7 +1,4 @@
-"""A row of the gradebook: a student, the computed grade, and what a person corrected.
-
-The computed grade is never changed: a correction stands beside it, and outlives a regrading.
-"""
+"""A student's line: the grade, the person, the corrections; and its cells in a sheet of CSV."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from grader.course import THOUSAND
-from grader.grade import Grade
+from grader.records.grade import THOUSAND, Grade
 
 ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
 
@@ -116,3 +112,67 @@ def spellings(name: str) -> set[str]:
 def _sum(points: Sequence[float]) -> float:
     """Exact to a thousandth, as points are."""
     return sum(round(part * THOUSAND) for part in points) / THOUSAND
+
+
+Cell = str | float | None  # None is an empty cell
+
+
+def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str]) -> str:
+    """The gradebook as CSV: what a student earned, how it came, and what the roster says."""
+    known = any(row.person.id or row.person.name or row.person.email for row in rows)
+    extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
+    who = ["id", "name", "email"] if known else []
+    heads = [
+        "student", "submission", "status", "total", "max", *exercises,
+        "late", "attempts", "adjustment", *who, *extra,
+    ]  # fmt: skip
+    lines = [csv_line(heads)]
+    for row in rows:
+        person = [getattr(row.person, field) for field in who]
+        further = [row.person.extra.get(key, "") for key in extra]
+        lines.append(csv_line([*_cells(row, exercises), *person, *further]))
+    return "".join(lines)
+
+
+def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
+    # What the grader itself got wrong is no zero, nor is what never came: the cell stays empty.
+    points = [row.points.get(name) for name in exercises]
+    if row.grade is None:
+        return [row.student, None, row.status, None, None, *points, None, 0, None]
+    grade = row.grade
+    return [
+        row.student, grade.submission, row.status, row.total, grade.max, *points,
+        "late" if grade.late else None, grade.attempts,
+        row.adjustment if row.adjustments else None,
+    ]  # fmt: skip
+
+
+def csv_line(cells: Sequence[Cell]) -> str:
+    """One line; a cell is quoted for whatever some program may take for the end of it."""
+    return ",".join(map(_cell, cells)) + "\n"
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if not isinstance(cell, str):
+        return number(cell)
+    text = _harmless(cell)
+    # The csv module knows one separator: a spreadsheet elsewhere has semicolons, or tabs.
+    if re.search(r'[",;|\t\r\n]|^\s|\s$', text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def number(points: float) -> str:
+    """Points without needless digits: ``2``, ``1.333``, ``-0.5``."""
+    return f"{points:.3f}".rstrip("0").rstrip(".")
+
+
+def _harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return (
+        f"'{text}"
+        if text.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
+        else text
+    )

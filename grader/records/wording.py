@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grader.grade import TestResult
+    from grader.records.grade import TestResult
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,15 +1,75 @@
-"""Folders that are written whole, and that never cost anyone their work."""
+"""Files and folders that are written whole or not at all, and digests of what is in them."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import io
+import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from grader.faults import CallError, unwritten
-from grader.files import draft_of, remove_left
+from grader.records.faults import CallError, unwritten
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file; who reads meanwhile, or after a crash, sees the old one or the new one."""
+    remove_left(path)
+    draft = draft_of(path)
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def draft_of(path: Path) -> Path:
+    """Where this process writes what will be `path`."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def remove_left(path: Path) -> None:
+    """Remove drafts of `path` that killed processes left."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        number = left.name.rpartition(".")[2]
+        if number.isdecimal() and not _is_another(int(number)):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+
+
+def _is_another(pid: int) -> bool:
+    """Whether another process of this number runs."""
+    if pid == os.getpid():
+        return False
+    if os.name != "posix":  # elsewhere, to ask is to send Ctrl-C
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def zipped(files: Mapping[str, Path], programs: Collection[str] = ()) -> bytes:
+    """A zip of files under these names; `programs` are the names of those that can be run."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, path in files.items():
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = (0o755 if name in programs else 0o644) << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
 
 # What was written, as `sha256sum -c` reads it. By it a later release knows its own files again.
 SUMS = Path("exercises", "recorded", "SHA256SUMS")  # at the top, where there are no exercises
