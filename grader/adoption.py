@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from grader.contract import Contract
-from grader.jail.payload import DTYPES
 from grader.jail.remote import RemoteModule
 from grader.matching import Adoption, Wanted, candidates, is_floating, is_vector
 from grader.tensors import Make
+from grader.wire.payload import DTYPES
 
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
 

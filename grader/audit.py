@@ -26,11 +26,11 @@ from grader.course import Course
 from grader.desk import Desk, replay
 from grader.grading import FOUNDATIONS, grade_exercise
 from grader.intake import Submission
-from grader.jail.wire import SourceText
 from grader.mistakes import Library, Variant, load_library
 from grader.mutants import mutants_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.wire import SourceText
 from grader.workers import Order, share
 
 Kind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader import backends, messages
+from grader import backends, messages, wire
 from grader.collection import Case, Test, collect
 from grader.contract import TensorSpec
 from grader.course import Course
@@ -26,9 +26,6 @@ from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
 from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
-from grader.jail import wire
-from grader.jail.definitions import skeletons
-from grader.jail.forbidding import AUTOGRAD
 from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
@@ -42,6 +39,8 @@ from grader.records.grade import Picture, TestStatus
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 from grader.transcripts import Ending, Key, Memory, Transcripts
+from grader.wire import AUTOGRAD
+from grader.wire.definitions import skeletons
 
 
 @dataclass

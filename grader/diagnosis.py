@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import torch
 
-from grader.jail import payload, wire
+from grader import wire
 from grader.jail.remote import Heard
 from grader.known import Known, Outcome
 from grader.mistakes import Variant
+from grader.wire import payload
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
 NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is

@@ -15,14 +15,13 @@ from itertools import groupby
 import msgspec
 import torch
 
-from grader import messages
+from grader import messages, wire
 from grader.collection import Test
 from grader.contract import Contract
 from grader.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.intake import Submission
-from grader.jail import wire
 from grader.jail.session import StudentLost
 from grader.mistakes import Variant
 from grader.records.faults import HostFault

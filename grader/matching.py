@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.jail.payload import DTYPES
-from grader.jail.wire import ParameterInfo
+from grader.wire import ParameterInfo
+from grader.wire.payload import DTYPES
 
 MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has

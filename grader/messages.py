@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.contract import Contract, Signature
-from grader.jail.definitions import EVASIONS, HIDING_MODULES
-from grader.jail.wire import Argument, Found, Place, Use
+from grader.wire import Argument, Found, Place, Use
+from grader.wire.definitions import EVASIONS, HIDING_MODULES
 
 EXISTS = "The exercise is there"
 SIGNATURE = "It takes the arguments of the contract"

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from grader.course import Course
-from grader.jail.wire import SourceText
 from grader.records.faults import CallError
+from grader.wire import SourceText
 
 Kind = Literal["mistake", "accepted"]
 Anything = TypeVar("Anything")

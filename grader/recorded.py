@@ -23,16 +23,17 @@ import safetensors
 import torch
 from torch import Tensor, nn
 
+from grader import wire
 from grader.adoption import roles_at_zero
 from grader.contract import Contract
 from grader.course import Course
-from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.known import NOTHING, Outcome
 from grader.mistakes import Variant
 from grader.oracle import Reference, draw_weights
 from grader.records.faults import CallError
 from grader.tensors import Make
+from grader.wire import payload
 
 SCHEMA = 1
 PASSED = -1  # in place of the number of what was heard

@@ -20,13 +20,13 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from grader import wire
 from grader.adoption import biases, probe, without
 from grader.backends import Nowhere
 from grader.contract import Contract
 from grader.course import Course, below
 from grader.desk import Desk, replay
 from grader.diagnosis import shows_numbers
-from grader.jail import payload, wire
 from grader.jail.remote import Heard
 from grader.mistakes import Variant
 from grader.oracle import LiveOracle, LiveReference, Reference, open_oracle
@@ -46,6 +46,7 @@ from grader.recorded import (
 )
 from grader.records.faults import CallError
 from grader.tensors import Make
+from grader.wire import payload
 from grader.workers import Order, share
 
 MOST_BIASES = 4  # of a module, that a student's may lack in any combination

@@ -26,14 +26,14 @@ from torch import Tensor, nn
 from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
-from grader.jail.payload import tensors_of
 from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
-from grader.jail.wire import Operations
 from grader.matching import Adoption
 from grader.oracle import Reference
 from grader.pictures.data import picture_of
 from grader.records.grade import Picture
 from grader.tensors import Make
+from grader.wire import Operations
+from grader.wire.payload import tensors_of
 
 __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights",

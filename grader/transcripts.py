@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from grader import wire
 from grader.diagnosis import weight
-from grader.jail import wire
 from grader.jail.remote import Calls, Heard
 from grader.records.grade import Picture, TestStatus
 

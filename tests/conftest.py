@@ -17,7 +17,7 @@ from grader.course import NAMED, Course, load_course
 from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.jail.jails import Warm
-from grader.jail.wire import SourceText
+from grader.wire import SourceText
 from tests import seats
 
 TINY = Path(__file__).parent / "tiny_course"

@@ -8,9 +8,9 @@ import msgspec
 
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.jail.wire import SourceText
 from grader.records.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
+from grader.wire import SourceText
 
 EXERCISES = ("center", "weigh")
 SEED = "the-hidden-seed"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grader import wire
 from grader.contract import compile_contract
 from grader.desk import Desk
-from grader.jail import wire
 from grader.jail.jails import Warm
 from grader.jail.remote import Calls, Student
 from grader.jail.session import Channel, Limits, Session

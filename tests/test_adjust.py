@@ -10,8 +10,8 @@ import pytest
 
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Roster, Submission
-from grader.jail.wire import SourceText
 from grader.records.rows import Adjustment, Person
+from grader.wire import SourceText
 from tests.conftest import TINY, Grader
 from tests.test_gradebook import EXERCISES, grade_of
 

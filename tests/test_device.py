@@ -12,8 +12,8 @@ from grader.course import load_course
 from grader.differences import computed_on, differing
 from grader.grading import grade
 from grader.intake import find_submissions
-from grader.jail import payload
 from grader.records.grade import Grade
+from grader.wire import payload
 from grader.workers import Order
 from tests.conftest import Grader
 

@@ -15,14 +15,13 @@ from grader.desk import Desk, live_known
 from grader.diagnosis import kept
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail import payload
-from grader.jail.wire import SourceText
 from grader.known import Outcome
 from grader.mistakes import Library, Variant, load_library
 from grader.outcomes import FILE, Outcomes
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.reuse import basis
+from grader.wire import SourceText, payload
 from grader.workers import Order
 from tests.conftest import TINY
 

@@ -14,9 +14,9 @@ from grader.conversation.changes import changes
 from grader.conversation.pseudonyms import pseudonyms
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.jail.wire import SourceText
 from grader.records.grade import Grade
 from grader.records.rows import Adjustment, Person, Row
+from grader.wire import SourceText
 from tests.conftest import TINY, Grader
 from tests.test_gradebook import EXERCISES, grade_of
 

@@ -17,7 +17,7 @@ from grader.course import Course
 from grader.gradebook import open_gradebook
 from grader.intake import Arrivals, Submission
 from grader.jail.jails import Warm
-from grader.jail.wire import Place, SourceText
+from grader.wire import Place, SourceText
 from grader.workers import Order
 from tests.conftest import TINY, Grader, sharing
 from tests.test_gradebook import grade_of

@@ -18,9 +18,9 @@ from grader.gradebook import open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Warm
-from grader.jail.wire import SourceText
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of
+from grader.wire import SourceText
 from tests.conftest import Grader, sharing
 
 ROOT = Path(__file__).parents[1]

@@ -13,10 +13,10 @@ import pytest
 
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
-from grader.jail.wire import SourceText
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person
+from grader.wire import SourceText
 
 EXERCISES = ("center", "weigh")
 

@@ -16,10 +16,10 @@ from grader.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.wire import SourceText
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
 from grader.testing import rung
+from grader.wire import SourceText
 
 Marks = dict[str, str]
 

@@ -16,8 +16,8 @@ from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Jail
 from grader.jail.session import Limits
-from grader.jail.wire import SourceText
 from grader.records.grade import Grade, TestResult
+from grader.wire import SourceText
 from tests.seats import warm_of
 
 

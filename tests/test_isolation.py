@@ -20,17 +20,19 @@ from typing import Any
 
 import pytest
 
+from grader import wire
 from grader.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
 from grader.isolation import MEANING, WITHOUT, shortfall
-from grader.jail import payload, syscalls, wire
+from grader.jail import syscalls
 from grader.jail.jails import LAYERS, Jail, Warm
 from grader.jail.lockdown import open_to_others
 from grader.jail.session import Limits, Session
-from grader.jail.warm import Ready
 from grader.records.faults import CallError, HostFault
+from grader.wire import payload
+from grader.wire.orders import Ready
 from tests.conftest import TINY, Grader
 from tests.seats import warm_of
 

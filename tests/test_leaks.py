@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from grader import desk as desks
+from grader import wire
 from grader.course import Course, LimitTable, load_course
 from grader.desk import Desk, open_desk, replay
 from grader.export import gradescope
@@ -25,11 +26,11 @@ from grader.feedback import for_students
 from grader.grading import grade
 from grader.hosts import otter
 from grader.intake import find_submissions
-from grader.jail import payload, wire
 from grader.jail.local import Local
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page
+from grader.wire import payload
 from tests.attacks_table import Attack, all_attacks
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own

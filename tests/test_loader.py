@@ -12,7 +12,7 @@ from grader.course import Course
 from grader.desk import Desk, Seat
 from grader.jail.remote import StudentRaised
 from grader.jail.session import StudentLost
-from grader.jail.wire import Found, Place
+from grader.wire import Found, Place
 
 Sit = Callable[[Mapping[str, str | Sequence[str]]], Seat]
 Ask = Callable[[Seat], float]

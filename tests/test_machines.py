@@ -10,8 +10,8 @@ import pytest
 
 from grader.audit import Finding
 from grader.jail.jails import Warm
-from grader.jail.warm import PROCESSOR
 from grader.machines import SETTINGS, differences
+from grader.wire.orders import PROCESSOR
 from tests import seats
 from tests.conftest import TINY, Grader
 

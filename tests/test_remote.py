@@ -11,13 +11,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from grader import wire
 from grader.contract import ContractBroken, ContractError
-from grader.jail import payload, wire
 from grader.jail.jails import Warm
 from grader.jail.remote import AuthorError, StudentRaised
 from grader.jail.session import Limits, StudentLost
 from grader.tensors import Make
 from grader.testing import assert_input_unchanged
+from grader.wire import payload
 from tests import seats
 
 OpenSeat = Callable[..., seats.Seat]

@@ -27,10 +27,10 @@ from grader.gradebook import alone, open_gradebook
 from grader.intake import Submission
 from grader.jail.jails import Jail, Warm
 from grader.jail.session import Limits
-from grader.jail.wire import SourceText
 from grader.records.faults import HostFault
 from grader.records.files import draft_of
 from grader.records.grade import Grade
+from grader.wire import SourceText
 from grader.workers import share
 from tests.conftest import TINY, Grader, Ran
 from tests.seats import warm_of

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import torch
 
+from grader import wire
 from grader.course import find_course, load_course
 from grader.desk import Desk, open_desk
 from grader.isolation import WITHOUT
-from grader.jail import payload, wire
 from grader.jail.session import Limits, Session
+from grader.wire import payload
 
 ROOT = Path(__file__).parents[1]
 LIMITS = Limits(test_seconds=60, submission_seconds=120)

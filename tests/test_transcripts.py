@@ -15,8 +15,8 @@ from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
 from grader.jail.jails import Warm
-from grader.jail.wire import SourceText
 from grader.records.grade import Grade
+from grader.wire import SourceText
 
 MUTATES = "def center(x):\n    x -= x.mean()\n    return x\n"
 PRINTS = "def center(x):\n    print('here', x.shape)\n    return x\n"

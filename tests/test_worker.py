@@ -36,10 +36,10 @@ from grader.jail import worker
 from grader.jail.jails import Warm
 from grader.jail.restoring import Untouched
 from grader.jail.session import Limits, StudentLost
-from grader.jail.wire import SourceText
 from grader.jail.worker import Workers
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.wire import SourceText
 from tests import seats
 from tests.conftest import TINY, sharing
 
@@ -475,7 +475,7 @@ import grader.isolation, grader.audit, grader.pytest_plugin
 from grader.course import load_course
 from grader.desk import open_desk
 from grader.intake import Submission
-from grader.jail.wire import SourceText
+from grader.wire import SourceText
 
 course = load_course(Path(sys.argv[1]) / "exercises")
 limits = msgspec.structs.replace(course.file.limits, test_seconds=3.0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.jail.wire import Place, SourceText
+from grader.wire import Place, SourceText
 
 MAX_LINES = 80  # of a definition
 AROUND = 3  # lines before and after one that is pointed at

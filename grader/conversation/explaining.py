@@ -13,6 +13,7 @@ import msgspec
 import torch
 from torch import nn
 
+from grader import wire
 from grader.collection import Test
 from grader.contract import Contract
 from grader.conversation.corrections import at_stake
@@ -22,13 +23,13 @@ from grader.desk import Desk, Seat
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
-from grader.jail import payload, wire
 from grader.jail.session import Backend, Channel, Limits, StudentLost
 from grader.oracle import Oracle, Reference
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment
 from grader.tensors import Make
+from grader.wire import payload
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"
 OTHER_TORCH = "graded with torch {}, and this is {}"

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import messages
+from grader import messages, wire
 from grader.backends import Nowhere
 from grader.checking import read_answers
 from grader.collection import Case, Test
@@ -20,7 +20,7 @@ from grader.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.grading import FOUNDATIONS
 from grader.intake import Submission
-from grader.jail import loader, wire
+from grader.jail import loader
 from grader.jail.guest import Guest
 from grader.jail.session import Channel, Limits, Session
 from grader.records.grade import TestStatus

@@ -11,16 +11,16 @@ from pdb import Pdb
 from types import FrameType, TracebackType
 from typing import IO
 
+from grader import wire
 from grader.collection import Case, Test
 from grader.course import Course
 from grader.desk import Ran, run_test
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.stepping import is_function
 from grader.inspecting.telling import is_shown
-from grader.jail import wire
 from grader.jail.guest import Prints
-from grader.jail.source import CODE_PREFIX
 from grader.terminal import safe
+from grader.wire.source import CODE_PREFIX
 
 NOTHING = "nothing to stop at: all public checks of {} pass"
 NO_LINE = "none of your lines was running when it failed: there is nothing to stop at"

@@ -7,12 +7,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from functools import cached_property
 from pathlib import Path
 
+from grader import wire
 from grader.course import Course
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.shown import Call, Shown
 from grader.inspecting.stepping import Trail
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, raised
-from grader.jail import wire
 from grader.jail.guest import Prints
 
 

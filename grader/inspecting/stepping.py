@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.inspecting.shown import Named, Step
-from grader.jail.source import SourceFile
+from grader.wire.source import SourceFile
 
 MAX_STEPS = 60  # statements that are shown of one call
 MAX_TEXT = 60  # characters of a value

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grader import wire
 from grader.collection import Case, Test
 from grader.desk import Ran
 from grader.inspecting.bench import Ending
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.stepping import described
-from grader.jail import payload, wire
+from grader.wire import payload
 
 MAX_CALLS = 8  # of one case
 MAX_NUMBERS = 36  # of a tensor that is shown with its values

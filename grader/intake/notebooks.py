@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from grader.intake.files import Unreadable, decoded
-from grader.jail.wire import clean
+from grader.wire import clean
 
 _SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # its key in each version
 

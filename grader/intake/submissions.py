@@ -14,7 +14,7 @@ from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, op
 from grader.intake.folders import folder_files
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, shown, suffix
 from grader.intake.notebooks import code_cells
-from grader.jail.wire import SourceText
+from grader.wire import SourceText
 
 OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"

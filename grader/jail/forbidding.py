@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 import torch
 
 from grader.jail import interpreter
+from grader.wire import AUTOGRAD
 
 
 def _is_key(name: str) -> bool:
@@ -40,10 +41,6 @@ KEYS = tuple(
     if not key.startswith(("Autograd", "Autocast", "FuncTorch", "Python", "PreDispatch"))
     if _is_key(key)
 )
-
-
-# The dispatcher's layer that records what backward needs, and carries forward derivatives.
-AUTOGRAD = "Autograd"
 
 
 class ForbiddenOperation(RuntimeError):

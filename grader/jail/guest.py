@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grader.jail import payload, wire
+from grader import wire
 from grader.jail.forbidding import ForbiddenOperation, forbid
 from grader.jail.loader import NotBound, Submission, install
-from grader.jail.source import CODE_PREFIX
 from grader.jail.trace import (
     Record,
     follow_threads,
@@ -30,6 +29,8 @@ from grader.jail.trace import (
     submission_line,
     traced,
 )
+from grader.wire import payload
+from grader.wire.source import CODE_PREFIX
 
 # Bound before any student code runs: a submission may override or replace what it likes.
 _run_backward = torch.autograd.graph._engine_run_backward

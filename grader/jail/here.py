@@ -24,11 +24,11 @@ import msgspec
 import numpy as np
 import torch
 
-from grader.jail import wire
-from grader.jail.definitions import is_untouched
+from grader import wire
 from grader.jail.guest import Guest, Prints
 from grader.jail.session import Limits
-from grader.jail.source import DEFINITIONS, UNPARSABLE
+from grader.wire.definitions import is_untouched
+from grader.wire.source import DEFINITIONS, UNPARSABLE
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from grader import wire
 from grader.isolation import WITHOUT
-from grader.jail import wire
-from grader.jail.frames import HEADER
 from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
-from grader.jail.warm import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint, send
 from grader.records.faults import CallError, HostFault
+from grader.wire.frames import HEADER, send
+from grader.wire.orders import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
 AT_ONCE = 2**16  # bytes

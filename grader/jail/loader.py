@@ -25,9 +25,9 @@ from typing import Any
 
 import msgspec
 
-from grader.jail.definitions import evasions, find
-from grader.jail.source import CODE_PREFIX, STAR, SourceFile, Statement, nodes, read_file
-from grader.jail.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
+from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
+from grader.wire.definitions import evasions, find
+from grader.wire.source import CODE_PREFIX, STAR, SourceFile, Statement, nodes, read_file
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"

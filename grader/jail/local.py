@@ -16,7 +16,7 @@ from typing import Any
 # told of one that is there. It puts nothing into it.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
-from grader.jail import wire
+from grader import wire
 from grader.jail.guest import Guest
 
 

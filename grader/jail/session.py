@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
-from grader.jail import wire
+from grader import wire
 
 Loss = Literal["timeout", "memory", "crashed"]
 WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit

@@ -26,9 +26,9 @@ from torch.utils._pytree import tree_leaves
 
 from grader.jail import interpreter
 from grader.jail.costs import Cost, cost
-from grader.jail.forbidding import AUTOGRAD, Refusals, plain_name
+from grader.jail.forbidding import Refusals, plain_name
 from grader.jail.modes import FUNCTIONS, OPERATIONS
-from grader.jail.wire import Operations, Place, Use
+from grader.wire import AUTOGRAD, Operations, Place, Use
 
 MAX_USES = 20
 

@@ -8,9 +8,7 @@ is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells ho
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import hashlib
 import os
 import socket
 import sys
@@ -19,54 +17,13 @@ from typing import NoReturn
 
 import msgspec
 
-from grader.jail import frames, interpreter, lockdown
+from grader.jail import interpreter, lockdown
 from grader.jail.preload import forget_projects, load_torch
+from grader.wire import frames
+from grader.wire.frames import send
+from grader.wire.orders import PROCESSOR, Command, Ended, Fork, Ready, Reap, fingerprint
 
 MAX_COMMAND = 4096
-# What tells the libraries below torch to use less of the processor. They read it when they are
-# first used, in a jail or before; the trusted side reads the same.
-PROCESSOR = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA")
-
-
-class Ready(msgspec.Struct, frozen=True):
-    """Torch is loaded: the layers of each jail, and which copy of this package runs."""
-
-    missing: dict[str, str]  # layers that no jail has, and why
-    readable: list[str]  # folders that a jail may read
-    fingerprint: str
-
-
-def fingerprint() -> str:
-    """A hash of this package's source: both ends of the wire must be of one version."""
-    digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-class Fork(msgspec.Struct, frozen=True, tag="fork"):
-    """Fork a jail under these limits; its socket comes along as a descriptor."""
-
-    cpu_seconds: int
-    memory_mb: int
-
-
-class Reap(msgspec.Struct, frozen=True, tag="reap"):
-    """Wait for a child that has ended or been killed."""
-
-    pid: int
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How a child ended."""
-
-    signal: int
-    code: int
-    cpu_seconds: float
-    peak_mb: float
-
-
-Command = Fork | Reap
 
 
 def main() -> NoReturn:
@@ -166,12 +123,6 @@ def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
             serve(lambda: frames.read(requests, sys.maxsize), lambda data: send(jail, data))
     finally:
         os._exit(0)
-
-
-def send(connection: socket.socket, data: bytes) -> None:
-    """One frame."""
-    with contextlib.suppress(BrokenPipeError):
-        connection.sendall(frames.framed(data))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import msgspec
 
-from grader.jail import frames
-from grader.jail.frames import Begin, Ready
 from grader.jail.preload import forget_projects, load_torch
+from grader.wire import frames
+from grader.wire.frames import Begin, Loaded
 
 if TYPE_CHECKING:  # it loads torch, which main does
     from grader.jail.restoring import Untouched
@@ -90,9 +90,9 @@ def main() -> NoReturn:
         try:
             untouched = _preload()
         except Exception as error:
-            line.send(msgspec.msgpack.encode(Ready(package, f"{type(error).__name__}: {error}")))
+            line.send(msgspec.msgpack.encode(Loaded(package, f"{type(error).__name__}: {error}")))
             os._exit(1)
-        line.send(msgspec.msgpack.encode(Ready(package)))
+        line.send(msgspec.msgpack.encode(Loaded(package)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
             if begin.device == "cpu":  # a GPU's driver maps far more than it uses

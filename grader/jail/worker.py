@@ -22,12 +22,12 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from grader.jail import frames
-from grader.jail.frames import Begin, Ready
 from grader.records.faults import HostFault
+from grader.wire import frames
+from grader.wire.frames import Begin, Loaded
 
 if TYPE_CHECKING:  # these load torch
-    from grader.jail import wire
+    from grader import wire
     from grader.jail.session import Limits, Loss, StudentLost
 
 COMMAND = (sys.executable, "-I", "-m", "grader.jail.work")
@@ -115,7 +115,7 @@ class Process:
                 "a worker process ended before it was ready: is the kit installed for "
                 f"{sys.executable}?"
             )
-        ready = msgspec.msgpack.decode(data, type=Ready)
+        ready = msgspec.msgpack.decode(data, type=Loaded)
         if ready.failure:
             raise HostFault(f"a worker process could not load torch ({ready.failure})")
         if Path(ready.package) != Path(__file__).parent:
@@ -256,7 +256,7 @@ class Worker:
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
         """Send a request and wait for the reply; raise `StudentLost` when there is none."""
-        from grader.jail import wire
+        from grader import wire
 
         if isinstance(request, wire.Open):
             # What is taken out of torch would be gone for the next submission too; a trace tells of

@@ -18,12 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader import wire
 from grader.desk import Desk
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail import loader, payload, wire
+from grader.jail import loader
 from grader.jail.guest import Guest, Prints, convert, parameters_of
 from grader.jail.session import Channel, Limits
+from grader.wire import payload
 
 Step = tuple[wire.Call, wire.Outcome]
 

@@ -10,8 +10,8 @@ import os
 import statistics
 import time
 
+from grader import wire
 from grader.isolation import WITHOUT
-from grader.jail import wire
 from grader.jail.jails import LAYERS, Warm
 from grader.jail.session import Limits
 

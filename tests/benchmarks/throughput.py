@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psutil
 
+from grader import wire
 from grader.course import Course, load_course
 from grader.desk import Desk
 from grader.gradebook import Gradebook, open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail import wire
 from grader.records.grade import Grade
 from grader.workers import Order, share
 from tests.bundles import ROOT

@@ -12,6 +12,9 @@ from typing import Annotated, Literal, cast
 
 import msgspec
 
+# The dispatcher's layer that records what backward needs, and carries forward derivatives.
+AUTOGRAD = "Autograd"
+
 MAX_REPLY = 4 * 2**20  # bytes: the course needs less than one megabyte a reply
 MAX_DIMENSIONS = 16
 MAX_TEXT = 2_000  # characters of a student's own text that we carry

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from grader.jail.wire import Place, SourceText
+from grader.wire import Place, SourceText
 
 FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type hint is evaluated
 CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from grader.jail.wire import (
+from grader.wire import (
     MAX_DEPTH,
     MAX_DIMENSIONS,
     MAX_ITEMS,

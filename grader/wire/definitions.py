@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from grader.jail.source import DEFINITIONS, SourceFile, Statement, nodes
-from grader.jail.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
+from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
+from grader.wire.source import DEFINITIONS, SourceFile, Statement, nodes
 
 # Where a statement holds others; an exception's handler and a case are kinds of their own.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")

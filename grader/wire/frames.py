@@ -2,22 +2,31 @@
 
 Shared by both ends. Light on import, and only with what every platform has. A frame is an
 eight-byte little-endian length and as many bytes. To a worker go, for each submission: a `Begin`,
-the requests of `wire`, an empty frame. From it come: a `Ready`, once; then a reply for each
+the requests of `wire`, an empty frame. From it come: a `Loaded`, once; then a reply for each
 request, and after the empty frame a text that says why no other submission should come here, or an
 empty one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from typing import IO
 
 import msgspec
+
+
+def send(connection: socket.socket, data: bytes) -> None:
+    """One frame."""
+    with contextlib.suppress(BrokenPipeError):
+        connection.sendall(framed(data))
+
 
 HEADER = 8  # bytes of a frame that tell the length of the rest
 TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
 
 
-class Ready(msgspec.Struct, frozen=True):
+class Loaded(msgspec.Struct, frozen=True):
     """Torch is loaded; or it could not be, and why."""
 
     package: str  # the folder of this package: both ends must be of one copy
