@@ -24,9 +24,9 @@ from grader.contract import TensorSpec
 from grader.course import Course
 from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
+from grader.guest.server import Prints
 from grader.intake import Submission
 from grader.isolation import Isolation, shortfall
-from grader.jail.guest import Prints
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
 from grader.jail.session import Backend, Killed, Limits, Session, StudentLost, Unlike

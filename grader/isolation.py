@@ -36,7 +36,7 @@ def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
     if not backend.layers:
         return "they do not run in jails"
     # Imported here: it needs modules that only Unix has.
-    from grader.jail.lockdown import open_to_others
+    from grader.guest.lockdown import open_to_others
 
     ready = cast("Warm", backend).ready  # only jails have layers
     missing = ready.missing

@@ -422,7 +422,7 @@ def assert_work_grows_at_most(
 ) -> None:
     """Fail if the work on `large` is more than `times` that on `small`.
 
-    Work is counted in multiply-adds and elements written, see `grader.jail.costs`.
+    Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
     """
     little, much = (_counted(call, arguments).work for arguments in (small, large))
     _remember_growth(call, "work", much > times * little)
@@ -438,7 +438,7 @@ def assert_work_at_most(
 ) -> None:  # fmt: skip
     """Fail if a call takes more work than `most`.
 
-    Work is counted in multiply-adds and elements written, see `grader.jail.costs`.
+    Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
     """
     work = _counted(call, arguments).work
     _remember_growth(call, "work", work > most)

@@ -87,8 +87,8 @@ def running_groups() -> Iterator[int]:
 @pytest.mark.parametrize(
     "line",
     [
-        'import sys; sys.modules["grader.jail.trace"]._current = None',
-        "import grader.jail.trace as t; t._current = None",
+        'import sys; sys.modules["grader.guest.trace"]._current = None',
+        "import grader.guest.trace as t; t._current = None",
         "import os; os.fork()",
     ],
 )

@@ -90,7 +90,7 @@ REFUSED = {
     "modes switched off": "torch.utils._python_dispatch._pop_mode()",
     "functions switched off": "torch.overrides._pop_mode()",
     "the dispatcher switched off": "torch._C._DisableTorchDispatch()",
-    "the kit's own modules": "import grader.jail.trace",
+    "the kit's own modules": "import grader.guest.trace",
 }
 
 

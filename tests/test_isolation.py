@@ -24,11 +24,11 @@ from grader import wire
 from grader.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
+from grader.guest import lockdown
+from grader.guest.lockdown import open_to_others
 from grader.intake import Submission
 from grader.isolation import MEANING, WITHOUT, shortfall
-from grader.jail import syscalls
 from grader.jail.jails import LAYERS, Jail, Warm
-from grader.jail.lockdown import open_to_others
 from grader.jail.session import Limits, Session
 from grader.records.faults import CallError, HostFault
 from grader.wire import payload
@@ -218,7 +218,7 @@ def number(name: str) -> int:
 
 
 def test_every_denied_call_is_an_ordinary_permission_error(only_seccomp: Inside) -> None:
-    names = [name for name in syscalls.DENIED if number(name) >= 0]
+    names = [name for name in lockdown.DENIED if number(name) >= 0]
     answers = dict(zip(names, only_seccomp("calls", [number(n) for n in names]), strict=True))
     assert {name for name, answer in answers.items() if answer != errno.EPERM} == set()
     assert len(names) > 100
@@ -241,9 +241,9 @@ def test_calls_with_their_arguments_in_memory_do_not_exist(only_seccomp: Inside,
     assert only_seccomp("call", number(name))[1] == errno.ENOSYS
 
 
-@pytest.mark.parametrize("distance", [1, 2, 50, 10_000, 0x4000_0000 - syscalls.NEWEST])
+@pytest.mark.parametrize("distance", [1, 2, 50, 10_000, 0x4000_0000 - lockdown.NEWEST])
 def test_calls_that_nobody_thought_about_do_not_exist(only_seccomp: Inside, distance: int) -> None:
-    assert only_seccomp("call", syscalls.NEWEST + distance)[1] == errno.ENOSYS
+    assert only_seccomp("call", lockdown.NEWEST + distance)[1] == errno.ENOSYS
 
 
 def test_nothing_is_opened_for_writing_even_by_root(only_seccomp: Inside, tmp_path: Path) -> None:

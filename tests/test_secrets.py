@@ -164,7 +164,7 @@ def test_the_environment_and_the_command_line_are_bare(desk: Desk) -> None:
         "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TORCHINDUCTOR_CACHE_DIR",
         "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
     }  # fmt: skip
-    assert ask(desk, WALK, "arguments")[1:4] == ["-I", "-m", "grader.jail.warm"]
+    assert ask(desk, WALK, "arguments")[1:4] == ["-I", "-m", "grader.guest.warm"]
 
 
 def test_only_the_jails_own_socket_is_open(desk: Desk) -> None:

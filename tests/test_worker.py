@@ -30,11 +30,11 @@ from grader import backends
 from grader.course import Course, load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
+from grader.guest.work import Untouched
 from grader.intake import Submission, find_submissions
 from grader.isolation import shortfall
 from grader.jail import worker
 from grader.jail.jails import Warm
-from grader.jail.restoring import Untouched
 from grader.jail.session import Limits, StudentLost
 from grader.jail.worker import Workers
 from grader.records.faults import CallError, HostFault
@@ -415,7 +415,7 @@ def test_a_worker_that_cannot_start_is_our_fault_and_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = "import sys; sys.modules['torch'] = None; "
-    broken += "import runpy; runpy.run_module('grader.jail.work', run_name='__main__')"
+    broken += "import runpy; runpy.run_module('grader.guest.work', run_name='__main__')"
     monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-I", "-c", broken))
     with Workers() as workers, pytest.raises(HostFault, match="could not load torch"):
         workers.open(PLENTY)
@@ -466,7 +466,7 @@ ELSEWHERE = """
 import dataclasses, json
 from pathlib import Path
 from grader.jail import worker
-run = "import runpy; runpy.run_module('grader.jail.work', run_name='__main__')"
+run = "import runpy; runpy.run_module('grader.guest.work', run_name='__main__')"
 worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec

@@ -20,8 +20,8 @@ TINY = Path(__file__).parent / "tiny_course"
 Victim = Literal["grader", "worker", "warm process", "jail"]
 # A word of the command line of each kind of process below the grader.
 KINDS = {
-    "worker": "--multiprocessing-fork", "warm process": "grader.jail.warm",
-    "jail": "grader.jail.warm",
+    "worker": "--multiprocessing-fork", "warm process": "grader.guest.warm",
+    "jail": "grader.guest.warm",
 }  # fmt: skip
 
 

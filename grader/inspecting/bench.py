@@ -19,9 +19,9 @@ from grader.contract import Contract
 from grader.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.grading import FOUNDATIONS
+from grader.guest import loader
+from grader.guest.server import Guest
 from grader.intake import Submission
-from grader.jail import loader
-from grader.jail.guest import Guest
 from grader.jail.session import Channel, Limits, Session
 from grader.records.grade import TestStatus
 

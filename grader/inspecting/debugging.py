@@ -15,10 +15,10 @@ from grader import wire
 from grader.collection import Case, Test
 from grader.course import Course
 from grader.desk import Ran, run_test
+from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.stepping import is_function
 from grader.inspecting.telling import is_shown
-from grader.jail.guest import Prints
 from grader.terminal import safe
 from grader.wire.source import CODE_PREFIX
 

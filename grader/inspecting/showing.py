@@ -9,11 +9,11 @@ from pathlib import Path
 
 from grader import wire
 from grader.course import Course
+from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.shown import Call, Shown
 from grader.inspecting.stepping import Trail
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, raised
-from grader.jail.guest import Prints
 
 
 def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Shown]:

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from grader import wire
-from grader.jail.guest import Guest, Prints
+from grader.guest.server import Guest, Prints
 from grader.jail.session import Limits
 from grader.wire.definitions import is_untouched
 from grader.wire.source import DEFINITIONS, UNPARSABLE

@@ -70,7 +70,7 @@ class Warm:
         with theirs:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-I", "-m", "grader.jail.warm", str(theirs.fileno())),
+                    *(sys.executable, "-I", "-m", "grader.guest.warm", str(theirs.fileno())),
                     *without,
                 ],
                 env={

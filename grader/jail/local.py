@@ -17,7 +17,7 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
 from grader import wire
-from grader.jail.guest import Guest
+from grader.guest.server import Guest
 
 
 class Local:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # these load torch
     from grader import wire
     from grader.jail.session import Limits, Loss, StudentLost
 
-COMMAND = (sys.executable, "-I", "-m", "grader.jail.work")
+COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
 # library, is timed here by the clock on the wall: so many times the CPU limit, since the machine
 # does other things as well.

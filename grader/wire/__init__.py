@@ -178,7 +178,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """What the dispatcher saw of a call; see `grader.jail.costs`."""
+    """What the dispatcher saw of a call; see `grader.guest.trace`."""
 
     count: int  # of operations
     largest: int  # elements that its largest tensor stores

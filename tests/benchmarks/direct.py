@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from grader import wire
 from grader.desk import Desk
 from grader.grading import grade
+from grader.guest import loader
+from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission
-from grader.jail import loader
-from grader.jail.guest import Guest, Prints, convert, parameters_of
 from grader.jail.session import Channel, Limits
 from grader.wire import payload
 

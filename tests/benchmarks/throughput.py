@@ -100,7 +100,7 @@ def footprint(jobs: int) -> Footprint:
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         with suppress(psutil.NoSuchProcess):  # a jail that has ended meanwhile
             family[process] = process.ppid(), process.cmdline()
-    warm = {process.pid for process, (_, line) in family.items() if "grader.jail.warm" in line}
+    warm = {process.pid for process, (_, line) in family.items() if "grader.guest.warm" in line}
     lasting = [process for process, (parent, _) in family.items() if parent not in warm]
     jails = 2 * jobs  # one at work, and one that waits
     left_over = max(0, len(family) - len(lasting) - jails)

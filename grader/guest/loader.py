@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-import importlib
 import importlib.machinery
 import linecache
 import re

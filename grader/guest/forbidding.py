@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from grader.jail import interpreter
+from grader.guest import interpreter
 from grader.wire import AUTOGRAD
 
 

@@ -1,6 +1,6 @@
 """The warm process: torch loaded once, no secret in memory, a fork for each submission.
 
-Started as ``python -I -m grader.jail.warm FD [LAYER…]`` (layers to leave out) with an empty
+Started as ``python -I -m grader.guest.warm FD [LAYER…]`` (layers to leave out) with an empty
 environment, never forked from the grader. It parses no submission and holds none: it only forks.
 Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end of a socket attached)
 is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended.
@@ -17,8 +17,8 @@ from typing import NoReturn
 
 import msgspec
 
-from grader.jail import interpreter, lockdown
-from grader.jail.preload import forget_projects, load_torch
+from grader.guest import interpreter, lockdown
+from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
 from grader.wire.frames import send
 from grader.wire.orders import PROCESSOR, Command, Ended, Fork, Ready, Reap, fingerprint
@@ -73,7 +73,7 @@ def _strip_torch() -> str:
     """Take out of torch what no answer needs; returns its folder."""
     import torch
 
-    from grader.jail.modes import REPLACED, print_tensors_in_short
+    from grader.guest.modes import REPLACED, print_tensors_in_short
 
     interpreter.strip(REPLACED)
     print_tensors_in_short()
@@ -115,7 +115,7 @@ def _child(jail: socket.socket, plan: lockdown.Plan, limits: Fork) -> NoReturn:
         # Before any code of a student's: what is said here can be believed.
         send(jail, msgspec.msgpack.encode(lost))
         if not lost:
-            from grader.jail.guest import serve
+            from grader.guest.server import serve
 
             interpreter.hide()
             # It only receives: descriptors that someone sends are dropped.

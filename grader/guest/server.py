@@ -19,16 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.jail.forbidding import ForbiddenOperation, forbid
-from grader.jail.loader import NotBound, Submission, install
-from grader.jail.trace import (
-    Record,
-    follow_threads,
-    is_stated,
-    raised_at,
-    submission_line,
-    traced,
-)
+from grader.guest.forbidding import ForbiddenOperation, forbid
+from grader.guest.loader import NotBound, Submission, install
+from grader.guest.trace import Record, follow_threads, is_stated, raised_at, submission_line, traced
 from grader.wire import payload
 from grader.wire.source import CODE_PREFIX
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import site
 import sys
@@ -39,7 +38,7 @@ def load_torch() -> None:
         with suppress(ImportError):  # another version of torch may lack it
             importlib.import_module(name)
 
-    import grader.jail.guest  # noqa: F401
+    import grader.guest.server  # noqa: F401
 
     # It writes machine code while it computes, which no jail may: see `syscalls`.
     torch._C._set_mkldnn_enabled(False)

@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from grader.jail import interpreter
+from grader.guest import interpreter
 from grader.wire.source import CODE_PREFIX
 
 # Torch's own functions that pop a mode for a moment: to call its handler with the mode off, and to
