@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from grader.records.faults import CallError
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.jail.session import Backend, Channel, Limits
+    from grader.sandbox.session import Backend, Channel, Limits
 
 Name = Literal["auto", "jail", "worker"]
 Device = Literal["cpu", "cuda"]
@@ -38,7 +38,7 @@ def backend(name: Name = "auto", device: Device = "cpu") -> AbstractContextManag
 def jails() -> AbstractContextManager[Backend]:
     """Start the process that jails are forked from."""
     # Imported here: it needs modules that only Unix has.
-    from grader.jail.jails import Warm
+    from grader.sandbox.jails import Warm
 
     return Warm()
 

@@ -26,16 +26,16 @@ from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
 from grader.guest.server import Prints
 from grader.intake import Submission
-from grader.isolation import Isolation, shortfall
 from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
-from grader.jail.session import Backend, Killed, Limits, Session, StudentLost, Unlike
 from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.recorded import Recorded
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
+from grader.sandbox.isolation import Isolation, shortfall
+from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 from grader.transcripts import Ending, Key, Memory, Transcripts

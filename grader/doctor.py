@@ -92,9 +92,9 @@ def _answers(course: Course) -> Finding:
 def _isolation(course: Course | CallError, student: bool) -> list[Finding]:
     """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
-        from grader.isolation import MEANING, shortfall
-        from grader.jail.jails import Warm
-        from grader.jail.session import Limits
+        from grader.sandbox.isolation import MEANING, shortfall
+        from grader.sandbox.jails import Warm
+        from grader.sandbox.session import Limits
     except ImportError as error:
         return [Finding("isolation", "jail", _state(False, not student), str(error))]
     secrets = course.secrets if isinstance(course, Course) and not student else ()

@@ -22,7 +22,6 @@ from grader.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.intake import Submission
-from grader.jail.session import StudentLost
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
 from grader.records.grade import (
@@ -34,6 +33,7 @@ from grader.records.grade import (
     from_thousandths,
     share_out,
 )
+from grader.sandbox.session import StudentLost
 from grader.testing import rung
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from grader.intake import Submission
-from grader.isolation import WITHOUT
+from grader.sandbox.isolation import WITHOUT
 
 if TYPE_CHECKING:
     from grader.workers import Order

@@ -23,8 +23,8 @@ from grader.reuse import basis
 
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
     from grader.desk import Desk
-    from grader.isolation import Isolation
-    from grader.jail.session import Backend
+    from grader.sandbox.isolation import Isolation
+    from grader.sandbox.session import Backend
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

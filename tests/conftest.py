@@ -16,7 +16,7 @@ from grader.cli import main
 from grader.course import NAMED, Course, load_course
 from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
-from grader.jail.jails import Warm
+from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests import seats
 

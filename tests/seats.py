@@ -9,10 +9,10 @@ from typing import Any
 from grader import wire
 from grader.contract import compile_contract
 from grader.desk import Desk
-from grader.jail.jails import Warm
 from grader.jail.remote import Calls, Student
-from grader.jail.session import Channel, Limits, Session
 from grader.oracle import LiveOracle, Reference
+from grader.sandbox.jails import Warm
+from grader.sandbox.session import Channel, Limits, Session
 from grader.tensors import Make
 
 

@@ -17,10 +17,10 @@ from grader.desk import Desk, open_desk
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
-from grader.isolation import WITHOUT
-from grader.jail.jails import Warm
 from grader.records.grade import Grade
 from grader.records.rows import Row
+from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.jails import Warm
 from tests.attacks_table import (
     ATTACKS,
     CLASSES,

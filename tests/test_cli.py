@@ -21,10 +21,10 @@ from grader.cli import app
 from grader.desk import Desk
 from grader.gradebook import open_gradebook
 from grader.intake import Submission
-from grader.jail import jails
-from grader.jail.jails import Warm
 from grader.records.faults import HostFault
 from grader.records.grade import Grade
+from grader.sandbox import jails
+from grader.sandbox.jails import Warm
 
 TINY = Path(__file__).parent / "tiny_course"
 SCRIPT = Path(sys.executable).with_name("grader")

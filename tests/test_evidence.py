@@ -15,8 +15,8 @@ from grader.course import load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.jails import Warm
 from grader.mistakes import Variant
+from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.conftest import sharing
 from tests.evidence import assert_only_what_passed_is_paid

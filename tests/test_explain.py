@@ -16,7 +16,7 @@ from grader.conversation.excerpts import answer
 from grader.course import Course
 from grader.gradebook import open_gradebook
 from grader.intake import Arrivals, Submission
-from grader.jail.jails import Warm
+from grader.sandbox.jails import Warm
 from grader.wire import Place, SourceText
 from grader.workers import Order
 from tests.conftest import TINY, Grader, sharing

@@ -17,9 +17,9 @@ from grader.desk import Desk, open_desk
 from grader.gradebook import open_gradebook
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.jails import Warm
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of
+from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.conftest import Grader, sharing
 

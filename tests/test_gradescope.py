@@ -22,11 +22,11 @@ from grader.export.gradescope import Results, results
 from grader.grading import grade
 from grader.hosts.gradescope import grade_submission
 from grader.intake import Submission
-from grader.isolation import WITHOUT
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import Grade
 from grader.release.gradescope import ZIP, release_gradescope
+from grader.sandbox.isolation import WITHOUT
 from grader.wire import SourceText
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run

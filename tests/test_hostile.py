@@ -14,9 +14,9 @@ from grader.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.jails import Jail
-from grader.jail.session import Limits
 from grader.records.grade import Grade, TestResult
+from grader.sandbox.jails import Jail
+from grader.sandbox.session import Limits
 from grader.wire import SourceText
 from tests.seats import warm_of
 

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grader.jail.jails import Warm
 from grader.jail.remote import StudentRaised
+from grader.sandbox.jails import Warm
 from tests import seats
 
 X = torch.arange(12.0).view(3, 4) / 7

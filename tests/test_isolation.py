@@ -27,10 +27,10 @@ from grader.grading import grade
 from grader.guest import lockdown
 from grader.guest.lockdown import open_to_others
 from grader.intake import Submission
-from grader.isolation import MEANING, WITHOUT, shortfall
-from grader.jail.jails import LAYERS, Jail, Warm
-from grader.jail.session import Limits, Session
 from grader.records.faults import CallError, HostFault
+from grader.sandbox.isolation import MEANING, WITHOUT, shortfall
+from grader.sandbox.jails import LAYERS, Jail, Warm
+from grader.sandbox.session import Limits, Session
 from grader.wire import payload
 from grader.wire.orders import Ready
 from tests.conftest import TINY, Grader

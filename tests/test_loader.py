@@ -11,7 +11,7 @@ import torch
 from grader.course import Course
 from grader.desk import Desk, Seat
 from grader.jail.remote import StudentRaised
-from grader.jail.session import StudentLost
+from grader.sandbox.session import StudentLost
 from grader.wire import Found, Place
 
 Sit = Callable[[Mapping[str, str | Sequence[str]]], Seat]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from grader.audit import Finding
-from grader.jail.jails import Warm
 from grader.machines import SETTINGS, differences
+from grader.sandbox.jails import Warm
 from grader.wire.orders import PROCESSOR
 from tests import seats
 from tests.conftest import TINY, Grader

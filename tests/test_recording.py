@@ -12,12 +12,12 @@ import pytest
 from grader.checking import open_checker
 from grader.course import Course, load_course
 from grader.desk import open_desk
-from grader.jail.jails import Warm
 from grader.mistakes import load_library
 from grader.recorded import Sheet
 from grader.recording import record
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.sandbox.jails import Warm
 from grader.wire import Raised
 from tests.bundles import ROOT, recordings
 from tests.conftest import TINY, Grader, sharing

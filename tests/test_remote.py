@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from grader import wire
 from grader.contract import ContractBroken, ContractError
-from grader.jail.jails import Warm
 from grader.jail.remote import AuthorError, StudentRaised
-from grader.jail.session import Limits, StudentLost
+from grader.sandbox.jails import Warm
+from grader.sandbox.session import Limits, StudentLost
 from grader.tensors import Make
 from grader.testing import assert_input_unchanged
 from grader.wire import payload

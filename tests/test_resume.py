@@ -25,11 +25,11 @@ from grader.course import Course
 from grader.desk import Desk
 from grader.gradebook import alone, open_gradebook
 from grader.intake import Submission
-from grader.jail.jails import Jail, Warm
-from grader.jail.session import Limits
 from grader.records.faults import HostFault
 from grader.records.files import draft_of
 from grader.records.grade import Grade
+from grader.sandbox.jails import Jail, Warm
+from grader.sandbox.session import Limits
 from grader.wire import SourceText
 from grader.workers import share
 from tests.conftest import TINY, Grader, Ran

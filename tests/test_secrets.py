@@ -17,8 +17,8 @@ import torch
 from grader import wire
 from grader.course import find_course, load_course
 from grader.desk import Desk, open_desk
-from grader.isolation import WITHOUT
-from grader.jail.session import Limits, Session
+from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.session import Limits, Session
 from grader.wire import payload
 
 ROOT = Path(__file__).parents[1]

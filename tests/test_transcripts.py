@@ -14,8 +14,8 @@ from grader.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
-from grader.jail.jails import Warm
 from grader.records.grade import Grade
+from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 
 MUTATES = "def center(x):\n    x -= x.mean()\n    return x\n"

@@ -21,10 +21,10 @@ import pytest
 
 from grader.checking import open_checker
 from grader.course import Course, load_course
-from grader.jail.jails import Warm
 from grader.progress import FILE, read_progress, record
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.sandbox.jails import Warm
 from grader.watch import run_watch, words
 from grader.watch.editor import editor_for, line_of
 from grader.watch.plain import Plain

@@ -32,13 +32,13 @@ from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
 from grader.guest.work import Untouched
 from grader.intake import Submission, find_submissions
-from grader.isolation import shortfall
 from grader.jail import worker
-from grader.jail.jails import Warm
-from grader.jail.session import Limits, StudentLost
 from grader.jail.worker import Workers
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.sandbox.isolation import shortfall
+from grader.sandbox.jails import Warm
+from grader.sandbox.session import Limits, StudentLost
 from grader.wire import SourceText
 from tests import seats
 from tests.conftest import TINY, sharing
@@ -382,7 +382,7 @@ ORPHANS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import torch
-from grader.jail.session import Limits
+from grader.sandbox.session import Limits
 from grader.jail.worker import Workers
 from tests import seats
 from tests.tiny_course.solutions.basics import center
@@ -471,7 +471,7 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
 import grader.cli, grader.checking, grader.grading, grader.batch, grader.doctor
-import grader.isolation, grader.audit, grader.pytest_plugin
+import grader.sandbox.isolation, grader.audit, grader.pytest_plugin
 from grader.course import load_course
 from grader.desk import open_desk
 from grader.intake import Submission

@@ -23,11 +23,11 @@ from grader.desk import Desk, Seat
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
-from grader.jail.session import Backend, Channel, Limits, StudentLost
 from grader.oracle import Oracle, Reference
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment
+from grader.sandbox.session import Backend, Channel, Limits, StudentLost
 from grader.tensors import Make
 from grader.wire import payload
 

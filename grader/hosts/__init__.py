@@ -10,8 +10,8 @@ from pathlib import Path
 
 from grader.course import Course
 from grader.intake import Submission
-from grader.isolation import Isolation
 from grader.records.grade import Grade
+from grader.sandbox.isolation import Isolation
 from grader.workers import Order
 
 

@@ -22,8 +22,8 @@ from grader.grading import FOUNDATIONS
 from grader.guest import loader
 from grader.guest.server import Guest
 from grader.intake import Submission
-from grader.jail.session import Channel, Limits, Session
 from grader.records.grade import TestStatus
+from grader.sandbox.session import Channel, Limits, Session
 
 UNLIMITED = Limits(math.inf, math.inf)
 

@@ -26,7 +26,7 @@ import torch
 
 from grader import wire
 from grader.guest.server import Guest, Prints
-from grader.jail.session import Limits
+from grader.sandbox.session import Limits
 from grader.wire.definitions import is_untouched
 from grader.wire.source import DEFINITIONS, UNPARSABLE
 
@@ -85,7 +85,7 @@ class Here:
 
 
 class _Channel:
-    """See `grader.jail.session.Channel`."""
+    """See `grader.sandbox.session.Channel`."""
 
     def __init__(self, namespace: Mapping[str, Any], places: _Places) -> None:
         self._namespace = namespace

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from grader import wire
 from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check, fits
-from grader.jail.session import Session, StudentLost
+from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 
 MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand

@@ -28,7 +28,7 @@ from grader.wire.frames import Begin, Loaded
 
 if TYPE_CHECKING:  # these load torch
     from grader import wire
-    from grader.jail.session import Limits, Loss, StudentLost
+    from grader.sandbox.session import Limits, Loss, StudentLost
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
@@ -283,7 +283,7 @@ class Worker:
         return reply
 
     def _lost(self, status: Loss, text: str) -> StudentLost:
-        from grader.jail.session import StudentLost
+        from grader.sandbox.session import StudentLost
 
         self.close()
         return StudentLost(status, text)

@@ -11,9 +11,9 @@ from string import Template
 import msgspec
 
 from grader.course import Course, Unit
-from grader.jail.session import WALL_FACTOR
 from grader.records.faults import CallError
 from grader.records.rows import number
+from grader.sandbox.session import WALL_FACTOR
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace

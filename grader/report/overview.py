@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from grader.conversation.corrections import at_stake, command
 from grader.course import Assignment, Course
-from grader.isolation import MEANING
 from grader.records.grade import ExerciseResult
 from grader.records.rows import Adjustment, Row
 from grader.report.classroom import Classroom, classroom, mistakes_in
 from grader.report.histogram import histogram
 from grader.report.rendering import page
 from grader.report.similarity import Pair
+from grader.sandbox.isolation import MEANING
 
 if TYPE_CHECKING:
     from markupsafe import Markup

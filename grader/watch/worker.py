@@ -149,7 +149,7 @@ def _is_of_files(error: Exception) -> bool:
     """Whether the student's files were the reason, and the checker is as good as before."""
     if isinstance(error, CallError):
         return True
-    from grader.jail.session import StudentLost  # loads torch, which is loaded by now
+    from grader.sandbox.session import StudentLost  # loads torch, which is loaded by now
 
     return isinstance(error, StudentLost)
 

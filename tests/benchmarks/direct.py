@@ -24,7 +24,7 @@ from grader.grading import grade
 from grader.guest import loader
 from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission
-from grader.jail.session import Channel, Limits
+from grader.sandbox.session import Channel, Limits
 from grader.wire import payload
 
 Step = tuple[wire.Call, wire.Outcome]

@@ -11,9 +11,9 @@ import statistics
 import time
 
 from grader import wire
-from grader.isolation import WITHOUT
-from grader.jail.jails import LAYERS, Warm
-from grader.jail.session import Limits
+from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.jails import LAYERS, Warm
+from grader.sandbox.session import Limits
 
 ROUNDS = 100
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import msgspec
 
 from grader import wire
-from grader.isolation import WITHOUT
-from grader.jail.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.records.faults import CallError, HostFault
+from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
 from grader.wire.frames import HEADER, send
 from grader.wire.orders import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint
 

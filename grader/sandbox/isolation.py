@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from grader.jail.session import Backend
-
-WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+from grader.sandbox.session import Backend
 
 if TYPE_CHECKING:
-    from grader.jail.jails import Warm
+    from grader.sandbox.jails import Warm
+
+
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
 
 Isolation = Literal["strong", "weak"]
 
