@@ -29,7 +29,7 @@ def backend(name: Name = "auto", device: Device = "cpu") -> AbstractContextManag
     if name == "jail" and not possible:
         raise CallError("jails need Linux; a worker runs everywhere (--backend worker)")
     if name == "worker" or device != "cpu" or not possible:
-        from grader.jail.worker import Workers
+        from grader.unsandboxed.worker import Workers
 
         return Workers(device)
     return jails()

@@ -26,7 +26,6 @@ from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
 from grader.guest.server import Prints
 from grader.intake import Submission
-from grader.jail.local import Local
 from grader.jail.remote import Calls, Student, StudentRaised
 from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
@@ -39,6 +38,7 @@ from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost
 from grader.tensors import Make
 from grader.testing import Disagreement, rung
 from grader.transcripts import Ending, Key, Memory, Transcripts
+from grader.unsandboxed.in_process import Local
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
 

@@ -26,10 +26,10 @@ from grader.feedback import for_students
 from grader.grading import grade
 from grader.hosts import otter
 from grader.intake import find_submissions
-from grader.jail.local import Local
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page
+from grader.unsandboxed.in_process import Local
 from grader.wire import payload
 from tests.attacks_table import Attack, all_attacks
 

@@ -32,13 +32,13 @@ from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
 from grader.guest.work import Untouched
 from grader.intake import Submission, find_submissions
-from grader.jail import worker
-from grader.jail.worker import Workers
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.sandbox.isolation import shortfall
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Limits, StudentLost
+from grader.unsandboxed import worker
+from grader.unsandboxed.worker import Workers
 from grader.wire import SourceText
 from tests import seats
 from tests.conftest import TINY, sharing
@@ -383,7 +383,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import torch
 from grader.sandbox.session import Limits
-from grader.jail.worker import Workers
+from grader.unsandboxed.worker import Workers
 from tests import seats
 from tests.tiny_course.solutions.basics import center
 

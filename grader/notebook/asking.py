@@ -19,13 +19,13 @@ from grader.course import Course, NoCourse, find_course, load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
 from grader.intake import Submission
-from grader.jail.here import CellName, Here, Stopped, undisturbed
 from grader.messages import MISSING, UNTOUCHED, at
 from grader.notebook.errors import CheckStopped, NotChecked
 from grader.notebook.shown import Checked
 from grader.progress import read_progress, record
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.unsandboxed.in_process import CellName, Here, Stopped, undisturbed
 
 NOT_DEFINED = "it is not defined in this session yet: run the cell that defines it, and check again"
 STILL_A_STUB = "still the stub: write your own lines, run the cell, and check again"

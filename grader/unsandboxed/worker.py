@@ -26,9 +26,10 @@ from grader.records.faults import HostFault
 from grader.wire import frames
 from grader.wire.frames import Begin, Loaded
 
-if TYPE_CHECKING:  # these load torch
+if TYPE_CHECKING:
     from grader import wire
     from grader.sandbox.session import Limits, Loss, StudentLost
+
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a

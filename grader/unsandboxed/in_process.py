@@ -10,12 +10,15 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import random
 import re
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal
@@ -280,3 +283,41 @@ def _method(of: type, name: str) -> list[wire.Argument] | None:
     if arguments and arguments[0].kind == "positional":
         del arguments[0]
     return arguments
+
+
+# --- local ---------------------------------------------------------------------------------------
+#
+# Definitions of our own behind the same proxies as a student's, in this process.
+#
+# For code that is trusted: known mistakes, whose results are compared with a student's. Nothing
+# is isolated here.
+
+
+# Counting operations makes torch load its compiler, which makes a folder for itself, unless it is
+# told of one that is there. It puts nothing into it.
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
+
+
+class Local:
+    """A channel to definitions that are here already."""
+
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._guest = Guest(definitions.__getitem__)
+        self._listing = _listing(tuple(definitions))
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Do it here and now; `cpu_seconds` is not enforced."""
+        del cpu_seconds
+        return self._listing if isinstance(request, wire.Open) else self._guest.answer(request)
+
+    def cpu_seconds(self) -> float:
+        """Nothing that counts."""
+        return 0.0
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@cache
+def _listing(names: tuple[str, ...]) -> wire.Listing:
+    return wire.Listing([wire.Found(name, "found") for name in names])
