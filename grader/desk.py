@@ -26,10 +26,11 @@ from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
 from grader.guest.server import Prints
 from grader.intake import Submission
-from grader.jail.remote import Calls, Student, StudentRaised
 from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
+from grader.proxies.calls import Calls, StudentRaised
+from grader.proxies.remote import Student
 from grader.recorded import Recorded
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import torch
 
 from grader import wire
-from grader.jail.remote import Heard
 from grader.known import Known, Outcome
 from grader.mistakes import Variant
+from grader.proxies.calls import Heard
 from grader.wire import payload
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding

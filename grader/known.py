@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import combinations, starmap
 from typing import Any, Protocol
 
-from grader.jail.remote import Heard
 from grader.mistakes import Library, Variant
+from grader.proxies.calls import Heard
 
 COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
 

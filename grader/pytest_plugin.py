@@ -13,8 +13,8 @@ import pytest
 
 if TYPE_CHECKING:
     from grader.desk import Desk
-    from grader.jail.remote import Student
     from grader.oracle import Reference
+    from grader.proxies.remote import Student
     from grader.tensors import Make
 
 

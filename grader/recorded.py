@@ -24,13 +24,13 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.adoption import roles_at_zero
 from grader.contract import Contract
 from grader.course import Course
-from grader.jail.remote import Heard
 from grader.known import NOTHING, Outcome
 from grader.mistakes import Variant
 from grader.oracle import Reference, draw_weights
+from grader.proxies.adoption import roles_at_zero
+from grader.proxies.calls import Heard
 from grader.records.faults import CallError
 from grader.tensors import Make
 from grader.wire import payload
@@ -339,7 +339,7 @@ class _RecordedModule(nn.Module):
             *steps, last = weight.path.split(".")
             for step in steps:
                 if step not in holder._modules:
-                    # Its class tells how a matrix lies in it: see `grader.adoption`.
+                    # Its class tells how a matrix lies in it: see `grader.proxies.adoption`.
                     kind = weight.owner if step == steps[-1] else "Module"
                     holder.add_module(step, type(kind, (nn.Module,), {})())
                 holder = holder.get_submodule(step)

@@ -21,15 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.adoption import biases, probe, without
 from grader.backends import Nowhere
 from grader.contract import Contract
 from grader.course import Course, below
 from grader.desk import Desk, replay
 from grader.diagnosis import shows_numbers
-from grader.jail.remote import Heard
 from grader.mistakes import Variant
 from grader.oracle import LiveOracle, LiveReference, Reference, open_oracle
+from grader.proxies.adoption import biases, probe, without
+from grader.proxies.calls import Heard
 from grader.recorded import (
     PASSED,
     SCHEMA,

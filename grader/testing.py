@@ -23,13 +23,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from grader import adoption as _adoption
 from grader.contract import ContractBroken, describe
 from grader.differences import differing, in_words
-from grader.jail.remote import Observation, RemoteFunction, RemoteModule, Student, StudentRaised
-from grader.matching import Adoption
 from grader.oracle import Reference
 from grader.pictures.data import picture_of
+from grader.proxies import adoption as _adoption
+from grader.proxies.calls import Observation, StudentRaised
+from grader.proxies.matching import Adoption
+from grader.proxies.remote import RemoteFunction, RemoteModule, Student
 from grader.records.grade import Picture
 from grader.tensors import Make
 from grader.wire import Operations
@@ -107,7 +108,7 @@ def _mark(
 
 
 def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
-    """Give the student's module the reference's weights, by role; see `grader.adoption`.
+    """Give the student's module the reference's weights, by role; see `grader.proxies.adoption`.
 
     Returns how they were matched: ``.missing`` are roles that the student has no parameter for
     (zero in `ours` from now on), ``.extra`` the student's parameters that have no role.

@@ -16,7 +16,7 @@ import msgspec
 
 from grader import wire
 from grader.diagnosis import weight
-from grader.jail.remote import Calls, Heard
+from grader.proxies.calls import Calls, Heard
 from grader.records.grade import Picture, TestStatus
 
 MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added

@@ -9,8 +9,9 @@ from typing import Any
 from grader import wire
 from grader.contract import compile_contract
 from grader.desk import Desk
-from grader.jail.remote import Calls, Student
 from grader.oracle import LiveOracle, Reference
+from grader.proxies.calls import Calls
+from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, Session
 from grader.tensors import Make

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from grader.adoption import joined_gradients
-from grader.matching import Adoption, Unadoptable
+from grader.proxies.adoption import joined_gradients
+from grader.proxies.matching import Adoption, Unadoptable
 from grader.tensors import Make
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from tests import seats

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from grader.jail.remote import StudentRaised
+from grader.proxies.calls import StudentRaised
 from grader.sandbox.jails import Warm
 from tests import seats
 

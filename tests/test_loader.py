@@ -10,7 +10,7 @@ import torch
 
 from grader.course import Course
 from grader.desk import Desk, Seat
-from grader.jail.remote import StudentRaised
+from grader.proxies.calls import StudentRaised
 from grader.sandbox.session import StudentLost
 from grader.wire import Found, Place
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from grader import wire
 from grader.contract import ContractBroken, ContractError
-from grader.jail.remote import AuthorError, StudentRaised
+from grader.proxies.calls import AuthorError, StudentRaised
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Limits, StudentLost
 from grader.tensors import Make

@@ -1,9 +1,6 @@
-"""The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
+"""One call across the wall: what is sent, what comes back, and how gradients follow it.
 
-A call crosses to the student's process and comes back as plain tensors, already checked against
-the contract. It is a `torch.autograd.Function` on this side: ``backward()`` sends the output's
-gradient over and brings back the gradients of inputs and parameters, so that a test treats
-``theirs`` and ``ours`` alike.
+What comes back is rebuilt as plain tensors, and checked against the contract, before a test sees it.
 """
 
 from __future__ import annotations
@@ -11,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from grader import wire
-from grader.contract import Contract, ContractBroken, Signature, bind, call_order, check, fits
+from grader.contract import Contract, Signature, bind, call_order, check
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 
@@ -71,7 +68,7 @@ class Calls:
     watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
     uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
     changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
-    orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `_order`
+    orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `order_of`
     habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
     asked: set[str] = field(default_factory=set)  # exercises, by the running test
     heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
@@ -120,246 +117,10 @@ class Calls:
         return True
 
 
-class Student:
-    """The root proxy: attributes are the course's exercises."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> RemoteFunction | RemoteClass:
-        contract = self._calls.contracts.get(name)
-        if contract is None:
-            raise AttributeError(f"the course has no exercise {name!r}")
-        self._calls.asked.add(name)
-        kind = RemoteFunction if contract.kind == "function" else RemoteClass
-        return kind(self._calls, contract)
-
-
-class _Remote:
-    """Refuses what would silently compare or unpack a proxy instead of a tensor."""
-
-    _calls: Calls
-
-    def remember(self, what: str) -> None:
-        """What a test saw and results do not show, for a diagnosis."""
-        self._calls.heard.append(what)
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise AuthorError(
-            "a student's definition is not a value: call it, and compare the tensors that come "
-            "back with assert_agrees(theirs, ours)"
-        )
-
-    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
-    __bool__ = __iter__ = __len__ = __getitem__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AuthorError(
-            f"a proxy has no {name!r}: functions can be called, observed and mapped with each; "
-            "modules offer call, train, eval, to, double, parameters, buffers, modules, reset"
-        )
-
-
-class RemoteFunction(_Remote):
-    """A function of the submission."""
-
-    def __init__(self, calls: Calls, contract: Contract) -> None:
-        self._calls = calls
-        self._contract = contract
-        self.name = contract.name
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call it there; the result is checked against the contract."""
-        return self.each([arguments])[0]
-
-    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
-        """Several calls in one message: one round trip instead of many."""
-        return _call(self._calls, self._contract, self.name, argument_lists)
-
-    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """A call whose operations are counted; torch functions `altered` give something else."""
-        return _observe(self._calls, self._contract, self.name, arguments, altered=altered)
-
-
-class RemoteClass(_Remote):
-    """A class of the submission; calling it makes a module there."""
-
-    def __init__(self, calls: Calls, contract: Contract) -> None:
-        self._calls = calls
-        self._contract = contract
-        self.name = contract.name
-
-    def __call__(self, *arguments: Any) -> RemoteModule:
-        """Make a module there."""
-        calls, session = self._calls, self._calls.session
-        fits(self._contract.call, arguments, self.name)
-        handle = session.new_handle()
-        order, names = _order(calls, self._contract.call, self.name, len(arguments), "arguments")
-        outcomes = session.run(
-            wire.Invoke(
-                self.name, [payload.pack(arguments[index]) for index in order], names, handle,
-                construct=True, watch=calls.watch.get(self.name, ()),
-            )
-        )  # fmt: skip
-        outcome = calls.note(self.name, _first(outcomes))
-        if isinstance(outcome, wire.Returned) and isinstance(outcome.value, wire.Odd):
-            raise ContractBroken(f"{self.name} should make an nn.Module, got {outcome.value.what}")
-        if not isinstance(outcome, wire.Structure):
-            raise _unexpected(outcome)
-        _believable(outcome)
-        shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
-        calls.made[handle] = " ".join(shapes)
-        return RemoteModule(calls, self._contract, handle, arguments, outcome)
-
-
-class RemoteModule(_Remote):
-    """A module of the submission."""
-
-    def __init__(
-        self, calls: Calls, contract: Contract, handle: int, made_with: Sequence[Any],
-        structure: wire.Structure,
-    ) -> None:  # fmt: skip
-        self._calls = calls
-        self.contract = contract
-        self.handle = handle
-        self.made_with = made_with
-        self._generation = calls.session.generation
-        self.name = contract.name
-        self.structure = structure
-        self.training = structure.training
-        self.adoption: Any = None  # how weights were given to it, once they were
-        self.aliases = calls.parameter_aliases
-        # Stand-ins that collect gradients; the values live in the student's process.
-        self._mirrors = {info.path: _stand_in(info) for info in structure.parameters}
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call it there; the result is checked against the contract."""
-        return self.each([arguments])[0]
-
-    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
-        """Several calls in one message: one round trip instead of many."""
-        self._here()
-        return _call(
-            self._calls, self.contract, self.handle, argument_lists, self.made_with, self._mirrors
-        )
-
-    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """A call whose operations are counted; torch functions `altered` give something else."""
-        self._here()
-        return _observe(
-            self._calls, self.contract, self.handle, arguments, self.made_with, altered=altered
-        )
-
-    def train(self) -> RemoteModule:
-        """Training mode."""
-        self.training = True
-        return self._convert("train")
-
-    def eval(self) -> RemoteModule:
-        """Evaluation mode."""
-        self.training = False
-        return self._convert("eval")
-
-    def double(self) -> RemoteModule:
-        """Parameters and buffers in float64."""
-        return self.to(torch.float64)
-
-    def to(self, target: torch.dtype | str) -> RemoteModule:
-        """Move to a dtype, or to the device ``"meta"``."""
-        if isinstance(target, torch.dtype):
-            for path, mirror in self._mirrors.items():
-                if mirror.requires_grad:
-                    self._mirrors[path] = mirror.detach().to(target).requires_grad_()
-            return self._convert("to_dtype", payload.NAMES[target])
-        return self._convert("to_device", str(target))
-
-    def _convert(self, method: Any, argument: str = "") -> RemoteModule:
-        self._here()
-        self._calls.session.later(wire.Convert(self.handle, method, argument))
-        return self
-
-    def reset(self) -> RemoteModule:
-        """Back to a new module, made with the same arguments."""
-        fresh = RemoteClass(self._calls, self.contract)(*self.made_with)
-        self.__dict__.update(fresh.__dict__)
-        return self
-
-    def parameters(self) -> dict[str, Tensor]:
-        """Stand-ins by path: right in shape and dtype, and filled with ``.grad`` by backward.
-
-        Their values are not the student's; `values` fetches those.
-        """
-        return dict(self._mirrors)
-
-    def values(self) -> dict[str, Tensor]:
-        """A copy of each parameter's and each buffer's value, by path."""
-        self._here()
-        outcome = _first(self._calls.session.run(wire.Describe(self.handle, values=True)))
-        if not isinstance(outcome, wire.Structure):
-            raise _unexpected(outcome)
-        return {
-            info.path: _plain(info.value)
-            for info in (*outcome.parameters, *outcome.buffers)
-            if info.value is not None
-        }
-
-    def buffers(self) -> list[wire.ParameterInfo]:
-        """What is known of each buffer."""
-        return list(self.structure.buffers)
-
-    def modules(self) -> list[str]:
-        """Paths of all submodules."""
-        return list(self.structure.modules)
-
-    def assign(self, values: Mapping[str, Tensor]) -> None:
-        """Overwrite parameters by path; travels with the next call."""
-        self._here()
-        packed = {path: payload.pack_tensor(value) for path, value in values.items()}
-        self._calls.session.later(wire.Assign(self.handle, packed))
-
-    def try_all(
-        self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
-    ) -> list[Any]:  # fmt: skip
-        """The results under each of these weights, in one message; None where it raised."""
-        self._here()
-        calls: list[wire.Call] = []
-        for candidate in candidates:
-            packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
-            calls.append(wire.Assign(self.handle, packed))
-            calls.append(wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0))
-        outcomes = self._calls.session.run(*calls)[1::2]
-        return [
-            _plain(outcome.value) if isinstance(outcome, wire.Returned) else None
-            for outcome in outcomes
-        ]
-
-    @property
-    def habits(self) -> tuple[object, ...]:
-        """The ways in which weights were given to earlier modules of this class; see `adoption`."""
-        return self._calls.habits.get(self.name, ())
-
-    def remember_habit(self, habit: object) -> None:
-        """One more, unless it is known: a class has one with biases, and one without."""
-        if habit not in self.habits:
-            self._calls.habits[self.name] = (*self.habits, habit)
-
-    def remember_make(self, what: str) -> None:
-        """What tells this module from others before it is called, for a diagnosis.
-
-        It takes the place of the bare shapes of its parameters.
-        """
-        self._calls.made[self.handle] = what
-
-    def _here(self) -> None:
-        if self._generation != self._calls.session.generation:
-            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
-
-
 # --- calls ---------------------------------------------------------------------------------------
 
 
-def _call(
+def make_calls(
     calls: Calls, contract: Contract, target: str | int, argument_lists: Sequence[Sequence[Any]],
     made_with: Sequence[Any] = (), mirrors: Mapping[str, Tensor] | None = None,
 ) -> list[Any]:  # fmt: skip
@@ -370,19 +131,19 @@ def _call(
     outcomes = calls.session.run(*(call.message for call in pending))
     for outcome in outcomes:
         calls.note(contract.name, outcome)
-    if len(outcomes) < len(pending) and not isinstance(_first(outcomes), wire.Raised):
+    if len(outcomes) < len(pending) and not isinstance(first_outcome(outcomes), wire.Raised):
         raise StudentLost("crashed", "fewer answers than questions")
     return [call.finish(outcome) for call, outcome in zip(pending, outcomes, strict=False)]
 
 
-def _observe(
+def observed(
     calls: Calls, contract: Contract, target: str | int, arguments: Sequence[Any],
     made_with: Sequence[Any] = (), altered: Sequence[str] = (),
 ) -> Observation:  # fmt: skip
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )
-    outcome = calls.note(contract.name, _first(calls.session.run(call.message)))
+    outcome = calls.note(contract.name, first_outcome(calls.session.run(call.message)))
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
     if outcome.operations is None:
@@ -410,7 +171,7 @@ class _Pending:
             bool(mirrors) or any(leaf.requires_grad for leaf in payload.tensors_of(arguments))
         )  # fmt: skip
         part = "arguments" if contract.forward is None else "forward"
-        self.order, names = _order(calls, self.signature, contract.name, len(arguments), part)
+        self.order, names = order_of(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
         # Gradients come back, and changes are told, in the order in which tensors were sent.
         self.sent = list(payload.tensors_of(ordered))
@@ -429,12 +190,12 @@ class _Pending:
     def finish(self, outcome: wire.Outcome) -> Any:
         """The result, checked against the contract and part of this side's graph."""
         if not isinstance(outcome, wire.Returned):
-            raise _unexpected(outcome)
+            raise unexpected(outcome)
         for number in outcome.changed[: len(self.sent)]:
             if 0 <= number < len(self.sent):
                 place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
                 self.calls.changed.setdefault(self.contract.name, set()).add(place)
-        value = _plain(outcome.value)
+        value = plain_value(outcome.value)
         check(self.contract.name, self.signature, self.binding, value)
         if not self.graph:
             return value
@@ -447,15 +208,15 @@ class _Pending:
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Gradients of the tensors sent and of the parameters, in that order."""
         packed = [None if g is None else payload.pack_tensor(g) for g in gradients]
-        outcome = _first(self.session.run(wire.Backward(self.result, packed)))
+        outcome = first_outcome(self.session.run(wire.Backward(self.result, packed)))
         self.calls.note(self.contract.name, outcome)
         if not isinstance(outcome, wire.Gradients):
-            raise _unexpected(outcome)
+            raise unexpected(outcome)
         if len(outcome.inputs) != len(self.sent):
             raise StudentLost("crashed", "gradients for other inputs than were sent")
-        received = [_plain(value) for value in outcome.inputs]
+        received = [plain_value(value) for value in outcome.inputs]
         received += [
-            None if (data := outcome.parameters.get(path)) is None else _plain(data)
+            None if (data := outcome.parameters.get(path)) is None else plain_value(data)
             for path in self.mirrors
         ]
         for tensor, gradient in zip([*self.sent, *self.mirrors.values()], received, strict=True):
@@ -484,7 +245,7 @@ class _RemoteCall(torch.autograd.Function):
         return None, None, *ctx.pending.backward(gradients)
 
 
-def _order(calls: Calls, signature: Signature, name: str, count: int, part: str) -> Order:
+def order_of(calls: Calls, signature: Signature, name: str, count: int, part: str) -> Order:
     """In which order to pass `count` arguments, and under which keywords, if by name at all."""
     key = name, count, part
     if key not in calls.orders:
@@ -510,14 +271,14 @@ def _settled_order(
     return list(given.values()), list(given)
 
 
-def _stand_in(info: wire.ParameterInfo) -> Tensor:
+def stand_in(info: wire.ParameterInfo) -> Tensor:
     """A parameter's shape; one of whole numbers, or of a kind without a name, has no gradient."""
     dtype = payload.DTYPES.get(info.dtype, torch.uint8)
     stand_in = torch.zeros(info.shape, dtype=dtype)
     return stand_in.requires_grad_() if dtype.is_floating_point else stand_in
 
 
-def _believable(structure: wire.Structure) -> None:
+def require_believable(structure: wire.Structure) -> None:
     """Raise `StudentLost` for a structure that would not fit into this process."""
     infos = [*structure.parameters, *structure.buffers]
     for info in infos:
@@ -533,13 +294,13 @@ def _believable(structure: wire.Structure) -> None:
         raise StudentLost("memory", "the module has far more weights than its arguments ask for")
 
 
-def _first(outcomes: list[wire.Outcome]) -> wire.Outcome:
+def first_outcome(outcomes: list[wire.Outcome]) -> wire.Outcome:
     if not outcomes:
         raise StudentLost("crashed", "fewer answers than questions")
     return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
 
 
-def _unexpected(outcome: wire.Outcome) -> Exception:
+def unexpected(outcome: wire.Outcome) -> Exception:
     if isinstance(outcome, wire.Raised):
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
@@ -550,7 +311,7 @@ def _unexpected(outcome: wire.Outcome) -> Exception:
     return StudentLost("crashed", "the answer was of the wrong type")
 
 
-def _plain(value: wire.Value) -> Any:
+def plain_value(value: wire.Value) -> Any:
     try:
         return payload.unpack(value)
     except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from grader.contract import Contract
-from grader.jail.remote import RemoteModule
-from grader.matching import Adoption, Wanted, candidates, is_floating, is_vector
+from grader.proxies.matching import Adoption, Wanted, candidates, is_floating, is_vector
+from grader.proxies.remote import RemoteModule
 from grader.tensors import Make
 from grader.wire.payload import DTYPES
 

@@ -1,0 +1,269 @@
+"""The proxies that a test sees: ``student.softmax_naive(x)``, ``student.CausalAttention(3, 4)``.
+
+A call crosses to the student's process and comes back as plain tensors, already checked against
+the contract. It is a `torch.autograd.Function` on this side: ``backward()`` sends the output's
+gradient over and brings back the gradients of inputs and parameters, so that a test treats
+``theirs`` and ``ours`` alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from grader import wire
+from grader.contract import Contract, ContractBroken, fits
+from grader.proxies.calls import (
+    AuthorError,
+    Calls,
+    Observation,
+    first_outcome,
+    make_calls,
+    observed,
+    order_of,
+    plain_value,
+    require_believable,
+    stand_in,
+    unexpected,
+)
+from grader.sandbox.session import StudentLost
+from grader.wire import payload
+
+
+class Student:
+    """The root proxy: attributes are the course's exercises."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> RemoteFunction | RemoteClass:
+        contract = self._calls.contracts.get(name)
+        if contract is None:
+            raise AttributeError(f"the course has no exercise {name!r}")
+        self._calls.asked.add(name)
+        kind = RemoteFunction if contract.kind == "function" else RemoteClass
+        return kind(self._calls, contract)
+
+
+class _Remote:
+    """Refuses what would silently compare or unpack a proxy instead of a tensor."""
+
+    _calls: Calls
+
+    def remember(self, what: str) -> None:
+        """What a test saw and results do not show, for a diagnosis."""
+        self._calls.heard.append(what)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise AuthorError(
+            "a student's definition is not a value: call it, and compare the tensors that come "
+            "back with assert_agrees(theirs, ours)"
+        )
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __bool__ = __iter__ = __len__ = __getitem__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AuthorError(
+            f"a proxy has no {name!r}: functions can be called, observed and mapped with each; "
+            "modules offer call, train, eval, to, double, parameters, buffers, modules, reset"
+        )
+
+
+class RemoteFunction(_Remote):
+    """A function of the submission."""
+
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        self._calls = calls
+        self._contract = contract
+        self.name = contract.name
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it there; the result is checked against the contract."""
+        return self.each([arguments])[0]
+
+    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
+        """Several calls in one message: one round trip instead of many."""
+        return make_calls(self._calls, self._contract, self.name, argument_lists)
+
+    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
+        """A call whose operations are counted; torch functions `altered` give something else."""
+        return observed(self._calls, self._contract, self.name, arguments, altered=altered)
+
+
+class RemoteClass(_Remote):
+    """A class of the submission; calling it makes a module there."""
+
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        self._calls = calls
+        self._contract = contract
+        self.name = contract.name
+
+    def __call__(self, *arguments: Any) -> RemoteModule:
+        """Make a module there."""
+        calls, session = self._calls, self._calls.session
+        fits(self._contract.call, arguments, self.name)
+        handle = session.new_handle()
+        order, names = order_of(calls, self._contract.call, self.name, len(arguments), "arguments")
+        outcomes = session.run(
+            wire.Invoke(
+                self.name, [payload.pack(arguments[index]) for index in order], names, handle,
+                construct=True, watch=calls.watch.get(self.name, ()),
+            )
+        )  # fmt: skip
+        outcome = calls.note(self.name, first_outcome(outcomes))
+        if isinstance(outcome, wire.Returned) and isinstance(outcome.value, wire.Odd):
+            raise ContractBroken(f"{self.name} should make an nn.Module, got {outcome.value.what}")
+        if not isinstance(outcome, wire.Structure):
+            raise unexpected(outcome)
+        require_believable(outcome)
+        shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
+        calls.made[handle] = " ".join(shapes)
+        return RemoteModule(calls, self._contract, handle, arguments, outcome)
+
+
+class RemoteModule(_Remote):
+    """A module of the submission."""
+
+    def __init__(
+        self, calls: Calls, contract: Contract, handle: int, made_with: Sequence[Any],
+        structure: wire.Structure,
+    ) -> None:  # fmt: skip
+        self._calls = calls
+        self.contract = contract
+        self.handle = handle
+        self.made_with = made_with
+        self._generation = calls.session.generation
+        self.name = contract.name
+        self.structure = structure
+        self.training = structure.training
+        self.adoption: Any = None  # how weights were given to it, once they were
+        self.aliases = calls.parameter_aliases
+        # Stand-ins that collect gradients; the values live in the student's process.
+        self._mirrors = {info.path: stand_in(info) for info in structure.parameters}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it there; the result is checked against the contract."""
+        return self.each([arguments])[0]
+
+    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
+        """Several calls in one message: one round trip instead of many."""
+        self._here()
+        return make_calls(
+            self._calls, self.contract, self.handle, argument_lists, self.made_with, self._mirrors
+        )
+
+    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
+        """A call whose operations are counted; torch functions `altered` give something else."""
+        self._here()
+        return observed(
+            self._calls, self.contract, self.handle, arguments, self.made_with, altered=altered
+        )
+
+    def train(self) -> RemoteModule:
+        """Training mode."""
+        self.training = True
+        return self._convert("train")
+
+    def eval(self) -> RemoteModule:
+        """Evaluation mode."""
+        self.training = False
+        return self._convert("eval")
+
+    def double(self) -> RemoteModule:
+        """Parameters and buffers in float64."""
+        return self.to(torch.float64)
+
+    def to(self, target: torch.dtype | str) -> RemoteModule:
+        """Move to a dtype, or to the device ``"meta"``."""
+        if isinstance(target, torch.dtype):
+            for path, mirror in self._mirrors.items():
+                if mirror.requires_grad:
+                    self._mirrors[path] = mirror.detach().to(target).requires_grad_()
+            return self._convert("to_dtype", payload.NAMES[target])
+        return self._convert("to_device", str(target))
+
+    def _convert(self, method: Any, argument: str = "") -> RemoteModule:
+        self._here()
+        self._calls.session.later(wire.Convert(self.handle, method, argument))
+        return self
+
+    def reset(self) -> RemoteModule:
+        """Back to a new module, made with the same arguments."""
+        fresh = RemoteClass(self._calls, self.contract)(*self.made_with)
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Stand-ins by path: right in shape and dtype, and filled with ``.grad`` by backward.
+
+        Their values are not the student's; `values` fetches those.
+        """
+        return dict(self._mirrors)
+
+    def values(self) -> dict[str, Tensor]:
+        """A copy of each parameter's and each buffer's value, by path."""
+        self._here()
+        outcome = first_outcome(self._calls.session.run(wire.Describe(self.handle, values=True)))
+        if not isinstance(outcome, wire.Structure):
+            raise unexpected(outcome)
+        return {
+            info.path: plain_value(info.value)
+            for info in (*outcome.parameters, *outcome.buffers)
+            if info.value is not None
+        }
+
+    def buffers(self) -> list[wire.ParameterInfo]:
+        """What is known of each buffer."""
+        return list(self.structure.buffers)
+
+    def modules(self) -> list[str]:
+        """Paths of all submodules."""
+        return list(self.structure.modules)
+
+    def assign(self, values: Mapping[str, Tensor]) -> None:
+        """Overwrite parameters by path; travels with the next call."""
+        self._here()
+        packed = {path: payload.pack_tensor(value) for path, value in values.items()}
+        self._calls.session.later(wire.Assign(self.handle, packed))
+
+    def try_all(
+        self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
+    ) -> list[Any]:  # fmt: skip
+        """The results under each of these weights, in one message; None where it raised."""
+        self._here()
+        calls: list[wire.Call] = []
+        for candidate in candidates:
+            packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
+            calls.append(wire.Assign(self.handle, packed))
+            calls.append(wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0))
+        outcomes = self._calls.session.run(*calls)[1::2]
+        return [
+            plain_value(outcome.value) if isinstance(outcome, wire.Returned) else None
+            for outcome in outcomes
+        ]
+
+    @property
+    def habits(self) -> tuple[object, ...]:
+        """The ways in which weights were given to earlier modules of this class; see `adoption`."""
+        return self._calls.habits.get(self.name, ())
+
+    def remember_habit(self, habit: object) -> None:
+        """One more, unless it is known: a class has one with biases, and one without."""
+        if habit not in self.habits:
+            self._calls.habits[self.name] = (*self.habits, habit)
+
+    def remember_make(self, what: str) -> None:
+        """What tells this module from others before it is called, for a diagnosis.
+
+        It takes the place of the bare shapes of its parameters.
+        """
+        self._calls.made[self.handle] = what
+
+    def _here(self) -> None:
+        if self._generation != self._calls.session.generation:
+            raise StudentLost("crashed", "its process is gone since an earlier call of this test")
