@@ -1,6 +1,6 @@
 """One call across the wall: what is sent, what comes back, and how gradients follow it.
 
-What comes back is rebuilt as plain tensors, and checked against the contract, before a test sees it.
+What comes back is rebuilt as plain tensors and checked against the contract, before a test sees it.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def make_calls(
     calls: Calls, contract: Contract, target: str | int, argument_lists: Sequence[Sequence[Any]],
     made_with: Sequence[Any] = (), mirrors: Mapping[str, Tensor] | None = None,
 ) -> list[Any]:  # fmt: skip
+    """Make one call for each list of arguments, in one message; the results, checked."""
     pending = [
         _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
         for arguments in argument_lists
@@ -140,6 +141,7 @@ def observed(
     calls: Calls, contract: Contract, target: str | int, arguments: Sequence[Any],
     made_with: Sequence[Any] = (), altered: Sequence[str] = (),
 ) -> Observation:  # fmt: skip
+    """Make one call, and return what was seen on the way."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )
@@ -295,12 +297,14 @@ def require_believable(structure: wire.Structure) -> None:
 
 
 def first_outcome(outcomes: list[wire.Outcome]) -> wire.Outcome:
+    """The first of these outcomes, or the exception that the last one is."""
     if not outcomes:
         raise StudentLost("crashed", "fewer answers than questions")
     return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
 
 
 def unexpected(outcome: wire.Outcome) -> Exception:
+    """The exception to raise for an outcome that no call asked for, or that tells of one."""
     if isinstance(outcome, wire.Raised):
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
@@ -312,6 +316,7 @@ def unexpected(outcome: wire.Outcome) -> Exception:
 
 
 def plain_value(value: wire.Value) -> Any:
+    """What a value of the wire stands for; raise `StudentLost` for one that cannot be read."""
     try:
         return payload.unpack(value)
     except (wire.WireError, RuntimeError, ValueError, OverflowError) as error:
