@@ -20,9 +20,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from grader.collection import Test
-from grader.contract import Contract
-from grader.course import Course
+from grader.course.collection import Test
+from grader.course.contract import Contract
+from grader.course.course import Course
 from grader.desk import Desk, replay
 from grader.grading import FOUNDATIONS, grade_exercise
 from grader.intake import Submission

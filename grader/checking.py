@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import backends
-from grader.course import Course, below
+from grader.course.course import Course, below
 from grader.progress import read_progress
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from grader import __version__
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade

@@ -19,16 +19,17 @@ import pytest
 import torch
 
 from grader import backends, messages, wire
-from grader.collection import Case, Test, collect
-from grader.contract import TensorSpec
-from grader.course import Course
+from grader.course.collection import Case, Test, collect, rung
+from grader.course.contract import TensorSpec
+from grader.course.course import Course
+from grader.course.references import LiveOracle, Oracle, Reference, open_oracle
+from grader.course.tensors import Make
 from grader.diagnosis import Answer, Diagnosis, kept
 from grader.differences import computed_on
 from grader.guest.server import Prints
 from grader.intake import Submission
 from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
-from grader.oracle import LiveOracle, Oracle, Reference, open_oracle
 from grader.proxies.calls import Calls, StudentRaised
 from grader.proxies.remote import Student
 from grader.recorded import Recorded
@@ -36,8 +37,7 @@ from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.isolation import Isolation, shortfall
 from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
-from grader.tensors import Make
-from grader.testing import Disagreement, rung
+from grader.testing import Disagreement
 from grader.transcripts import Ending, Key, Memory, Transcripts
 from grader.unsandboxed.in_process import Local
 from grader.wire import AUTOGRAD

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from grader.course import Course, Told
+from grader.course.course import Course
+from grader.course.file import Told
 from grader.records.grade import ExerciseResult, Grade, TestResult
 
 FAILED_ITSELF = "the grader itself failed here: that is no fault of yours, and is being looked into"

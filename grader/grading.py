@@ -16,9 +16,9 @@ import msgspec
 import torch
 
 from grader import messages, wire
-from grader.collection import Test
-from grader.contract import Contract
-from grader.course import below
+from grader.course.collection import Test, rung
+from grader.course.contract import Contract
+from grader.course.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
 from grader.intake import Submission
@@ -34,7 +34,6 @@ from grader.records.grade import (
     share_out,
 )
 from grader.sandbox.session import StudentLost
-from grader.testing import rung
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.contract import Contract, Signature
+from grader.course.contract import Contract, Signature
 from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, HIDING_MODULES
 

@@ -29,7 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.wire import SourceText
 

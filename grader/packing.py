@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import is_other, sums, write_whole, zipped
 

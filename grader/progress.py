@@ -15,7 +15,7 @@ from grader.records.faults import CallError
 from grader.records.files import write_whole
 
 if TYPE_CHECKING:
-    from grader.course import Course
+    from grader.course.course import Course
 
 FILE = "progress.txt"  # beside course.toml
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from grader.course.references import Reference
+    from grader.course.tensors import Make
     from grader.desk import Desk
-    from grader.oracle import Reference
     from grader.proxies.remote import Student
-    from grader.tensors import Make
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    from grader.course import find_course, load_course, nearest_course
+    from grader.course.course import load_course
+    from grader.course.location import find_course, nearest_course
     from grader.desk import open_desk
 
     path = Path(request.session.items[0].path)

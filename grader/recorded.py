@@ -24,15 +24,15 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.contract import Contract
-from grader.course import Course
+from grader.course.contract import Contract
+from grader.course.course import Course
+from grader.course.references import Reference, draw_weights
+from grader.course.tensors import Make
 from grader.known import NOTHING, Outcome
 from grader.mistakes import Variant
-from grader.oracle import Reference, draw_weights
 from grader.proxies.adoption import roles_at_zero
 from grader.proxies.calls import Heard
 from grader.records.faults import CallError
-from grader.tensors import Make
 from grader.wire import payload
 
 SCHEMA = 1
@@ -300,7 +300,7 @@ class Recorded:
 
 
 class _RecordedReference:
-    """See `grader.oracle.Reference`."""
+    """See `grader.course.references.Reference`."""
 
     def __init__(self, recorded: Recorded, make: Make) -> None:
         self._recorded = recorded

@@ -22,12 +22,13 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.backends import Nowhere
-from grader.contract import Contract
-from grader.course import Course, below
+from grader.course.contract import Contract
+from grader.course.course import Course, below
+from grader.course.references import LiveOracle, LiveReference, Reference, open_oracle
+from grader.course.tensors import Make
 from grader.desk import Desk, replay
 from grader.diagnosis import shows_numbers
 from grader.mistakes import Variant
-from grader.oracle import LiveOracle, LiveReference, Reference, open_oracle
 from grader.proxies.adoption import biases, probe, without
 from grader.proxies.calls import Heard
 from grader.recorded import (
@@ -45,7 +46,6 @@ from grader.recorded import (
     swapped,
 )
 from grader.records.faults import CallError
-from grader.tensors import Make
 from grader.wire import payload
 from grader.workers import Order, share
 
@@ -118,11 +118,11 @@ class _Tape:
 
     @property
     def contracts(self) -> Mapping[str, Contract]:
-        """See `grader.oracle.Oracle`."""
+        """See `grader.course.references.Oracle`."""
         return self.live.contracts
 
     def reference(self, make: Make) -> Reference:
-        """See `grader.oracle.Oracle`."""
+        """See `grader.course.references.Oracle`."""
         return _Listening(self, make)
 
     def hears(self, name: str, case: str, arguments: Sequence[Any]) -> bool:
@@ -142,7 +142,7 @@ class _Tape:
 
 
 class _Listening:
-    """See `grader.oracle.Reference`."""
+    """See `grader.course.references.Reference`."""
 
     def __init__(self, tape: _Tape, make: Make) -> None:
         self._tape = tape

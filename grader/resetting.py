@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 

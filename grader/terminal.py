@@ -24,7 +24,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.pictures.text import drawn
 from grader.progress import Progress
 from grader.records.grade import ExerciseResult

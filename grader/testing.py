@@ -17,22 +17,22 @@ are hidden, tests under ``exercises/checks`` are public.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 
-from grader.contract import ContractBroken, describe
+from grader.course.collection import rung
+from grader.course.contract import ContractBroken, describe
+from grader.course.references import Reference
+from grader.course.tensors import Make
 from grader.differences import differing, in_words
-from grader.oracle import Reference
 from grader.pictures.data import picture_of
 from grader.proxies import adoption as _adoption
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.matching import Adoption
 from grader.proxies.remote import RemoteFunction, RemoteModule, Student
 from grader.records.grade import Picture
-from grader.tensors import Make
 from grader.wire import Operations
 from grader.wire.payload import tensors_of
 
@@ -45,63 +45,6 @@ __all__ = [
     "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
     "assert_work_grows_at_most", "rung",
 ]  # fmt: skip
-
-Test = TypeVar("Test", bound=Callable[..., None])
-
-
-class rung:  # noqa: N801
-    """The ladder: each rung is a decorator. Rungs are climbed in the order in which they stand.
-
-    *exists* and *signature* come before these and are checked by the engine itself. When a rung
-    that others stand on fails, those are skipped, so that one bug is told once. Shape tests carry
-    no points.
-    """
-
-    order = (
-        "exists", "signature", "shape", "value", "property", "gradient", "stability", "efficiency",
-    )  # fmt: skip
-
-    @staticmethod
-    def shape(exercise: str) -> Callable[[Test], Test]:
-        """The result has the promised shape and dtype."""
-        return _mark(exercise, "shape", 0)
-
-    @staticmethod
-    def value(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
-        """The result agrees with the reference. At least half of an exercise's points."""
-        return _mark(exercise, "value", points)
-
-    @staticmethod
-    def property(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
-        """Something that holds for every right answer: rows sum to one, no peeking."""
-        return _mark(exercise, "property", points)
-
-    @staticmethod
-    def gradient(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
-        """Gradients flow, and agree with the reference."""
-        return _mark(exercise, "gradient", points)
-
-    @staticmethod
-    def stability(exercise: str, *, points: float = 1) -> Callable[[Test], Test]:
-        """Extreme inputs give finite, right results."""
-        return _mark(exercise, "stability", points)
-
-    @staticmethod
-    def efficiency(
-        exercise: str, *, points: float = 1, memory_mb: int | None = None
-    ) -> Callable[[Test], Test]:
-        """Work and memory grow no faster than they must.
-
-        With `memory_mb` the answer runs in a process of its own, which the kernel gives that much
-        memory and no more: proof, where a count is evidence. Only jails keep to it.
-        """
-        return _mark(exercise, "efficiency", points, memory_mb)
-
-
-def _mark(
-    exercise: str, name: str, points: float, memory_mb: int | None = None
-) -> Callable[[Test], Test]:
-    return pytest.mark.grader(exercise=exercise, rung=name, points=points, memory_mb=memory_mb)
 
 
 # --- weights -------------------------------------------------------------------------------------

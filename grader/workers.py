@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from grader import backends
 from grader.backends import Device
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError, HostFault
 from grader.reuse import basis
 

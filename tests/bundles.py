@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.recording import record  # the real one, whatever is put in its place later
 from grader.release.student import release_student
 

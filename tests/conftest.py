@@ -13,7 +13,8 @@ import pytest
 
 from grader import backends
 from grader.cli import main
-from grader.course import NAMED, Course, load_course
+from grader.course.course import Course, load_course
+from grader.course.location import NAMED
 from grader.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.sandbox.jails import Warm
@@ -84,7 +85,9 @@ def assigned(folder: Path, *exercises: str, points: float = 100) -> Course:
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs in a folder without a course, and none lies beside the engine."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(tmp_path / "installed" / "course" / "location.py")
+    )
 
 
 @pytest.fixture(scope="session")

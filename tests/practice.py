@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from zipfile import ZipFile
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.mistakes import Kind, Library, load_library, text_of_definition
 from grader.records.rows import letters
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from grader.course import load_course
+from grader.course.course import load_course
 from tests import attacks_table
 
 ROOT = Path(__file__).parents[1]

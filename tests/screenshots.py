@@ -15,7 +15,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from grader.checking import open_checker
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.progress import record
 from grader.watch.screen import WatchApp
 from grader.watch.state import Lesson

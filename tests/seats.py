@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader import wire
-from grader.contract import compile_contract
+from grader.course.contract import compile_contract
+from grader.course.references import LiveOracle, Reference
+from grader.course.tensors import Make
 from grader.desk import Desk
-from grader.oracle import LiveOracle, Reference
 from grader.proxies.calls import Calls
 from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, Session
-from grader.tensors import Make
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from grader.course.tensors import Make
 from grader.proxies.adoption import joined_gradients
 from grader.proxies.matching import Adoption, Unadoptable
-from grader.tensors import Make
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from tests import seats
 

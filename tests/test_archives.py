@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake import Submission, find_submissions, limits, read_submission
 from grader.intake.archives import (
     ALIKE,

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from grader import terminal
-from grader.course import Course, LimitTable, load_course
+from grader.course.course import Course, load_course
+from grader.course.file import LimitTable
 from grader.desk import Desk, open_desk
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade

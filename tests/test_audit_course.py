@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.audit import audit
-from grader.course import load_course
+from grader.course.course import load_course
 
 ROOT = Path(__file__).parents[1]
 HOLLOWED = [

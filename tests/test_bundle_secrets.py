@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.mistakes import load_library
 from grader.records.files import files_in
 from tests.bundles import ROOT, release_recorded

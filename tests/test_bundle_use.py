@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from tests.bundles import ROOT, release_recorded
 from tests.conftest import Grader
 

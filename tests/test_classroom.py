@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.export.classroom import results
 from grader.hosts.classroom import check_unit
 from grader.records.faults import CallError

@@ -491,7 +491,9 @@ def test_a_stub_that_is_asked_for_says_what_to_do(
 def test_the_courses_own_folder_is_checked_by_default(
     grader: Grader, course: Path, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.course.__file__", str(course / "grader" / "course.py"))
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(course / "grader" / "course" / "location.py")
+    )
     write(course / "exercises" / "basics.py", right.partition('"""Reference of')[0])
     monkeypatch.chdir(course / "exercises" / "checks")
     ran = grader("check", "basics")

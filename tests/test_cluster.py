@@ -15,7 +15,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from grader.batch import Done, grade_into
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
 from grader.workers import Order

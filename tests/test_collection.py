@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.collection import Test, collect
-from grader.course import Course, load_course
+from grader.course.collection import Test, collect
+from grader.course.course import Course, load_course
 from grader.desk import Desk, run_test
 from grader.intake import find_submissions
 from grader.records.faults import CallError

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from grader.contract import (
+from grader.course.contract import (
     Contract,
     ContractBroken,
     ContractError,

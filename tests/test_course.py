@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, find_course, load_course, nearest_course
+from grader.course.course import Course, load_course
+from grader.course.location import find_course, nearest_course
 from grader.records.faults import CallError
 
 TINY = Path(__file__).parent / "tiny_course"

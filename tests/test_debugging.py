@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.inspecting.debugging import debug
 from tests.conftest import TINY
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grader.backends import Device
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.differences import computed_on, differing
 from grader.grading import grade
 from grader.intake import find_submissions

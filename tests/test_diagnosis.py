@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.desk import Desk, live_known
 from grader.diagnosis import kept
 from grader.grading import grade

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from grader.course import load_course
+from grader.course.course import load_course
+from grader.course.references import load_solutions
+from grader.course.tensors import Make
 from grader.differences import MOST_ELEMENTS, differing, in_words
-from grader.oracle import load_solutions
-from grader.tensors import Make
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 TOKENS, D_K = 5, 8

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake import Arrivals, Roster, limits, read_roster, take_in
 from grader.records.faults import CallError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.feedback import FAILED_ITSELF, for_students
 from grader.records.grade import ExerciseResult, Grade, TestResult
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader.checking import open_checker
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.desk import Desk, open_desk
 from grader.gradebook import open_gradebook
 from grader.grading import grade

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from grader.batch import grade_arrivals, grade_into
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.gradebook import open_gradebook
 from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arriving import arriving

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from grader.course import Course, FeedbackTable, load_course
+from grader.course.course import Course, load_course
+from grader.course.file import FeedbackTable
 from grader.desk import Desk
 from grader.export.gradescope import Results, results
 from grader.grading import grade

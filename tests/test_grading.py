@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.course import Course
+from grader.course.collection import rung
+from grader.course.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
-from grader.testing import rung
 from grader.wire import SourceText
 
 Marks = dict[str, str]

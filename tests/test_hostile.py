@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from grader import wire
-from grader.course import Course
+from grader.course.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.guest import lockdown

@@ -19,7 +19,8 @@ import torch
 
 from grader import desk as desks
 from grader import wire
-from grader.course import Course, LimitTable, load_course
+from grader.course.course import Course, load_course
+from grader.course.file import LimitTable
 from grader.desk import Desk, open_desk, replay
 from grader.export import gradescope
 from grader.feedback import for_students

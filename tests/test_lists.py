@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader import terminal
-from grader.course import Course
+from grader.course.course import Course
 from grader.gradebook import open_gradebook
 from tests.conftest import TINY, Grader
 from tests.gradebooks import write_class

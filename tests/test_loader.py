@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.desk import Desk, Seat
 from grader.proxies.calls import StudentRaised
 from grader.sandbox.session import StudentLost

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.mutants import OPERATORS, Mutant, Operator, mutants_of
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")

@@ -22,7 +22,8 @@ import torch
 from nbclient import NotebookClient
 
 import grader
-from grader.course import NAMED, load_course
+from grader.course.course import load_course
+from grader.course.location import NAMED
 from grader.notebook import Checked
 from grader.progress import FILE, read_progress, record
 from grader.records.faults import CallError
@@ -66,7 +67,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
     """Run a cell's text in one namespace, as a notebook would, and return its last value."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("grader.course.__file__", str(folder.parent / "grader" / "course.py"))
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(folder.parent / "grader" / "course" / "location.py")
+    )
     namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
 
@@ -296,7 +299,9 @@ def test_a_course_is_found_beside_the_notebook_or_named(
         monkeypatch.chdir(here)
         assert cell('grader.check("softmax_naive")').solved
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("grader.course.__file__", str(tmp_path / "installed" / "course.py"))
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(tmp_path / "installed" / "course" / "location.py")
+    )
     with pytest.raises(CallError, match=r"no course\.toml was found near .*: name its folder"):
         cell('grader.check("softmax_naive")')
     assert cell(f'grader.check("softmax_naive", course={str(folder)!r})').solved

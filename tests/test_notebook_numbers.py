@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from grader.course import load_course
-from grader.oracle import load_solutions
+from grader.course.course import load_course
+from grader.course.references import load_solutions
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 

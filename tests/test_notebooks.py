@@ -12,9 +12,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from grader.course import Unit, load_course
+from grader.course.course import load_course
+from grader.course.file import Unit
+from grader.course.statements import statement
 from grader.release.notebooks import short_stub
-from grader.statements import statement
 from tests.bundles import ROOT, release_recorded
 
 COURSE = load_course(ROOT / "exercises")

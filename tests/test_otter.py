@@ -21,7 +21,7 @@ from otter.cli import cli
 from otter.run import AutograderConfig
 from otter.test_files import GradingResults
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.hosts import otter as host
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in

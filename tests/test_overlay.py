@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import load_course
+from grader.course.course import load_course
 from tests.conftest import TINY, Grader
 
 TRICKY = '''

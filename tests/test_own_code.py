@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.course import NAMED, Course, find_course, load_course
+from grader.course.course import Course, load_course
+from grader.course.location import NAMED, find_course
 from grader.hosts.classroom import check_unit
 from grader.records.faults import CallError
 from grader.release.classroom import release_classroom

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.gradebook import existing_gradebook
 from grader.intake.names import file_stems
 from grader.report import write_pages

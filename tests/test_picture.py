@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from grader.course import load_course
-from grader.oracle import load_solutions
+from grader.course.course import load_course
+from grader.course.references import load_solutions
+from grader.course.tensors import Make
 from grader.pictures.data import picture_of
 from grader.pictures.text import drawn as draw
-from grader.tensors import Make
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 MAKE = Make("public", "picture", "test")

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from grader.course.tensors import Make
 from grader.pictures.data import picture_of
 from grader.pictures.svg import WRONG, heatmap_svg, picture_svg
 from grader.records.faults import CallError
 from grader.records.grade import Picture
-from grader.tensors import Make
 
 MAKE = Make("public", "picture", "svg")
 SVG = "{http://www.w3.org/2000/svg}"

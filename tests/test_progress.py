@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.intake import find_submissions
 from grader.packing import pack
 from grader.progress import FILE, Progress, read_progress, record

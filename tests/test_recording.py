@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from grader.checking import open_checker
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.desk import open_desk
 from grader.mistakes import load_library
 from grader.recorded import Sheet

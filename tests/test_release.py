@@ -15,7 +15,8 @@ import nbformat
 import pytest
 
 from grader import __version__
-from grader.course import Assignment, Course, load_course
+from grader.course.course import Course, load_course
+from grader.course.file import Assignment
 from grader.records.faults import CallError
 from grader.records.files import SUMS, files_in
 from grader.release import init as init_module

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grader import wire
-from grader.contract import ContractBroken, ContractError
+from grader.course.contract import ContractBroken, ContractError
+from grader.course.tensors import Make
 from grader.proxies.calls import AuthorError, StudentRaised
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Limits, StudentLost
-from grader.tensors import Make
 from grader.testing import assert_input_unchanged
 from grader.wire import payload
 from tests import seats

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.intake.names import file_stems

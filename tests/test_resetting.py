@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.progress import record
 from grader.records.faults import CallError
 from grader.resetting import KEPT, reset, undo

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from grader import grading
-from grader.course import Course
+from grader.course.course import Course
 from grader.desk import Desk
 from grader.gradebook import alone, open_gradebook
 from grader.intake import Submission

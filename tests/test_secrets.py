@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from grader import wire
-from grader.course import find_course, load_course
+from grader.course.course import load_course
+from grader.course.location import find_course
 from grader.desk import Desk, open_desk
 from grader.sandbox.isolation import WITHOUT
 from grader.sandbox.session import Limits, Session

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.inspecting.showing import show
 from grader.inspecting.shown import Call, Shown, show_lines
 from grader.records.faults import CallError

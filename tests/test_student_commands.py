@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from tests.conftest import TINY, Grader, assigned
 
 WRONG = """

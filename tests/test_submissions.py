@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import find_submissions

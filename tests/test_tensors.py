@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from grader.tensors import Make
+from grader.course.tensors import Make
 
 MANY = 40_000
 

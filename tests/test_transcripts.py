@@ -9,8 +9,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from grader.collection import Test
-from grader.course import Course
+from grader.course.collection import Test
+from grader.course.course import Course
 from grader.desk import Desk, open_desk
 from grader.grading import grade
 from grader.intake import Submission

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from grader.checking import open_checker
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.progress import FILE, read_progress, record
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, Picture, TestResult
@@ -858,7 +858,7 @@ def test_plain_lends_the_terminal_to_an_editor(
 def test_plain_greets_a_newcomer_and_ends_with_its_input(tmp_path: Path) -> None:
     course = copied(tmp_path, first_run=True)
     code = (
-        "import sys; from pathlib import Path; from grader.course import load_course;"
+        "import sys; from pathlib import Path; from grader.course.course import load_course;"
         "from grader.watch import run_watch;"
         "run_watch(load_course(Path(sys.argv[1])), plain=True, poll=False, start=None)"
     )

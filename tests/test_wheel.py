@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.release.student import release_student
 from tests.bundles import ROOT, recorded_in_name
 

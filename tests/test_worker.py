@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.overrides import BaseTorchFunctionMode
 
 from grader import backends
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
 from grader.guest.work import Untouched
@@ -472,7 +472,7 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 import msgspec
 import grader.cli, grader.checking, grader.grading, grader.batch, grader.doctor
 import grader.sandbox.isolation, grader.audit, grader.pytest_plugin
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.desk import open_desk
 from grader.intake import Submission
 from grader.wire import SourceText

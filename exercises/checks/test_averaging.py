@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_causal,
     assert_input_unchanged,
     assert_operations_do_not_grow,
     assert_that,
-    rung,
 )
 
 THREE_TOKENS = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])

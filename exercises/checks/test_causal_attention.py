@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     adopt_identity_weights,
@@ -13,7 +14,6 @@ from grader.testing import (
     assert_rows_sum_to_one,
     assert_that,
     extra_biases,
-    rung,
 )
 
 # --- causal_mask ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     adopt_identity_weights,
@@ -10,7 +11,6 @@ from grader.testing import (
     assert_input_unchanged,
     assert_one_bias,
     assert_that,
-    rung,
 )
 
 # --- padding_mask --------------------------------------------------------------------------------

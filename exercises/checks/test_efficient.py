@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_gradients_agree,
@@ -12,7 +13,6 @@ from grader.testing import (
     assert_reduces_at_most,
     assert_that,
     assert_work_grows_at_most,
-    rung,
 )
 
 # --- softmax_online ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     adopt_identity_weights,
@@ -9,7 +10,6 @@ from grader.testing import (
     assert_causal,
     assert_input_unchanged,
     assert_one_bias,
-    rung,
 )
 
 # --- repeat_kv -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     adopt_identity_weights,
@@ -11,7 +12,6 @@ from grader.testing import (
     assert_refuses,
     assert_that,
     extra_biases,
-    rung,
 )
 
 # --- split_heads ---------------------------------------------------------------------------------

@@ -3,12 +3,8 @@
 import pytest
 import torch
 
-from grader.testing import (
-    assert_agrees,
-    assert_input_unchanged,
-    assert_that,
-    rung,
-)
+from grader.course.collection import rung
+from grader.testing import assert_agrees, assert_input_unchanged, assert_that
 
 INF = torch.inf
 

@@ -3,13 +3,8 @@
 import pytest
 import torch
 
-from grader.testing import (
-    adopt,
-    assert_agrees,
-    assert_causal,
-    assert_that,
-    rung,
-)
+from grader.course.collection import rung
+from grader.testing import adopt, assert_agrees, assert_causal, assert_that
 
 # --- linear_by_hand ------------------------------------------------------------------------------
 

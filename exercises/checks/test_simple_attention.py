@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_operations_do_not_grow,
     assert_rows_sum_to_one,
     assert_that,
-    rung,
 )
 
 # "Your journey starts with one step", three numbers a word.

@@ -22,7 +22,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.course import Course
+from grader.course.course import Course
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")

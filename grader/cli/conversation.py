@@ -17,7 +17,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import write_whole
 

@@ -24,7 +24,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.cli.pages import written
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.wording import counted
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.wording import counted
 
 

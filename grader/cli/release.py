@@ -19,7 +19,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.course import Course
+from grader.course.course import Course
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."

@@ -23,7 +23,7 @@ from grader.cli.app import (
     app,
     students_course,
 )
-from grader.course import Course
+from grader.course.course import Course
 from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 from grader.records.faults import CallError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.conversation.pseudonyms import pseudonyms
-from grader.course import Course
+from grader.course.course import Course
 from grader.gradebook import Gradebook, existing_gradebook
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult

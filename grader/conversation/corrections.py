@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from grader.conversation.lookup import find_student
-from grader.course import Course, Exercise
+from grader.course.course import Course
+from grader.course.file import Exercise
 from grader.intake.files import decoded
 from grader.records.faults import CallError
 from grader.records.grade import THOUSAND, ExerciseResult

@@ -14,21 +14,21 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.collection import Test
-from grader.contract import Contract
 from grader.conversation.corrections import at_stake
 from grader.conversation.excerpts import Excerpt, answer, statement
 from grader.conversation.lookup import Graded
+from grader.course.collection import Test
+from grader.course.contract import Contract
+from grader.course.references import Oracle, Reference
+from grader.course.tensors import Make
 from grader.desk import Desk, Seat
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised
-from grader.oracle import Oracle, Reference
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment
 from grader.sandbox.session import Backend, Channel, Limits, StudentLost
-from grader.tensors import Make
 from grader.wire import payload
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.gradebook import Gradebook
 from grader.intake import Submission
 from grader.intake.names import escaped

@@ -12,7 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from grader.course import Assignment, Course
+from grader.course.course import Course
+from grader.course.file import Assignment
 from grader.export import canvas, gradescope, moodle
 from grader.export.sheets import Filled
 from grader.intake.names import file_stems

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.grade import ExerciseResult, TestResult, counted, scaled
 from grader.records.wording import mistake_of
 from grader.terminal import safe

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from grader import __version__
-from grader.course import Course
+from grader.course.course import Course
 from grader.feedback import for_students
 from grader.pictures.text import drawn
 from grader.records.faults import HostFault

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.sandbox.isolation import Isolation

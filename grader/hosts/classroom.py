@@ -17,7 +17,8 @@ from rich.console import Console
 
 from grader import terminal
 from grader.checking import open_checker
-from grader.course import find_course, load_course
+from grader.course.course import load_course
+from grader.course.location import find_course
 from grader.export import classroom
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult

@@ -14,9 +14,9 @@ from pathlib import Path
 from grader import messages, wire
 from grader.backends import Nowhere
 from grader.checking import read_answers
-from grader.collection import Case, Test
-from grader.contract import Contract
-from grader.course import Course
+from grader.course.collection import Case, Test
+from grader.course.contract import Contract
+from grader.course.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.grading import FOUNDATIONS
 from grader.guest import loader

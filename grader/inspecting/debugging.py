@@ -12,8 +12,8 @@ from types import FrameType, TracebackType
 from typing import IO
 
 from grader import wire
-from grader.collection import Case, Test
-from grader.course import Course
+from grader.course.collection import Case, Test
+from grader.course.course import Course
 from grader.desk import Ran, run_test
 from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases

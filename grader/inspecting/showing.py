@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from grader import wire
-from grader.course import Course
+from grader.course.course import Course
 from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.shown import Call, Shown

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grader import wire
-from grader.collection import Case, Test
+from grader.course.collection import Case, Test
 from grader.desk import Ran
 from grader.inspecting.bench import Ending
 from grader.inspecting.shown import Call, Named, Shown

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.canvas import CANVAS

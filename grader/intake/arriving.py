@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.intake.arrivals import Arrivals, take_in
 from grader.intake.names import ARCHIVES, SOURCES
 from grader.intake.roster import Roster

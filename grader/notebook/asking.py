@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from grader.course import Course, NoCourse, find_course, load_course
+from grader.course.course import Course, load_course
+from grader.course.location import NoCourse, find_course
 from grader.desk import Desk, open_desk
 from grader.grading import grade_exercises
 from grader.intake import Submission

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.contract import Contract
+from grader.course.contract import Contract
+from grader.course.tensors import Make
 from grader.proxies.matching import Adoption, Wanted, candidates, is_floating, is_vector
 from grader.proxies.remote import RemoteModule
-from grader.tensors import Make
 from grader.wire.payload import DTYPES
 
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands

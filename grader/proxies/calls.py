@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from grader import wire
-from grader.contract import Contract, Signature, bind, call_order, check
+from grader.course.contract import Contract, Signature, bind, call_order, check
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from grader import wire
-from grader.contract import Contract, ContractBroken, fits
+from grader.course.contract import Contract, ContractBroken, fits
 from grader.proxies.calls import (
     AuthorError,
     Calls,

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from grader.course import Assignment, Course, Unit
+from grader.course.course import Course
+from grader.course.file import Assignment, Unit
 from grader.records.faults import CallError
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.release.student import copy_exercises, copy_source, write_text
 
 PRIVATE = "private"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.release import texts
 from grader.release.student import release_student
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
 from grader.release.carrying import carried_seed, carry

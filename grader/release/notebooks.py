@@ -17,9 +17,10 @@ from typing import Any
 
 import nbformat
 
-from grader.course import Course, Exercise, Unit
+from grader.course.course import Course
+from grader.course.file import Exercise, Unit
+from grader.course.statements import Statement, opening, statement
 from grader.release.texts import formulas
-from grader.statements import Statement, opening, statement
 
 Cell = dict[str, Any]
 

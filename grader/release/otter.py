@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts

@@ -15,13 +15,13 @@ from typing import Any
 
 import yaml
 
-from grader.collection import collect
-from grader.course import Course, Exercise, Unit
+from grader.course.collection import collect, rung
+from grader.course.course import Course
+from grader.course.file import Exercise, Unit
 from grader.messages import forbidden_title
 from grader.records.rows import number
 from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas
-from grader.testing import rung
 
 KIT = "kit"
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import drafted, require_empty
 

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import grader
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError, HostFault
 from grader.records.files import drafted, files_in, require_free, write_sums
 from grader.release import texts

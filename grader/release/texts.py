@@ -10,7 +10,8 @@ from string import Template
 
 import msgspec
 
-from grader.course import Course, Unit
+from grader.course.course import Course
+from grader.course.file import Unit
 from grader.records.faults import CallError
 from grader.records.rows import number
 from grader.sandbox.session import WALL_FACTOR

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from grader.conversation.pseudonyms import anonymous, pseudonyms_in
-from grader.course import Assignment, Course
+from grader.course.course import Course
+from grader.course.file import Assignment
 from grader.gradebook import Gradebook
 from grader.intake.names import file_stems
 from grader.records.faults import unwritten

@@ -8,7 +8,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from grader.course import Assignment, Course
+from grader.course.course import Course
+from grader.course.file import Assignment
 from grader.feedback import for_students
 from grader.pictures.svg import picture_svg
 from grader.records.grade import ExerciseResult, Grade, Picture, TestResult

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, redirect_stdout, suppress
 
 from grader import backends
 from grader.checking import open_checker
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError, HostFault
 from grader.watch.worker import Checks
 

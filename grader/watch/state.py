@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course import Course, Exercise
+from grader.course.course import Course
+from grader.course.file import Exercise
+from grader.course.statements import Statement, opening, statement
 from grader.progress import FILE, Progress, read_progress, record
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.resetting import reset, undo
-from grader.statements import Statement, opening, statement
 from grader.watch import words
 from grader.watch.worker import Checked, Failed, News, Opened
 

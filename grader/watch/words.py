@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.pictures.text import drawn
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
@@ -14,7 +15,6 @@ from grader.testing import (
     assert_rows_sum_to_one,
     assert_that,
     assert_uses,
-    rung,
 )
 
 SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels: never two alike

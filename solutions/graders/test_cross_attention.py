@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     assert_agrees,
@@ -13,7 +14,6 @@ from grader.testing import (
     assert_moves,
     assert_that,
     extra_biases,
-    rung,
 )
 
 # --- padding_mask --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
@@ -13,7 +14,6 @@ from grader.testing import (
     assert_reduces_at_most,
     assert_work_at_most,
     assert_work_grows_at_most,
-    rung,
 )
 
 # One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that

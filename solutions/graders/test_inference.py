@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     assert_agrees,
@@ -15,7 +16,6 @@ from grader.testing import (
     assert_one_bias,
     assert_that,
     assert_work_grows_at_most,
-    rung,
 )
 
 # --- repeat_kv -----------------------------------------------------------------------------------

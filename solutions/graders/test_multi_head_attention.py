@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     assert_agrees,
@@ -16,7 +17,6 @@ from grader.testing import (
     assert_refuses,
     assert_that,
     extra_biases,
-    rung,
 )
 
 # --- split_heads ---------------------------------------------------------------------------------

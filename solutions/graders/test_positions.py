@@ -7,12 +7,12 @@ differ by more than the tolerance.
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
-    rung,
 )
 
 # --- sinusoidal_positions ------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     assert_agrees,
@@ -12,7 +13,6 @@ from grader.testing import (
     assert_gradients_agree,
     assert_input_unchanged,
     assert_that,
-    rung,
 )
 
 # In float64 tests, sizes have an exact root where there is a scale: a root may come from float32.

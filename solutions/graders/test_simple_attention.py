@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
@@ -11,7 +12,6 @@ from grader.testing import (
     assert_operations_do_not_grow,
     assert_rows_sum_to_one,
     assert_that,
-    rung,
 )
 
 # Pairs of tokens and d_in: more tokens than features, and fewer.

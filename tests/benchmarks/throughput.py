@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from grader import wire
-from grader.course import Course, load_course
+from grader.course.course import Course, load_course
 from grader.desk import Desk
 from grader.gradebook import Gradebook, open_gradebook
 from grader.grading import grade

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from grader.course import load_course
+from grader.course.course import load_course
 from grader.watch.screen import WatchApp
 from grader.watch.state import Lesson
 from tests.benchmarks.others import EXERCISE, UNIT, seconds_of_pytest

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from grader.testing import assert_agrees, rung
+from grader.course.collection import rung
+from grader.testing import assert_agrees
 
 
 @rung.shape("center")

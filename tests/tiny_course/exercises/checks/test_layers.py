@@ -1,6 +1,7 @@
 """Public checks of the tiny course's second unit."""
 
-from grader.testing import adopt, assert_agrees, rung
+from grader.course.collection import rung
+from grader.testing import adopt, assert_agrees
 
 
 @rung.shape("Projection")

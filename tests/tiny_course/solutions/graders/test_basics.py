@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from grader.course.collection import rung
 from grader.testing import (
     assert_agrees,
     assert_gradients_agree,
@@ -10,7 +11,6 @@ from grader.testing import (
     assert_operations_do_not_grow,
     assert_rows_sum_to_one,
     assert_that,
-    rung,
 )
 
 # --- center --------------------------------------------------------------------------------------

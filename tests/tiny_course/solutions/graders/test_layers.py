@@ -2,12 +2,12 @@
 
 import pytest
 
+from grader.course.collection import rung
 from grader.testing import (
     adopt,
     assert_agrees,
     assert_batch_rows_do_not_mix,
     assert_gradients_agree,
-    rung,
 )
 
 

@@ -6,7 +6,7 @@ import ast
 import textwrap
 from dataclasses import dataclass
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 
 

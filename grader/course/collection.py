@@ -15,12 +15,79 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from grader.course import Course
+from grader.course.course import Course
 from grader.records.faults import CallError
+
+Marked = TypeVar("Marked", bound=Callable[..., None])
+
+
+class rung:  # noqa: N801
+    """The ladder: each rung is a decorator. Rungs are climbed in the order in which they stand.
+
+    *exists* and *signature* come before these and are checked by the engine itself. When a rung
+    that others stand on fails, those are skipped, so that one bug is told once. Shape tests carry
+    no points.
+    """
+
+    order = (
+        "exists", "signature", "shape", "value", "property", "gradient", "stability", "efficiency",
+    )  # fmt: skip
+
+    @staticmethod
+    def shape(exercise: str) -> Callable[[Marked], Marked]:
+        """The result has the promised shape and dtype."""
+        return _mark(exercise, "shape", 0)
+
+    @staticmethod
+    def value(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+        """The result agrees with the reference. At least half of an exercise's points."""
+        return _mark(exercise, "value", points)
+
+    @staticmethod
+    def property(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+        """Something that holds for every right answer: rows sum to one, no peeking."""
+        return _mark(exercise, "property", points)
+
+    @staticmethod
+    def gradient(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+        """Gradients flow, and agree with the reference."""
+        return _mark(exercise, "gradient", points)
+
+    @staticmethod
+    def stability(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+        """Extreme inputs give finite, right results."""
+        return _mark(exercise, "stability", points)
+
+    @staticmethod
+    def efficiency(
+        exercise: str, *, points: float = 1, memory_mb: int | None = None
+    ) -> Callable[[Marked], Marked]:
+        """Work and memory grow no faster than they must.
+
+        With `memory_mb` the answer runs in a process of its own, which the kernel gives that much
+        memory and no more: proof, where a count is evidence. Only jails keep to it.
+        """
+        return _mark(exercise, "efficiency", points, memory_mb)
+
+
+def _mark(
+    exercise: str, name: str, points: float, memory_mb: int | None = None
+) -> Callable[[Marked], Marked]:
+    return pytest.mark.grader(exercise=exercise, rung=name, points=points, memory_mb=memory_mb)
+
+
+# --- collection ----------------------------------------------------------------------------------
+#
+# Collecting graders: pytest finds the test functions once, and hands them over as plain data.
+#
+# Graders are ordinary pytest files, so that any tool can run them. The kit's own runner calls the
+# collected functions directly, without pytest's protocol; to keep both in agreement, whatever
+# would make them differ (classes, other fixtures) is refused here, with file and line.
+
 
 FIXTURES = frozenset({"student", "reference", "make"})
 BEHIND_THEM = frozenset({"request", "_grader_desk", "_grader_student"})

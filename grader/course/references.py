@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from grader.contract import Contract, ContractError, compile_contract
-from grader.course import Course
+from grader.course.contract import Contract, ContractError, compile_contract
+from grader.course.course import Course
+from grader.course.tensors import Make
 from grader.records.faults import CallError
-from grader.tensors import Make
 
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
 

@@ -1,0 +1,295 @@
+"""A course: the order, points, hints, prerequisites and forbidden operations in ``course.toml``.
+
+The only room that knows the file format. Mistakes in it are told with file, line and key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from grader.course.file import (
+    Assignment,
+    CourseFile,
+    Exercise,
+    Overlay,
+    Unit,
+    _checked,
+    _decoded,
+    decode_course,
+)
+from grader.course.location import (
+    RECORDED,
+    SOLUTIONS,
+    has_solutions,
+    kits_own,
+    lies_over_another,
+    text_of_course,
+)
+from grader.records.faults import CallError
+from grader.records.grade import THOUSAND
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course on disk: what its file says, and where its parts live."""
+
+    folder: Path  # holds course.toml, the stubs and checks/
+    file: CourseFile
+    private: Path | None = None  # a folder whose solutions come before those beside `folder`
+
+    @property
+    def assigned(self) -> Assignment | None:
+        """The assignment that this is the part for, in a bundle of one."""
+        return self.assignment(self.file.assigned) if self.file.assigned else None
+
+    def titled(self, assignment: Assignment | None) -> str:
+        """The course's title, and the assignment's."""
+        return self.file.title + (f": {assignment.heading}" if assignment is not None else "")
+
+    @cached_property
+    def asked(self) -> tuple[str, ...]:
+        """The exercises that count: an assignment need not be the whole of its units."""
+        return self.select(self.assigned.exercises if self.assigned else ())
+
+    def asked_in(self, unit: str) -> tuple[str, ...]:
+        """Those of one unit."""
+        return tuple(name for name in self.asked if self.unit_of[name] == unit)
+
+    @property
+    def worth(self) -> float:
+        """What one point of an exercise counts elsewhere: an assignment has points of its own."""
+        return self.assigned.scale(self.most(self.asked)) if self.assigned is not None else 1.0
+
+    def most(self, names: Iterable[str]) -> float:
+        """The points that these exercises have to give."""
+        return sum(self.exercises[name].thousandths for name in names) / THOUSAND
+
+    @property
+    def name(self) -> str:
+        """The name that an output folder remembers."""
+        return self.file.name
+
+    @property
+    def label(self) -> str:
+        """Which course this is, for whoever has to know whose code runs: its name and folder."""
+        if self.private is None and self.folder == kits_own():
+            return f"{self.name} (the kit's own)"
+        return f"{self.name}, {self.private or self.folder}"
+
+    @property
+    def seed(self) -> str:
+        """The public seed, of the public checks."""
+        return self.file.seed
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Units in teaching order."""
+        return self.file.unit
+
+    @cached_property
+    def exercises(self) -> Mapping[str, Exercise]:
+        """Exercises by name, in teaching order."""
+        return {exercise.name: exercise for unit in self.units for exercise in unit.exercise}
+
+    @cached_property
+    def unit_of(self) -> Mapping[str, str]:
+        """The unit's name for each exercise's name."""
+        return {exercise.name: unit.name for unit in self.units for exercise in unit.exercise}
+
+    @property
+    def solutions(self) -> Path:
+        """The folder that a student never sees: beside the course folder, if it is there at all."""
+        return self.folder.parent / SOLUTIONS
+
+    @property
+    def secrets(self) -> tuple[Path, ...]:
+        """Every folder that a student never sees."""
+        own = [self.private / SOLUTIONS] if self.private is not None else []
+        return (*own, self.solutions)
+
+    def solution(self, *parts: str) -> Path:
+        """A file of the solutions: the private one, if there is one of that name."""
+        return next(
+            (path for folder in self.secrets if (path := folder.joinpath(*parts)).is_file()),
+            self.solutions.joinpath(*parts),
+        )
+
+    @property
+    def recorded(self) -> Path:
+        """What a student's bundle has instead of solutions: recorded results, untouched stubs."""
+        return self.folder / RECORDED
+
+    @property
+    def has_solutions(self) -> bool:
+        """Whether references are at hand. In a bundle, a folder of that name is a student's own."""
+        return has_solutions(self.folder)
+
+    def stub_file(self, unit: str) -> Path:
+        """The stubs of a unit, into which a student writes."""
+        return self.folder / f"{unit}.py"
+
+    def pristine(self, unit: str) -> Path:
+        """The stubs of a unit as they were: a copy in a bundle, the file itself in a clone."""
+        kept = self.recorded / "stubs" / f"{unit}.py"
+        return kept if kept.is_file() else self.stub_file(unit)
+
+    def check_files(self) -> list[Path]:
+        """The public checks, in teaching order."""
+        return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
+
+    def checks_of(self, names: Collection[str]) -> dict[Path, bool]:
+        """The public checks of the units of these exercises, as files that are not hidden."""
+        wanted = {self.unit_of[name] for name in names}
+        pairs = zip(self.units, self.check_files(), strict=True)
+        return {path: False for unit, path in pairs if unit.name in wanted}
+
+    def tests_of(self, names: Collection[str]) -> dict[Path, bool]:
+        """Public checks and hidden graders of the units of these exercises."""
+        others = {f"test_{unit.name}.py" for unit in self.units} - {
+            f"test_{self.unit_of[name]}.py" for name in names
+        }
+        # A private file of another name may hold tests of any unit.
+        graders = [path for path in self.grader_files() if path.name not in others]
+        return self.checks_of(names) | dict.fromkeys(graders, True)
+
+    def has_stubs_beside(self, answers: Path) -> bool:
+        """Whether answers can be compared with stubs: not where they overwrite the only copy."""
+        return self.recorded.is_dir() or answers.resolve() != self.folder
+
+    def grader_files(self) -> list[Path]:
+        """The hidden graders, in teaching order; those that only a private folder has come last."""
+        names = [f"test_{unit.name}.py" for unit in self.units]
+        more: list[Path] = []
+        if self.private is not None:
+            more = sorted((self.private / SOLUTIONS / "graders").glob("test_*.py"))
+        return [
+            *(self.solution("graders", name) for name in names),
+            *(path for path in more if path.name not in names),
+        ]
+
+    def mistakes_file(self, unit: str) -> Path:
+        """The known wrong and right answers of a unit."""
+        return self.solution("mistakes", f"{unit}.py")
+
+    def reference_file(self, unit: str) -> Path:
+        """The references of a unit."""
+        return self.solution(f"{unit}.py")
+
+    def test_files(self) -> dict[Path, bool]:
+        """Both, each with whether its tests are hidden."""
+        return dict.fromkeys(self.check_files(), False) | dict.fromkeys(self.grader_files(), True)
+
+    def require_solutions(self, command: str) -> None:
+        """Raise `CallError` unless references and hidden graders are beside the course."""
+        if not self.has_solutions:
+            raise CallError(
+                f"`grader {command}` needs the folder {self.solutions}, which is not there: "
+                "only instructors have it"
+            )
+
+    def require_answers(self) -> None:
+        """Raise `CallError` unless there are references to compare with, or recordings of them."""
+        if not self.has_solutions and not self.recorded.is_dir():
+            raise CallError(
+                f"neither {self.recorded} nor {self.solutions} is there: answers can be checked in "
+                "a student's bundle, or in a clone of the kit"
+            )
+
+    def hidden_seed(self) -> str:
+        """The seed of the hidden graders."""
+        path = self.solution("seed")
+        try:
+            seed = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            seed = ""
+        if not seed:
+            raise CallError(
+                f"{path} is missing or empty: write any secret text into it, or pass --seed"
+            )
+        return seed
+
+    def select(self, names: Sequence[str]) -> tuple[str, ...]:
+        """These exercises in teaching order (a unit's name stands for all of it); all if empty."""
+        chosen: set[str] = set()
+        for name in names:
+            unit = [unit for unit in self.units if unit.name == name]
+            if unit:
+                chosen |= {exercise.name for exercise in unit[0].exercise}
+            elif name in self.exercises:
+                chosen.add(name)
+            else:
+                raise CallError(f"there is no exercise called {name!r}{self._nearest(name)}")
+        return tuple(name for name in self.exercises if name in chosen or not names)
+
+    def assignment(self, name: str) -> Assignment:
+        """The assignment of this name."""
+        found = [one for one in self.file.assignment if one.name == name]
+        if not found:
+            known = ", ".join(one.name for one in self.file.assignment)
+            named = f"the assignments are {known}" if known else "course.toml names none"
+            raise CallError(f"there is no assignment called {name!r}; {named}")
+        return found[0]
+
+    def one(self, name: str, of_unit: str) -> Exercise:
+        """The exercise of this name; `of_unit` is what to say to one who names a unit."""
+        if name not in self.exercises:
+            self.select([name])  # says what is near, unless it is a unit
+            raise CallError(f"{name} is a unit: {of_unit}")
+        return self.exercises[name]
+
+    def _nearest(self, name: str) -> str:
+        import difflib
+
+        known = [*self.exercises, *(unit.name for unit in self.units)]
+        near = difflib.get_close_matches(name, known, n=1)
+        units = ", ".join(unit.name for unit in self.units)
+        return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
+
+    def fingerprint(self) -> str:
+        """A hash over everything that decides a grade.
+
+        Course file, checks, graders, references; stubs, which are no answers; known mistakes too,
+        since their names stand in a grade.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        folders = [self.folder, *([self.private] if self.private is not None else [])]
+        files = [folder / "course.toml" for folder in folders]
+        files += [*self.check_files(), *self.grader_files()]
+        for unit in self.units:
+            files += [
+                self.pristine(unit.name), self.reference_file(unit.name),
+                self.mistakes_file(unit.name),
+            ]  # fmt: skip
+        for path in files:
+            digest.update(path.name.encode())
+            if path.is_file():
+                digest.update(hashlib.blake2b(path.read_bytes()).digest())
+        return digest.hexdigest()
+
+
+def below(course: Course, name: str) -> list[str]:
+    """What an exercise requires, and what that requires, nearest first."""
+    found = list(course.exercises[name].requires)
+    for base in found:  # grows meanwhile
+        found += [more for more in course.exercises[base].requires if more not in found]
+    return found
+
+
+def load_course(folder: Path) -> Course:
+    """Read ``course.toml``; raise `CallError` with file, line and key if it is not right."""
+    path, text = text_of_course(folder)
+    if not lies_over_another(text):
+        return Course(folder, decode_course(path, text))
+    overlay = _decoded(path, text, Overlay)
+    below = (folder / overlay.overlay).resolve()
+    base_path, base = text_of_course(below)
+    file = decode_course(base_path, base)
+    own = {k: v for k, v in msgspec.structs.asdict(overlay).items() if v is not None}
+    del own["overlay"]
+    return Course(below, _checked(path, text, msgspec.structs.replace(file, **own)), folder)

@@ -1,0 +1,264 @@
+"""A course: the order, points, hints, prerequisites and forbidden operations in ``course.toml``.
+
+The only room that knows the file format. Mistakes in it are told with file, line and key.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from grader.records.faults import CallError
+from grader.records.grade import THOUSAND
+
+File = TypeVar("File")
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class Exercise(_Table, frozen=True):
+    """One exercise as ``course.toml`` describes it."""
+
+    name: str
+    title: str
+    points: float
+    hints: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+    @property
+    def thousandths(self) -> int:
+        """Its points, in thousandths."""
+        return round(self.points * THOUSAND)
+
+
+class Unit(_Table, frozen=True):
+    """Exercises that share a file stem."""
+
+    name: str
+    title: str
+    exercise: tuple[Exercise, ...]
+
+
+class OperationGroup(_Table, frozen=True):
+    """Torch functions that an exercise may forbid under one name.
+
+    `layers` are keys of torch's dispatcher that go with them: ``Autograd`` is what records a graph.
+    """
+
+    title: str
+    functions: tuple[str, ...]
+    layers: tuple[Literal["Autograd"], ...] = ()
+
+
+class LimitTable(_Table, frozen=True):
+    """What one submission may use."""
+
+    test_seconds: float = 5.0
+    submission_seconds: float = 120.0
+    memory_mb: int = 1024
+
+
+class Aliases(_Table, frozen=True):
+    """Other names that mean the same: of arguments, and of parameters (weights)."""
+
+    arguments: Mapping[str, tuple[str, ...]] = {}
+    parameters: Mapping[str, tuple[str, ...]] = {}
+
+
+Told = Literal["mistakes", "verdicts", "nothing"]
+
+
+class FeedbackTable(_Table, frozen=True):
+    """What students read of hidden tests.
+
+    ``mistakes``: title, verdict, and the mistake's name and hint where it is a known one;
+    ``verdicts``: title and verdict; ``nothing``: whether all of them passed.
+    """
+
+    hidden: Told = "mistakes"
+
+
+class Assignment(_Table, frozen=True):
+    """A part of the course that is handed in, graded and exported together."""
+
+    name: str
+    exercises: tuple[str, ...]  # names of exercises, or of units for all of theirs
+    title: str = ""
+    points: float | None = None  # what it counts elsewhere, if that is not the exercises' sum
+    due: datetime | None = None
+
+    @property
+    def heading(self) -> str:
+        """What people call it."""
+        return self.title or self.name
+
+    def scale(self, most: float) -> float:
+        """What one point of the exercises' `most` counts elsewhere."""
+        return self.points / most if self.points is not None and most else 1.0
+
+
+class CourseFile(_Table, frozen=True):
+    """The whole of ``course.toml``."""
+
+    name: str
+    title: str
+    seed: str
+    unit: tuple[Unit, ...]
+    operations: Mapping[str, OperationGroup] = {}
+    limits: LimitTable = LimitTable()
+    aliases: Aliases = Aliases()
+    feedback: FeedbackTable = FeedbackTable()
+    assignment: tuple[Assignment, ...] = ()
+    assigned: str = ""  # in a bundle: the assignment that this part of the course is for
+
+
+class Overlay(_Table, frozen=True):
+    """A ``course.toml`` that lays private solutions over another course.
+
+    What it names besides takes the place of what the other one says.
+    """
+
+    overlay: str  # the other course's folder; relative to this one's
+    limits: LimitTable | None = None
+    feedback: FeedbackTable | None = None
+    assignment: tuple[Assignment, ...] | None = None
+
+
+def decode_course(path: Path, text: str) -> CourseFile:
+    """What a text says that is to stand in ``course.toml``; raises as `load_course` does."""
+    return _checked(path, text, _decoded(path, text, CourseFile))
+
+
+def _decoded(path: Path, text: str, kind: type[File]) -> File:
+    try:
+        return msgspec.toml.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise CallError(_located(path, text, str(error))) from None
+    except msgspec.DecodeError as error:
+        raise CallError(f"{path}: {error}") from None
+
+
+def _checked(path: Path, text: str, file: CourseFile) -> CourseFile:
+    for place, problem in _problems(file):
+        raise CallError(_located(path, text, f"{problem} - at `{place}`"))
+    return file
+
+
+# --- what the types alone do not say -------------------------------------------------------------
+
+
+def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
+    yield from _problems_of_assignments(file)
+    for key, value in msgspec.structs.asdict(file.limits).items():
+        if not 0 < value < math.inf:
+            yield f"$.limits.{key}", f"{key} must be positive, got {value}"
+    units: set[str] = set()
+    seen: set[str] = set()
+    for u, unit in enumerate(file.unit):
+        if not unit.name.isidentifier():
+            yield f"$.unit[{u}].name", f"unit {unit.name!r} is not a file stem"
+        if unit.name in units:
+            yield f"$.unit[{u}].name", f"unit {unit.name!r} is there twice"
+        units.add(unit.name)
+        for e, exercise in enumerate(unit.exercise):
+            where = f"$.unit[{u}].exercise[{e}]"
+            if not exercise.name.isidentifier() or keyword.iskeyword(exercise.name):
+                yield f"{where}.name", f"exercise {exercise.name!r} is not a Python name"
+            if exercise.name in seen:
+                yield f"{where}.name", f"exercise {exercise.name!r} is there twice"
+            if not 1 / THOUSAND <= exercise.points < math.inf:
+                yield f"{where}.points", f"points must be positive, got {exercise.points}"
+            for name in exercise.requires:
+                if name not in seen:
+                    yield f"{where}.requires", f"{name!r} does not come before {exercise.name}"
+            for name in exercise.forbidden:
+                if name not in file.operations:
+                    known = ", ".join(file.operations)
+                    yield f"{where}.forbidden", f"there are operations {known}, no {name!r}"
+            seen.add(exercise.name)
+
+
+def _problems_of_assignments(file: CourseFile) -> Iterator[tuple[str, str]]:
+    known = {unit.name for unit in file.unit} | {e.name for u in file.unit for e in u.exercise}
+    names: set[str] = set()
+    for a, assignment in enumerate(file.assignment):
+        where = f"$.assignment[{a}]"
+        if assignment.name in names:
+            yield f"{where}.name", f"assignment {assignment.name!r} is there twice"
+        names.add(assignment.name)
+        if not assignment.exercises:
+            yield f"{where}.exercises", f"assignment {assignment.name!r} has no exercises"
+        for name in assignment.exercises:
+            if name not in known:
+                yield f"{where}.exercises", f"there is no exercise or unit called {name!r}"
+        if assignment.points is not None and not 0 < assignment.points < math.inf:
+            yield f"{where}.points", f"points must be positive, got {assignment.points}"
+    if file.assigned and file.assigned not in names:
+        yield "$.assigned", f"there is no assignment called {file.assigned!r}"
+
+
+# --- where in the file ---------------------------------------------------------------------------
+
+
+def _located(path: Path, text: str, message: str) -> str:
+    """Add the line to a msgspec message, which names the place as ``$.unit[0].exercise[1]``."""
+    told, _, place = message.partition(" - at `")
+    place = place.rstrip("`").removeprefix("$")
+    unknown = re.search(r"unknown field `([^`]+)`", told)
+    missing = re.search(r"missing required field `([^`]+)`", told)
+    # An index is a number; "[...]" is any key of a free table.
+    keys = [key or index for key, index in re.findall(r"([A-Za-z_]\w*)|\[([\d.]+)\]", place)]
+    if unknown:
+        return f"{path}:{_line_of(text, [*keys, unknown[1]])}: unknown key {unknown[1]!r}"
+    if missing:
+        return f"{path}:{_line_of(text, keys)}: key {missing[1]!r} is missing"
+    line, found = _nearest(text, keys)
+    named = [key for key in found or keys if not key.isdigit()]
+    at_key = f"{named[-1]}: " if named and not told.startswith(named[-1]) else ""
+    return f"{path}:{line}: {at_key}{told}"
+
+
+def _line_of(text: str, keys: Sequence[str]) -> int:
+    return _nearest(text, keys)[0]
+
+
+def _nearest(text: str, keys: Sequence[str]) -> tuple[int, list[str]]:
+    """Line and path of the key or table at a path, or of the nearest table around it."""
+    best: tuple[int, list[str]] = (1, [])
+    for number, path in _keys(text):
+        pairs = list(zip(keys, path, strict=False))
+        if len(path) > len(keys) or any(want not in ("...", have) for want, have in pairs):
+            continue
+        if len(path) > len(best[1]):
+            best = number, path
+    return best
+
+
+def _keys(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Every table header and key with its line and path, as far as plain TOML lines tell."""
+    counts: dict[str, int] = {}
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"""\s*(\[\[?)\s*([\w.\-"' ]+?)\s*\]""", line):
+            table = []
+            parts = [part.strip(" \"'") for part in header[2].split(".")]
+            for depth, part in enumerate(parts, start=1):
+                table.append(part)
+                name = ".".join(table)
+                if depth == len(parts) and header[1] == "[[":
+                    counts[name] = counts.get(name, -1) + 1
+                if name in counts:
+                    table.append(str(counts[name]))
+            yield number, list(table)
+        elif key := re.match(r"""\s*["']?([\w\- ]+?)["']?\s*=""", line):
+            yield number, [*table, key[1]]
