@@ -1,1 +1,1 @@
-"""Tools for the kit's own engineers: what is run by hand, and asserted by a test where it can be."""
+"""Tools for the kit's own engineers: run by hand, and asserted by a test where that can be."""
