@@ -18,14 +18,16 @@ from typing import Any
 import pytest
 import torch
 
-from grader import backends, messages, wire
+from grader import backends, wire
 from grader.course.collection import Case, Test, collect, rung
 from grader.course.contract import TensorSpec
 from grader.course.course import Course
 from grader.course.references import LiveOracle, Oracle, Reference, open_oracle
 from grader.course.tensors import Make
 from grader.diagnosis import Answer, Diagnosis, kept
-from grader.differences import computed_on
+from grader.feedback import sentences
+from grader.feedback.differences.pair import computed_on
+from grader.feedback.disagreement import Disagreement
 from grader.guest.server import Prints
 from grader.intake import Submission
 from grader.known import Kept, Known, LiveKnown, Outcome
@@ -37,7 +39,6 @@ from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.isolation import Isolation, shortfall
 from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
-from grader.testing import Disagreement
 from grader.transcripts import Ending, Key, Memory, Transcripts
 from grader.unsandboxed.in_process import Local
 from grader.wire import AUTOGRAD
@@ -259,7 +260,7 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
             if desk.holds_back(test):
                 # Its inputs and what was expected are for no one to read back.
                 return Ran(ended.status, told, answers)
-            told = messages.with_prints(told, seat.session.printed)
+            told = sentences.with_prints(told, seat.session.printed)
             return Ran(ended.status, told, answers, ended.picture)
     return Ran("passed", None, answers)
 
@@ -344,7 +345,7 @@ def _caught(desk: Desk, seat: Seat, test: Test, play: Callable[[], Ending]) -> E
         ):
             return Ending("skipped")  # told once, by the check for forbidden operations
         place = seat.session.line(raised.place)
-        return Ending("error", messages.raised(raised.kind, raised.text, place))
+        return Ending("error", sentences.raised(raised.kind, raised.text, place))
     except StudentLost as lost:
         return Ending(lost.status, lost.text)
     except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used

@@ -15,12 +15,13 @@ from itertools import groupby
 import msgspec
 import torch
 
-from grader import messages, wire
+from grader import wire
 from grader.course.collection import Test, rung
 from grader.course.contract import Contract
 from grader.course.course import below
 from grader.desk import Desk, Seat, run_test
 from grader.diagnosis import Answer
+from grader.feedback import sentences
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
@@ -156,7 +157,7 @@ class _Climb:
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
             first = self._found.evasions[0]
             use = wire.Use(first.function, self._seat.session.line(first.place))
-            status, message = "failed", messages.uncounted(use)
+            status, message = "failed", sentences.uncounted(use)
         self._results[test.key] = _result(test, status, message, ran.picture)
         if status != "passed" and test.rung in FOUNDATIONS:
             # What never ended would not end again.
@@ -222,18 +223,18 @@ def _exists(found: wire.Found) -> TestResult:
         case "found":
             status, message = "passed", None
         case "stub":
-            status, message = "missing", messages.UNTOUCHED
+            status, message = "missing", sentences.UNTOUCHED
         case "missing":
-            status, message = "missing", messages.missing(found)
+            status, message = "missing", sentences.missing(found)
         case "broken":
-            status, message = "error", messages.broken(found)
-    return TestResult("exists", messages.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
+            status, message = "error", sentences.broken(found)
+    return TestResult("exists", sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
 
 
 def _signature(found: wire.Found, contract: Contract) -> TestResult:
-    message = messages.signature(found, contract)
+    message = sentences.signature(found, contract)
     return TestResult(
-        "signature", messages.SIGNATURE, "failed" if message else "passed", hidden=False,
+        "signature", sentences.SIGNATURE, "failed" if message else "passed", hidden=False,
         message=message,
     )  # fmt: skip
 
@@ -246,8 +247,8 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
     uses = seat.calls.uses.get(name, [])
     titles = [desk.course.file.operations[group].title for group in groups]
     return TestResult(
-        "operations", messages.forbidden_title(titles), "failed" if uses else "passed",
-        hidden=False, message=messages.forbidden(uses) if uses else None,
+        "operations", sentences.forbidden_title(titles), "failed" if uses else "passed",
+        hidden=False, message=sentences.forbidden(uses) if uses else None,
     )  # fmt: skip
 
 
@@ -294,6 +295,6 @@ def _scored(
 def _all_missing(
     desk: Desk, name: str, lost: StudentLost, status: TestStatus
 ) -> ExerciseResult:  # fmt: skip
-    first = TestResult("exists", messages.EXISTS, status, hidden=False, message=lost.text)
+    first = TestResult("exists", sentences.EXISTS, status, hidden=False, message=lost.text)
     rest: TestStatus = "missing" if status == "missing" else "skipped"
     return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

@@ -26,13 +26,12 @@ from grader.course.collection import rung
 from grader.course.contract import ContractBroken, describe
 from grader.course.references import Reference
 from grader.course.tensors import Make
-from grader.differences import differing, in_words
-from grader.pictures.data import picture_of
+from grader.feedback.differences.pair import differing
+from grader.feedback.disagreement import Disagreement
 from grader.proxies import adoption as _adoption
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.matching import Adoption
 from grader.proxies.remote import RemoteFunction, RemoteModule, Student
-from grader.records.grade import Picture
 from grader.wire import Operations
 from grader.wire.payload import tensors_of
 
@@ -163,54 +162,6 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 2e-8) -> N
             "float64 carries 16 digits, and yours are right for fewer: does something make a "
             "detour over float32, like .float() or a new tensor without a dtype?"
         ) from None
-
-
-class Disagreement(AssertionError):
-    """Two tensors of one shape and dtype that do not agree."""
-
-    def __init__(self, what: str, ours: Tensor, theirs: Tensor, wrong: Tensor) -> None:
-        super().__init__(what)
-        self._pair = ours, theirs, wrong
-
-    def __str__(self) -> str:
-        # When it is read, since nobody reads those of mistakes, and there are thousands.
-        ours, theirs, wrong = self._pair
-        said = (in_words(theirs, ours, wrong=wrong), _numbers(theirs, ours, wrong))
-        return f"{self.args[0]}: {'; '.join(part for part in said if part)}"
-
-    def picture(self, names: Sequence[str] | None = None) -> Picture | None:
-        """Expected beside actual beside where they differ; `names` are those of the axes."""
-        ours, theirs, wrong = self._pair
-        return picture_of(ours, theirs, names=names, wrong=wrong)
-
-
-def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
-    """How many elements differ, and the worst of them."""
-    share = f"{int(wrong.sum())} of {wrong.numel()} elements differ"
-    nans = theirs.isnan()
-    if nans.any():
-        return f"NaN at {_index(nans)}; {share}"
-    if not ours.is_floating_point():
-        at = _index(wrong)
-        return f"{share}, the first at {at}: expected {_at(ours, at)}, got {_at(theirs, at)}"
-    gap = (theirs.double() - ours.double()).abs().nan_to_num(nan=0.0, posinf=torch.inf)
-    at = _index(wrong & (gap == gap[wrong].max()))
-    expected, got = _tell_apart(_at(ours, at), _at(theirs, at))
-    return f"{share}; the largest difference is at {at}: expected {expected}, got {got}"
-
-
-def _tell_apart(expected: float, got: float) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes to see the difference, four at least."""
-    pairs = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in range(4, 18))
-    return next((pair for pair in pairs if pair[0] != pair[1]), (repr(expected), repr(got)))
-
-
-def _index(mask: Tensor) -> list[int]:
-    return [int(step) for step in mask.nonzero()[0]]
-
-
-def _at(tensor: Tensor, index: Sequence[int]) -> Any:
-    return tensor[tuple(index)].item()
 
 
 # --- properties ----------------------------------------------------------------------------------

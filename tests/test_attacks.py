@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from grader import terminal
+from grader.cli import tables
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.desk import Desk, open_desk
+from grader.feedback import terminal
 from grader.gradebook import open_gradebook
 from grader.grading import MAX_MESSAGE, grade
 from grader.intake import find_submissions
@@ -110,7 +111,7 @@ def assert_harmless(grade: Grade, course: Course) -> None:
     for exercise in grade.exercises:
         terminal.verdict(console, exercise, detail=True)
     rows = [Row(grade.student, grade)]
-    console.print(terminal.gradebook_table(course, rows), *terminal.notes(rows))
+    console.print(tables.gradebook_table(course, rows), *terminal.notes(rows))
     odd = {c for c in shown.getvalue() if not c.isprintable() and c != "\n"}
     assert not odd
 

@@ -9,7 +9,7 @@ import torch
 
 from grader.backends import Device
 from grader.course.course import load_course
-from grader.differences import computed_on, differing
+from grader.feedback.differences.pair import computed_on, differing
 from grader.grading import grade
 from grader.intake import find_submissions
 from grader.records.grade import Grade

@@ -15,7 +15,8 @@ from torch import Tensor
 from grader.course.course import load_course
 from grader.course.references import load_solutions
 from grader.course.tensors import Make
-from grader.differences import MOST_ELEMENTS, differing, in_words
+from grader.feedback.differences import MOST_ELEMENTS, in_words
+from grader.feedback.differences.pair import differing
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 TOKENS, D_K = 5, 8

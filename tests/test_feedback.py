@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.feedback import FAILED_ITSELF, for_students
+from grader.feedback.visible import FAILED_ITSELF, for_students
 from grader.records.grade import ExerciseResult, Grade, TestResult
 
 PUBLIC = TestResult("shape", "The shape is right", "failed", hidden=False, message="got (2, 3)")

@@ -23,7 +23,7 @@ from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.desk import Desk, open_desk, replay
 from grader.export import gradescope
-from grader.feedback import for_students
+from grader.feedback.visible import for_students
 from grader.grading import grade
 from grader.hosts import otter
 from grader.intake import find_submissions

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from grader import terminal
+from grader.cli import tables
 from grader.course.course import Course
+from grader.feedback import terminal
 from grader.gradebook import open_gradebook
 from tests.conftest import TINY, Grader
 from tests.gradebooks import write_class
@@ -22,7 +23,7 @@ def table(place: Path, course: Course, width: int) -> list[list[str]]:
     write_class(place)
     page = io.StringIO()
     with open_gradebook(place, course.name) as book:
-        Console(file=page, width=width).print(terminal.gradebook_table(course, book.rows()))
+        Console(file=page, width=width).print(tables.gradebook_table(course, book.rows()))
     return [line.split() for line in page.getvalue().splitlines()]
 
 

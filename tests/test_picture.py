@@ -17,8 +17,8 @@ from torch import Tensor
 from grader.course.course import load_course
 from grader.course.references import load_solutions
 from grader.course.tensors import Make
-from grader.pictures.data import picture_of
-from grader.pictures.text import drawn as draw
+from grader.feedback.pictures.data import picture_of
+from grader.feedback.pictures.text import drawn as draw
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 MAKE = Make("public", "picture", "test")

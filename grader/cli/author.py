@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from grader.cli import tables
 from grader.cli.app import (
     AUTHORS,
     CourseOption,
@@ -44,9 +45,9 @@ def audit(
     or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
     libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
-    from grader import terminal
     from grader.audit import Finding, totals
     from grader.audit import audit as examine
+    from grader.feedback import terminal
     from grader.workers import default_jobs
 
     opened = instructors_course(course, "audit")
@@ -75,7 +76,7 @@ def audit(
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:
-        for part in terminal.audit_report(findings, totals(findings)):
+        for part in tables.audit_report(findings, totals(findings)):
             console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
 
@@ -84,7 +85,6 @@ def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
 ) -> int:  # fmt: skip
     """Audit in every setting, and say what differs; the exit code."""
-    from grader import terminal
     from grader.machines import SETTINGS, NotAudited, audited, differences, label
 
     arguments = [*names, f"--course={course.private or course.folder}"]
@@ -96,7 +96,7 @@ def _audit_machines(
         for setting in SETTINGS:
             audits.append(audited(setting, arguments))
             if not as_json:
-                for line in terminal.audited_setting(label(setting), audits[-1]):
+                for line in tables.audited_setting(label(setting), audits[-1]):
                     console.print(line, markup=False, soft_wrap=True)
     except NotAudited as stopped:
         return int(stopped.args[0])  # it has said why
@@ -106,7 +106,7 @@ def _audit_machines(
     if as_json:
         print(msgspec.json.encode(differing).decode())
     else:
-        for line in terminal.differing_settings([*map(label, SETTINGS)], differing):
+        for line in tables.differing_settings([*map(label, SETTINGS)], differing):
             console.print(line, markup=False, soft_wrap=True)
     well = all(finding.well for findings in audits for finding in findings)
     return 0 if well and not differing else 1

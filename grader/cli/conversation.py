@@ -55,9 +55,9 @@ def explain(
     """
     import msgspec
 
-    from grader import terminal
     from grader.conversation import told
     from grader.conversation.lookup import find_graded
+    from grader.feedback import terminal
     from grader.gradebook import existing_gradebook
     from grader.workers import Order
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from grader.cli import tables
 from grader.cli.app import (
     INSTRUCTORS,
     AssignmentOption,
@@ -216,15 +217,14 @@ def _chosen(
 
 
 def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
-    from grader import terminal
     from grader.intake import take_in
 
     arrivals = take_in(paths, course, roster)
     console = Console(highlight=False)
-    for line in terminal.arrivals_lines(arrivals):
+    for line in tables.arrivals_lines(arrivals):
         console.print(line, soft_wrap=True)
     if roster.columns:
-        console.print(terminal.roster_line(roster), markup=False, soft_wrap=True)
+        console.print(tables.roster_line(roster), markup=False, soft_wrap=True)
     _tell(console, arrivals)
 
 
@@ -281,8 +281,8 @@ def _again(
 
 
 def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
-    from grader import terminal
     from grader.batch import grade_arrivals
+    from grader.feedback import terminal
     from grader.intake.arriving import arriving
 
     console = Console(highlight=False)
@@ -291,7 +291,7 @@ def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str
     looks = arriving(folder, order.course, roster, Event())
     for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
         for row in rows:
-            console.print(terminal.row_line(row))
+            console.print(tables.row_line(row))
 
 
 def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
@@ -336,11 +336,11 @@ def _print_json(rows: Sequence[Row]) -> None:
 
 
 def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
-    from grader import terminal
+    from grader.feedback import terminal
 
     console = Console(highlight=False)
-    console.print(terminal.gradebook_table(course, rows))
-    console.print(terminal.legend(course, rows), soft_wrap=True)
+    console.print(tables.gradebook_table(course, rows))
+    console.print(tables.legend(course, rows), soft_wrap=True)
     _print_notes(rows, console)
     if tally.reused:
         told = (
@@ -355,7 +355,7 @@ def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -
 
 
 def _print_notes(rows: Sequence[Row], console: Console) -> None:
-    from grader import terminal
+    from grader.feedback import terminal
 
     for note in terminal.notes(rows):
         terminal.indented(console, note)

@@ -15,7 +15,8 @@ def written(
     quiet: bool = False,
 ) -> str:  # fmt: skip
     """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
-    from grader import report, terminal
+    from grader import report
+    from grader.feedback import terminal
     from grader.gradebook import existing_gradebook
 
     with existing_gradebook(folder, course.name, meanwhile=True) as book:

@@ -33,8 +33,8 @@ ReplaceOption = Annotated[
 
 
 def _opened(course: Path | None, command: str, assignment: str | None) -> Course:
+    from grader.feedback.terminal import course_line
     from grader.release.assignments import part_of
-    from grader.terminal import course_line
 
     opened = instructors_course(course, f"release {command}")
     print(course_line(opened))
@@ -45,7 +45,7 @@ def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
 ) -> int:  # fmt: skip
     """Write a bundle that is recorded first, and show how far it is; the number of its files."""
-    from grader import terminal
+    from grader.feedback import terminal
     from grader.workers import default_jobs
 
     units = len(course.units)

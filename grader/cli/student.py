@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from grader import __version__
+from grader.cli import tables
 from grader.cli.app import (
     STUDENTS,
     BackendOption,
@@ -77,7 +78,7 @@ def check(
     With --show or --pdb, look closer at one exercise: your code then runs in this process, and what
     never ends is ended by Ctrl-C.
     """
-    from grader import terminal
+    from grader.feedback import terminal
 
     opened = students_course(course)
     opened.require_answers()
@@ -138,7 +139,7 @@ def _print_checks(
     console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool,
     in_place: bool,
 ) -> None:  # fmt: skip
-    from grader import terminal
+    from grader.feedback import terminal
 
     unit = None
     for result in results:
@@ -168,8 +169,6 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List the exercises: which were solved, and how many of their hints you have read."""
-    from grader import terminal
-
     opened = students_course(course)
     progress = read_progress(opened.folder)
     chosen = [n for n in opened.select(names or []) if not (todo and n in progress.solved)]
@@ -187,7 +186,7 @@ def list_(
         print(json.dumps(rows))
         return
     console = Console(highlight=False)
-    for part in terminal.exercises(opened, chosen, progress):
+    for part in tables.exercises(opened, chosen, progress):
         console.print(part, soft_wrap=True)
 
 

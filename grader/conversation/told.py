@@ -15,10 +15,10 @@ from grader.conversation.changes import Changes, ExerciseChange, Setting, Studen
 from grader.conversation.corrections import Correction, command
 from grader.conversation.excerpts import Excerpt
 from grader.conversation.forgetting import Forgotten
+from grader.feedback.terminal import indented, safe
 from grader.inspecting.shown import show_lines
 from grader.records.rows import Adjustment, Row, number
 from grader.records.wording import counted, mistake_of
-from grader.terminal import indented, safe
 
 SETTINGS = {
     "seed": "the hidden seed is another one",

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 
 from grader.course.course import Course
+from grader.feedback.terminal import safe
 from grader.records.grade import ExerciseResult, TestResult, counted, scaled
 from grader.records.wording import mistake_of
-from grader.terminal import safe
 
 Status = Literal["pass", "fail", "error"]
 

@@ -16,8 +16,9 @@ import msgspec
 
 from grader import __version__
 from grader.course.course import Course
-from grader.feedback import for_students
-from grader.pictures.text import drawn
+from grader.feedback.pictures.text import drawn
+from grader.feedback.terminal import safe
+from grader.feedback.visible import for_students
 from grader.records.faults import HostFault
 from grader.records.grade import (
     FIRSTS,
@@ -30,7 +31,6 @@ from grader.records.grade import (
 )
 from grader.records.rows import Row
 from grader.records.wording import mistake_of
-from grader.terminal import safe
 
 WIDTH = 72  # characters of a picture
 

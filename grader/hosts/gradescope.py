@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from grader import terminal
 from grader.export.gradescope import results
+from grader.feedback import terminal
 from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.records.files import write_whole

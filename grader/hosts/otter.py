@@ -25,8 +25,8 @@ from otter.test_files import (
     TestCaseResult,
 )
 
-from grader import terminal
-from grader.feedback import for_students
+from grader.feedback import terminal
+from grader.feedback.visible import for_students
 from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.records.faults import HostFault

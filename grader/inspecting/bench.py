@@ -11,13 +11,14 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import messages, wire
+from grader import wire
 from grader.backends import Nowhere
 from grader.checking import read_answers
 from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.desk import Desk, Ran, Seat, open_desk, run_test
+from grader.feedback import sentences
 from grader.grading import FOUNDATIONS
 from grader.guest import loader
 from grader.guest.server import Guest
@@ -138,13 +139,13 @@ def obstacle(bench: Bench, seat: Seat) -> Ending | None:
     found = seat.calls.found[bench.name]
     match found.status:
         case "stub":
-            return Ending(messages.EXISTS, "missing", messages.UNTOUCHED)
+            return Ending(sentences.EXISTS, "missing", sentences.UNTOUCHED)
         case "missing":
-            return Ending(messages.EXISTS, "missing", messages.missing(found))
+            return Ending(sentences.EXISTS, "missing", sentences.missing(found))
         case "broken":
-            return Ending(messages.EXISTS, "error", messages.broken(found))
-    told = messages.signature(found, bench.contract)
-    return Ending(messages.SIGNATURE, "failed", told) if told else None
+            return Ending(sentences.EXISTS, "error", sentences.broken(found))
+    told = sentences.signature(found, bench.contract)
+    return Ending(sentences.SIGNATURE, "failed", told) if told else None
 
 
 def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
@@ -160,7 +161,7 @@ def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
         for case in test.cases:
             ran = run_test(bench.desk, seat, replace(test, cases=(case,)))
             if test.rung == "efficiency" and ran.status == "passed" and found.evasions:
-                ran = replace(ran, status="failed", message=messages.uncounted(found.evasions[0]))
+                ran = replace(ran, status="failed", message=sentences.uncounted(found.evasions[0]))
             yield test, case, ran
             if ran.status != "passed":
                 failed_at = test.rung if test.rung in FOUNDATIONS else failed_at
@@ -174,4 +175,4 @@ def forbidden(bench: Bench, seat: Seat) -> Ending | None:
     if not uses or not groups:
         return None
     titles = [bench.desk.course.file.operations[group].title for group in groups]
-    return Ending(messages.forbidden_title(titles), "failed", messages.forbidden(uses))
+    return Ending(sentences.forbidden_title(titles), "failed", sentences.forbidden(uses))

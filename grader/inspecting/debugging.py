@@ -15,11 +15,11 @@ from grader import wire
 from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.desk import Ran, run_test
+from grader.feedback.terminal import safe
 from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.stepping import is_function
 from grader.inspecting.telling import is_shown
-from grader.terminal import safe
 from grader.wire.source import CODE_PREFIX
 
 NOTHING = "nothing to stop at: all public checks of {} pass"

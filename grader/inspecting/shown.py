@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from grader.pictures.text import drawn
+from grader.feedback.pictures.text import drawn
+from grader.feedback.terminal import SIGNS, indented, safe
 from grader.records.grade import Picture, TestStatus
-from grader.terminal import SIGNS, indented, safe
 
 SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
 MAX_SOURCE = 100  # characters of a source line

@@ -18,9 +18,9 @@ import msgspec
 from grader.course.course import Course, load_course
 from grader.course.location import NoCourse, find_course
 from grader.desk import Desk, open_desk
+from grader.feedback.sentences import MISSING, UNTOUCHED, at
 from grader.grading import grade_exercises
 from grader.intake import Submission
-from grader.messages import MISSING, UNTOUCHED, at
 from grader.notebook.errors import CheckStopped, NotChecked
 from grader.notebook.shown import Checked
 from grader.progress import read_progress, record

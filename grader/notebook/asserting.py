@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader import terminal
+from grader.feedback import terminal
 from grader.notebook.asking import check
 from grader.records.grade import ExerciseResult, TestResult
 from grader.records.wording import mistake_of

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grader.feedback.pictures.svg import heatmap_svg, matrix_of
+from grader.feedback.pictures.text import UNICODE, scale, shade
 from grader.notebook.errors import NotChecked
 from grader.notebook.shown import WIDTH
-from grader.pictures.svg import heatmap_svg, matrix_of
-from grader.pictures.text import UNICODE, scale, shade
 from grader.records.faults import CallError
 from grader.records.grade import Cell, Matrix
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-from grader import terminal
 from grader.course.course import Course, load_course
+from grader.feedback import terminal
 from grader.notebook.asking import found_course
 from grader.notebook.errors import NotChecked
 from grader.notebook.shown import BOX, OTHER_GROUND, text

@@ -11,8 +11,8 @@ from html import escape
 
 from rich.console import Console
 
-from grader import terminal
-from grader.pictures.svg import picture_svg
+from grader.feedback import terminal
+from grader.feedback.pictures.svg import picture_svg
 from grader.records.grade import ExerciseResult, Picture, TestResult
 from grader.records.wording import mistake_of
 

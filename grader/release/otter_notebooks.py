@@ -18,7 +18,7 @@ import yaml
 from grader.course.collection import collect, rung
 from grader.course.course import Course
 from grader.course.file import Exercise, Unit
-from grader.messages import forbidden_title
+from grader.feedback.sentences import forbidden_title
 from grader.records.rows import number
 from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas

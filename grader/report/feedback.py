@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.feedback import for_students
-from grader.pictures.svg import picture_svg
+from grader.feedback.pictures.svg import picture_svg
+from grader.feedback.visible import for_students
 from grader.records.grade import ExerciseResult, Grade, Picture, TestResult
 from grader.records.rows import Adjustment, Row
 from grader.records.wording import mistake_of

@@ -13,10 +13,10 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from grader.feedback.terminal import safe
 from grader.records.faults import CallError
 from grader.records.rows import number
 from grader.records.wording import mistake_of
-from grader.terminal import safe
 
 if TYPE_CHECKING:  # it is an extra
     from jinja2 import Environment

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Sequence
 from typing import TextIO
 
+from grader.feedback.terminal import all_asked, safe
 from grader.records.faults import CallError
-from grader.terminal import all_asked, safe
 from grader.watch import editor, words
 from grader.watch.state import Lesson, Row
 from grader.watch.watching import Watching

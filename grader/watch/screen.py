@@ -20,8 +20,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from grader.checking import open_checker
+from grader.feedback.terminal import all_asked, safe, verdict
 from grader.records.faults import CallError
-from grader.terminal import all_asked, safe, verdict
 from grader.watch import editor, words
 from grader.watch.dialogs import Listing, Page, Question
 from grader.watch.state import Lesson

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.course.course import Course
-from grader.pictures.text import drawn
+from grader.feedback.pictures.text import drawn
+from grader.feedback.terminal import all_asked, safe
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of
-from grader.terminal import all_asked, safe
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
-
-from grader.differences.axes import Axis, named_axes
-from grader.differences.precision import AGREEMENT, PRECISION, Precision
 
 MOST_SLICES = 32  # each is compared with each
 EXACT_INTEGER = 2.0**52  # float64 holds smaller ones exactly
@@ -141,3 +140,107 @@ def largest(tensor: Tensor) -> float:
     """The largest finite value, without its sign."""
     finite = tensor.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+# --- axes ----------------------------------------------------------------------------------------
+#
+# What the axes of a tensor are called.
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one index along an axis is called: a row, a head, an index of axis 0."""
+
+    one: str
+    many: str
+    of: str = ""
+
+    def at(self, index: int) -> str:
+        """One of them by its index: "row 3", "index 2 of axis 0"."""
+        return f"{self.one} {index}{self.of}"
+
+
+NAMED = {
+    "batch": Axis("batch row", "batch rows"),
+    "heads": Axis("head", "heads"), "num_heads": Axis("head", "heads"),
+    "tokens": Axis("token", "tokens"), "num_tokens": Axis("token", "tokens"),
+    "time": Axis("time step", "time steps"),
+    "queries": Axis("query", "queries"), "keys": Axis("key", "keys"),
+    "channels": Axis("channel", "channels"),
+}  # fmt: skip
+
+
+def named_axes(dims: int, names: Sequence[str] | None) -> tuple[Axis, ...]:
+    """What the axes are called. Rows and columns are never false; a batch or a head may be."""
+    if dims == 1:
+        axes = [Axis("value", "values")]
+    else:
+        leading = [Axis("index", "indices", f" of axis {axis}") for axis in range(dims - 2)]
+        axes = [*leading, Axis("row", "rows"), Axis("column", "columns")]
+    if names is None or len(names) != dims:
+        return tuple(axes)
+    called = [NAMED.get(name, axis) for name, axis in zip(names, axes, strict=True)]
+    # Tokens by tokens: which of the two is meant, only rows and columns say.
+    return tuple(
+        word if called.count(word) == 1 else axis for word, axis in zip(called, axes, strict=True)
+    )
+
+
+# --- precision -----------------------------------------------------------------------------------
+#
+# What each dtype's rounding may do, and which elements differ beyond it.
+
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How far rounding may carry two values apart, and what counts as evidence."""
+
+    rtol: float
+    atol: float  # times the largest value
+    levels: int  # so many distinct values a formula must explain
+    chance: int  # fewer elements than this may well agree by chance
+
+
+PRECISION = {
+    torch.float64: Precision(1e-6, 1e-7, 3, 1),
+    torch.float32: Precision(2e-5, 5e-6, 3, 1),
+    torch.float16: Precision(1e-2, 2e-3, 6, 6),
+    torch.bfloat16: Precision(4e-2, 1e-2, 8, 8),
+    torch.bool: Precision(0.0, 0.0, 3, 12),
+    **dict.fromkeys(INTEGERS, Precision(1e-12, 0.0, 3, 6)),
+}
+# Those of `torch.testing.assert_close`; 16 bits get more.
+AGREEMENT = {
+    torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
+    torch.float16: (1e-2, 1e-3), torch.bfloat16: (1e-2, 1e-3),
+}  # fmt: skip
+
+# What adds up in another order than the reference does rounds otherwise.
+SLACK = {"cpu": 1, "cuda": 10}
+_slack: ContextVar[int] = ContextVar("slack", default=1)
+
+
+@contextmanager
+def computed_on(device: str) -> Iterator[None]:
+    """Meanwhile, one of two tensors that are compared comes from this kind of device."""
+    token = _slack.set(SLACK[device])
+    try:
+        yield
+    finally:
+        _slack.reset(token)
+
+
+def differing(
+    theirs: Tensor, ours: Tensor, rtol: float | None = None, atol: float | None = None
+) -> Tensor:
+    """Which elements differ, as a bool tensor of the same shape; NaN differs from everything."""
+    if ours.dtype not in AGREEMENT:
+        return theirs != ours
+    relative, absolute = (_slack.get() * room for room in AGREEMENT[ours.dtype])
+    return ~torch.isclose(
+        theirs, ours,
+        rtol=relative if rtol is None else rtol, atol=absolute if atol is None else atol,
+    )  # fmt: skip

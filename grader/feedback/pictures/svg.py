@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from grader.pictures.text import MOST_NUMBERS, is_boolean, scale
+from grader.feedback.pictures.text import MOST_NUMBERS, is_boolean, scale
 from grader.records.faults import CallError
 from grader.records.grade import Cell, Matrix, Picture
 

@@ -1,96 +1,27 @@
-"""What people see in a terminal. No logic: results come in, text goes out.
-
-Student names, messages and source lines are printed as plain text: markup and control
-characters in them mean nothing here.
-"""
+"""Tables and lists of a class, a hand-in and an audit, for a terminal."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
-from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.pictures.text import drawn
+from grader.feedback.terminal import SIGNS, safe, who
 from grader.progress import Progress
-from grader.records.grade import ExerciseResult
 from grader.records.rows import ABSENT, Person, Row, called, number
-from grader.records.wording import counted, mistake_of, some_of
+from grader.records.wording import counted, some_of
 
 if TYPE_CHECKING:
-    from grader.audit import Finding  # it loads torch, which takes seconds
+    from grader.audit import Finding
     from grader.intake import Arrivals, Roster, Submission
     from grader.machines import Difference, Verdict
 
-SIGNS = {
-    "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
-    "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
-}  # fmt: skip
 
 FILES = 2  # of a submission that are named in a list of a class
-
-
-def safe(text: str) -> str:
-    """Text without control characters, which could repaint a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
-
-
-def course_line(course: Course) -> str:
-    """Which course's code runs: every command that grades says so."""
-    return safe(f"course: {course.label}")
-
-
-def indented(console: Console, text: Text, indent: int = 0) -> None:
-    """Print text that a terminal's width wraps; where programs read along, each line as it is."""
-    if console.is_terminal:
-        console.print(Padding(text, (0, 0, 0, indent), expand=False))
-        return
-    for line in text.split("\n", allow_blank=True):
-        console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
-
-
-@contextmanager
-def waiting(doing: str) -> Iterator[None]:
-    """A sign of life while something takes seconds; nothing where nobody looks."""
-    console = Console(stderr=True)
-    # A notebook's cell looks like a terminal, and keeps each turn of the wheel.
-    if not console.is_terminal or "JPY_PARENT_PID" in os.environ:
-        yield
-        return
-    with console.status(doing):
-        yield
-
-
-@contextmanager
-def progress(
-    console: Console, doing: str, total: int, *, first: str = "loading torch"
-) -> Iterator[Callable[[], None]]:
-    """A bar that is gone when the work is done; what it yields is called after each part of it.
-
-    `first` is what is done before the first part.
-    """
-    with Bar(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
-        task = bar.add_task(first, total=total)
-        yield lambda: bar.update(task, advance=1, description=doing)
 
 
 def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
@@ -111,13 +42,9 @@ def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     for row, points in zip(rows, cells, strict=True):
         style = "" if row.status == "graded" else "yellow"
         # A column that may wrap is what Rich makes narrower; a name is cut off instead.
-        who = Text(_who(row), no_wrap=True, overflow="ellipsis")
-        table.add_row(who, Text(row.status, style=style), *points)
+        student = Text(who(row), no_wrap=True, overflow="ellipsis")
+        table.add_row(student, Text(row.status, style=style), *points)
     return table
-
-
-def _who(row: Row) -> str:
-    return safe(called(row.student, row.person.name))
 
 
 def _add_numbers(table: Table, head: str, numbers: Iterable[str], style: str | None = None) -> None:
@@ -144,7 +71,7 @@ def row_line(row: Row) -> Text:
     """One student in one line, as soon as the grade is there."""
     most = f" of {number(row.grade.max)}" if row.grade else ""
     total = "?" if row.total is None else number(row.total)
-    return Text(f"{_who(row)}: {row.status}, {total}{most}")
+    return Text(f"{who(row)}: {row.status}, {total}{most}")
 
 
 def legend(course: Course, rows: Sequence[Row]) -> str:
@@ -191,27 +118,6 @@ def roster_line(roster: Roster) -> str:
     kept = [*dict.fromkeys(title for person in roster.people for title in person.extra)]
     also = [f"kept as they are: {', '.join(kept)}"] if kept else []
     return safe("; ".join([f"the roster: {', '.join(taken)}", *also]))
-
-
-def notes(rows: Sequence[Row]) -> Iterator[Text]:
-    """What an instructor should know of single submissions."""
-    for row in rows:
-        grade = row.grade
-        if grade is None:
-            continue
-        if grade.status == "grader_error":
-            faults = [
-                f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
-                for exercise in grade.exercises
-                for test in exercise.tests
-                if test.status == "grader_error"
-            ]
-            for fault in faults or [grade.message or ""]:
-                yield Text(f"{_who(row)}: {safe(fault)}", style="magenta")
-        elif grade.message:
-            yield Text(f"{_who(row)}: {safe(grade.message)}", style="dim")
-        for note in grade.notes:
-            yield Text(f"{_who(row)}: {safe(note)}", style="dim")
 
 
 # --- an author's audit ---------------------------------------------------------------------------
@@ -287,15 +193,6 @@ def _share(counts: tuple[int, int]) -> str:
     return f"{counts[0]}/{counts[1]}"
 
 
-# --- a student's checks --------------------------------------------------------------------------
-
-
-def all_asked(course: Course) -> str:
-    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count."""
-    asked = len(course.asked)
-    return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
-
-
 def exercises(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
     """The exercises by unit, each with a sign, and the next one to solve."""
     for count, unit in enumerate(course.units, start=1):
@@ -320,43 +217,3 @@ def exercises(course: Course, names: Sequence[str], progress: Progress) -> Itera
     todo = progress.first_unsolved(course.asked)
     if todo is not None:
         yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
-
-
-def verdict(
-    console: Console, exercise: ExerciseResult, detail: bool, solved_before: bool = False
-) -> None:
-    """One exercise: solved, untouched, or what is wrong with it first."""
-    if exercise.solved:
-        sign, style = "✓", "green"
-    elif exercise.untouched:
-        sign, style = "·", "dim"
-    else:
-        sign, style = "✗", "red"
-    again = "" if exercise.solved or not solved_before else "  (it was solved before)"
-    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold"), (again, "yellow")))
-    if exercise.solved and not detail:
-        return
-    for test in exercise.tests:
-        if test.mistake:  # one name for all that failed: told once
-            _below(console, 4, mistake_of(test) or "", "bold")
-            _below(console, 4, test.hint or "", "italic")
-            break
-    for test in exercise.tests:
-        if not detail and test.status in ("passed", "skipped", "missing"):
-            continue
-        if test.status == "missing" and not test.message:
-            continue
-        sign, style = SIGNS.get(test.status, ("✗", "red"))
-        line = Text.assemble((f"{sign} ", style), test.title)
-        if test.status in ("timeout", "memory", "crashed"):
-            line.append(f"  ({test.status})", style="red")
-        indented(console, line, 4)
-        _below(console, 8, test.message or "")
-        if test.picture is not None and test is exercise.pictured:
-            _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
-
-
-def _below(console: Console, indent: int, text: str, style: str = "") -> None:
-    if text.strip():
-        body = Text(safe(text.strip("\n").rstrip()), style=style)
-        indented(console, body, indent)

@@ -1,4 +1,10 @@
-"""From two tensors to a sentence or two: the explanations, and their order."""
+"""Says in words how a wrong tensor differs from the expected one, before any numbers.
+
+It knows arithmetic and nothing of exercises. A sentence is said only when it is exactly true, up to
+rounding, and when the values carry enough evidence: that one number is twice another says nothing,
+that twenty different ones are says much. Where two explanations of the same kind fit, neither is
+said. Silence is better than a false trail.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +13,43 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from grader.differences.axes import named_axes
-from grader.differences.formulas import constant, elementwise, offset, one_value, scaled
-from grader.differences.masks import inverted, one_diagonal, same_triangle
-from grader.differences.moved import rearranged, repeated, shifted
-from grader.differences.pair import Pair, Said
-from grader.differences.precision import PRECISION, differing
-from grader.differences.rows import one_vector, row_factors, row_offsets
-from grader.differences.weights import distribution, softmax, triangle_of_zeros
-from grader.differences.where import located, not_finite
+from grader.feedback.differences.formulas import (
+    constant,
+    elementwise,
+    located,
+    not_finite,
+    offset,
+    one_value,
+    scaled,
+)
+from grader.feedback.differences.pair import (
+    PRECISION,
+    Pair,
+    Said,
+    computed_on,
+    differing,
+    named_axes,
+)
+from grader.feedback.differences.places import rearranged, repeated, shifted
+from grader.feedback.differences.weights import (
+    distribution,
+    inverted,
+    one_diagonal,
+    one_vector,
+    row_factors,
+    row_offsets,
+    same_triangle,
+    softmax,
+    triangle_of_zeros,
+)
+
+__all__ = ["MOST_ELEMENTS", "PRECISION", "computed_on", "differing", "in_words"]
+
+
+# --- words ---------------------------------------------------------------------------------------
+#
+# From two tensors to a sentence or two: the explanations, and their order.
+
 
 MOST_ELEMENTS = 100_000
 MOST_SENTENCES = 2

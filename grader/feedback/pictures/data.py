@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from grader.differences import PRECISION, differing
+from grader.feedback.differences.pair import PRECISION, differing
 from grader.records.grade import Cell, Picture
 
 MOST_CELLS = 12  # rows, and columns

@@ -1,0 +1,152 @@
+"""What people see in a terminal. No logic: results come in, text goes out.
+
+Student names, messages and source lines are printed as plain text: markup and control
+characters in them mean nothing here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from grader.course.course import Course
+from grader.feedback.pictures.text import drawn
+from grader.records.grade import ExerciseResult
+from grader.records.rows import Row, called
+from grader.records.wording import mistake_of
+
+SIGNS = {
+    "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
+    "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
+}  # fmt: skip
+
+
+def safe(text: str) -> str:
+    """Text without control characters, which could repaint a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+
+
+def course_line(course: Course) -> str:
+    """Which course's code runs: every command that grades says so."""
+    return safe(f"course: {course.label}")
+
+
+def indented(console: Console, text: Text, indent: int = 0) -> None:
+    """Print text that a terminal's width wraps; where programs read along, each line as it is."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        return
+    for line in text.split("\n", allow_blank=True):
+        console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """A sign of life while something takes seconds; nothing where nobody looks."""
+    console = Console(stderr=True)
+    # A notebook's cell looks like a terminal, and keeps each turn of the wheel.
+    if not console.is_terminal or "JPY_PARENT_PID" in os.environ:
+        yield
+        return
+    with console.status(doing):
+        yield
+
+
+@contextmanager
+def progress(
+    console: Console, doing: str, total: int, *, first: str = "loading torch"
+) -> Iterator[Callable[[], None]]:
+    """A bar that is gone when the work is done; what it yields is called after each part of it.
+
+    `first` is what is done before the first part.
+    """
+    with Bar(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(first, total=total)
+        yield lambda: bar.update(task, advance=1, description=doing)
+
+
+def who(row: Row) -> str:
+    """A student's name or key, safe to print."""
+    return safe(called(row.student, row.person.name))
+
+
+def notes(rows: Sequence[Row]) -> Iterator[Text]:
+    """What an instructor should know of single submissions."""
+    for row in rows:
+        grade = row.grade
+        if grade is None:
+            continue
+        if grade.status == "grader_error":
+            faults = [
+                f"{exercise.name}/{test.name}: {(test.message or '').strip().splitlines()[-1]}"
+                for exercise in grade.exercises
+                for test in exercise.tests
+                if test.status == "grader_error"
+            ]
+            for fault in faults or [grade.message or ""]:
+                yield Text(f"{who(row)}: {safe(fault)}", style="magenta")
+        elif grade.message:
+            yield Text(f"{who(row)}: {safe(grade.message)}", style="dim")
+        for note in grade.notes:
+            yield Text(f"{who(row)}: {safe(note)}", style="dim")
+
+
+# --- a student's checks --------------------------------------------------------------------------
+
+
+def all_asked(course: Course) -> str:
+    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count."""
+    asked = len(course.asked)
+    return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
+
+
+def verdict(
+    console: Console, exercise: ExerciseResult, detail: bool, solved_before: bool = False
+) -> None:
+    """One exercise: solved, untouched, or what is wrong with it first."""
+    if exercise.solved:
+        sign, style = "✓", "green"
+    elif exercise.untouched:
+        sign, style = "·", "dim"
+    else:
+        sign, style = "✗", "red"
+    again = "" if exercise.solved or not solved_before else "  (it was solved before)"
+    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold"), (again, "yellow")))
+    if exercise.solved and not detail:
+        return
+    for test in exercise.tests:
+        if test.mistake:  # one name for all that failed: told once
+            _below(console, 4, mistake_of(test) or "", "bold")
+            _below(console, 4, test.hint or "", "italic")
+            break
+    for test in exercise.tests:
+        if not detail and test.status in ("passed", "skipped", "missing"):
+            continue
+        if test.status == "missing" and not test.message:
+            continue
+        sign, style = SIGNS.get(test.status, ("✗", "red"))
+        line = Text.assemble((f"{sign} ", style), test.title)
+        if test.status in ("timeout", "memory", "crashed"):
+            line.append(f"  ({test.status})", style="red")
+        indented(console, line, 4)
+        _below(console, 8, test.message or "")
+        if test.picture is not None and test is exercise.pictured:
+            _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
+
+
+def _below(console: Console, indent: int, text: str, style: str = "") -> None:
+    if text.strip():
+        body = Text(safe(text.strip("\n").rstrip()), style=style)
+        indented(console, body, indent)
