@@ -23,8 +23,8 @@ import msgspec
 from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.course import Course
-from grader.desk import Desk, replay
-from grader.grading import FOUNDATIONS, grade_exercise
+from grader.grading.desk import Desk, replay
+from grader.grading.ladder import FOUNDATIONS, grade_exercise
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.mutants import mutants_of

@@ -34,7 +34,7 @@ from grader.reuse import keys
 from grader.workers import Order, default_jobs, share
 
 if TYPE_CHECKING:
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,6 @@ def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:
-    from grader.grading import grade  # torch is loaded where the work is done
+    from grader.grading.ladder import grade  # torch is loaded where the work is done
 
     return grade(desk, submission)

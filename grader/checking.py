@@ -7,15 +7,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader import backends
 from grader.course.course import Course, below
+from grader.grading import backends
 from grader.progress import read_progress
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.workers import Order
 
 if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
     from grader.intake import Submission
 
 
@@ -53,7 +53,7 @@ class Checker:
         return frozenset()
 
     def _graded(self, submission: Submission, names: Sequence[str]) -> list[ExerciseResult]:
-        from grader.grading import grade_exercises
+        from grader.grading.ladder import grade_exercises
 
         known = [name for name in names if name in self._desk.tests]
         with self._desk.seat(submission, known) as seat:

@@ -45,7 +45,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
     from dask.typing import Key
 
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
 
 Work = Callable[["Desk", Submission], Grade]
 

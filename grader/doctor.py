@@ -82,7 +82,7 @@ def _answers(course: Course) -> Finding:
         told = "not here, and no recordings of them: grading and checking need one of both"
         return Finding("course", "solutions", "bad", told)
     try:
-        from grader.recorded import Recorded
+        from grader.grading.recorded import Recorded
 
         Recorded(course).read_all()
     except (CallError, ImportError) as error:

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from grader.course.references import Reference
     from grader.course.tensors import Make
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
     from grader.proxies.remote import Student
 
 
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     from grader.course.course import load_course
     from grader.course.location import find_course, nearest_course
-    from grader.desk import open_desk
+    from grader.grading.desk import open_desk
 
     path = Path(request.session.items[0].path)
     # Of a test file that pytest was given, code has run by now: it has chosen its course.

@@ -1,7 +1,8 @@
 """Records what the public checks ask of references and mistakes, for a student's bundle.
 
-Each check is run on the reference and on every known mistake; `grader.recorded` says what is kept
-of it. Nothing of a reference's or a mistake's text goes into a recording, and no hidden test.
+Each check is run on the reference and on every known mistake; `grader.grading.recorded` says what
+is kept of it. Nothing of a reference's or a mistake's text goes into a recording, and no hidden
+test.
 """
 
 from __future__ import annotations
@@ -21,17 +22,14 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.backends import Nowhere
 from grader.course.contract import Contract
 from grader.course.course import Course, below
 from grader.course.references import LiveOracle, LiveReference, Reference, open_oracle
 from grader.course.tensors import Make
-from grader.desk import Desk, replay
-from grader.diagnosis import shows_numbers
-from grader.mistakes import Variant
-from grader.proxies.adoption import biases, probe, without
-from grader.proxies.calls import Heard
-from grader.recorded import (
+from grader.grading.backends import Nowhere
+from grader.grading.desk import Desk, replay
+from grader.grading.diagnosis import shows_numbers
+from grader.grading.recorded import (
     PASSED,
     SCHEMA,
     Call,
@@ -45,6 +43,9 @@ from grader.recorded import (
     key_of,
     swapped,
 )
+from grader.mistakes import Variant
+from grader.proxies.adoption import biases, probe, without
+from grader.proxies.calls import Heard
 from grader.records.faults import CallError
 from grader.wire import payload
 from grader.workers import Order, share

@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from grader import backends
-from grader.backends import Device
 from grader.course.course import Course
+from grader.grading import backends
+from grader.grading.backends import Device
 from grader.records.faults import CallError, HostFault
 from grader.reuse import basis
 
 if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
     from grader.sandbox.isolation import Isolation
     from grader.sandbox.session import Backend
 
@@ -61,8 +61,8 @@ class Order:
             else partial(backends.backend, device=self.device)
         )
         with self.backend or start() as behind:
-            from grader.desk import open_desk
-            from grader.outcomes import kept_in
+            from grader.grading.desk import open_desk
+            from grader.grading.known import kept_in
 
             kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
             with kept as outcomes, open_desk(

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from grader import backends
 from grader.cli import main
 from grader.course.course import Course, load_course
 from grader.course.location import NAMED
-from grader.desk import Desk, Seat, open_desk
+from grader.grading import backends
+from grader.grading.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText

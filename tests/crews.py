@@ -20,7 +20,7 @@ from grader.records.grade import Grade
 from grader.workers import Order
 
 if TYPE_CHECKING:
-    from grader.desk import Desk
+    from grader.grading.desk import Desk
 
 KILLER = "student_3"
 

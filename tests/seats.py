@@ -10,7 +10,7 @@ from grader import wire
 from grader.course.contract import compile_contract
 from grader.course.references import LiveOracle, Reference
 from grader.course.tensors import Make
-from grader.desk import Desk
+from grader.grading.desk import Desk
 from grader.proxies.calls import Calls
 from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm

@@ -14,10 +14,10 @@ from rich.console import Console
 from grader.cli import tables
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
-from grader.desk import Desk, open_desk
 from grader.feedback import terminal
 from grader.gradebook import open_gradebook
-from grader.grading import MAX_MESSAGE, grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import MAX_MESSAGE, grade
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from grader import grading
 from grader.cli import app
-from grader.desk import Desk
 from grader.gradebook import open_gradebook
+from grader.grading import ladder
+from grader.grading.desk import Desk
 from grader.intake import Submission
 from grader.records.faults import HostFault
 from grader.records.grade import Grade
@@ -275,14 +275,14 @@ def test_a_jail_that_cannot_be_made_is_a_fault_of_ours(
 def test_what_was_graded_before_an_interruption_is_kept(
     grader: Grader, students: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = grading.grade
+    really = ladder.grade
 
     def until_bob(desk: Desk, submission: Submission) -> Grade:
         if submission.student == "bob":
             raise KeyboardInterrupt
         return really(desk, submission)
 
-    monkeypatch.setattr(grading, "grade", until_bob)
+    monkeypatch.setattr(ladder, "grade", until_bob)
     call = ("grade", students, "--out", tmp_path / "out", "--course", TINY, "--jobs", 1)
     ran = grader(*call)
     assert ran.code == 130

@@ -15,7 +15,7 @@ import pytest
 
 from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
-from grader.desk import Desk, run_test
+from grader.grading.desk import Desk, run_test
 from grader.intake import find_submissions
 from grader.records.faults import CallError
 

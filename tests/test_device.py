@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.backends import Device
 from grader.course.course import load_course
 from grader.feedback.differences.pair import computed_on, differing
-from grader.grading import grade
+from grader.grading.backends import Device
+from grader.grading.ladder import grade
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.wire import payload

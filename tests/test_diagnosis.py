@@ -11,13 +11,12 @@ import pytest
 import torch
 
 from grader.course.course import Course
-from grader.desk import Desk, live_known
-from grader.diagnosis import kept
-from grader.grading import grade
+from grader.grading.desk import Desk, live_known
+from grader.grading.diagnosis import kept
+from grader.grading.known import FILE, Outcome, Outcomes
+from grader.grading.ladder import grade
 from grader.intake import Submission
-from grader.known import Outcome
 from grader.mistakes import Library, Variant, load_library
-from grader.outcomes import FILE, Outcomes
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.reuse import basis
@@ -137,7 +136,7 @@ def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
-    monkeypatch.setattr("grader.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
     second = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
     assert first == second == {"The mean is added"}
     another = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "another course"))
@@ -158,7 +157,7 @@ def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
     assert not (tmp_path / "grades").exists()
     (tmp_path / "grades").mkdir()
     early.close()
-    monkeypatch.setattr("grader.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
     later = Outcomes(tmp_path / "grades" / FILE, "this course")
     assert named_with(desk, right, tiny, later) == {"The mean is added"}
 

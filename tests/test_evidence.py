@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import load_course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.sandbox.jails import Warm

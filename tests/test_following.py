@@ -13,9 +13,9 @@ import pytest
 
 from grader.checking import open_checker
 from grader.course.course import load_course
-from grader.desk import Desk, open_desk
 from grader.gradebook import open_gradebook
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of

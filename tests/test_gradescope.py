@@ -18,9 +18,9 @@ from markdown_it import MarkdownIt
 
 from grader.course.course import Course, load_course
 from grader.course.file import FeedbackTable
-from grader.desk import Desk
 from grader.export.gradescope import Results, results
-from grader.grading import grade
+from grader.grading.desk import Desk
+from grader.grading.ladder import grade
 from grader.hosts.gradescope import grade_submission
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from grader.course.collection import rung
 from grader.course.course import Course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult, share_out

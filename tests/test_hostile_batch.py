@@ -18,8 +18,8 @@ import msgspec
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import find_submissions, read_submission
 from grader.records.grade import Grade
 from tests.attacks_table import Attack, all_attacks

@@ -22,8 +22,8 @@ import pytest
 
 from grader import wire
 from grader.course.course import Course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.guest import lockdown
 from grader.guest.lockdown import open_to_others
 from grader.intake import Submission

@@ -17,14 +17,14 @@ import msgspec
 import pytest
 import torch
 
-from grader import desk as desks
 from grader import wire
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
-from grader.desk import Desk, open_desk, replay
 from grader.export import gradescope
 from grader.feedback.visible import for_students
-from grader.grading import grade
+from grader.grading import desk as desks
+from grader.grading.desk import Desk, open_desk, replay
+from grader.grading.ladder import grade
 from grader.hosts import otter
 from grader.intake import find_submissions
 from grader.records.grade import Grade

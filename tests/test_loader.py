@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grader.course.course import Course
-from grader.desk import Desk, Seat
+from grader.grading.desk import Desk, Seat
 from grader.proxies.calls import StudentRaised
 from grader.sandbox.session import StudentLost
 from grader.wire import Found, Place

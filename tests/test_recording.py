@@ -11,9 +11,9 @@ import pytest
 
 from grader.checking import open_checker
 from grader.course.course import Course, load_course
-from grader.desk import open_desk
+from grader.grading.desk import open_desk
+from grader.grading.recorded import Sheet
 from grader.mistakes import load_library
-from grader.recorded import Sheet
 from grader.recording import record
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult

@@ -20,10 +20,10 @@ import msgspec
 import psutil
 import pytest
 
-from grader import grading
 from grader.course.course import Course
-from grader.desk import Desk
 from grader.gradebook import alone, open_gradebook
+from grader.grading import ladder
+from grader.grading.desk import Desk
 from grader.intake import Submission
 from grader.records.faults import HostFault
 from grader.records.files import draft_of
@@ -158,7 +158,7 @@ def test_who_is_forgotten_is_not_remembered_by_the_text(
 @pytest.fixture
 def stop_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """From now on, Ctrl-C is pressed when it is this student's turn; at nobody's, if empty."""
-    really, turn = grading.grade, ""
+    really, turn = ladder.grade, ""
 
     def until(desk: Desk, submission: Submission) -> Grade:
         if submission.student == turn:
@@ -169,7 +169,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         nonlocal turn
         turn = student
 
-    monkeypatch.setattr(grading, "grade", until)
+    monkeypatch.setattr(ladder, "grade", until)
     return stop
 
 
@@ -252,7 +252,7 @@ def disturbed(
 
 
 def grade_text(desk: Desk, text: str) -> Grade:
-    grade = grading.grade(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
+    grade = ladder.grade(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
     return msgspec.structs.replace(grade, seconds=0)
 
 

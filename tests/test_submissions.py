@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from tests.evidence import assert_only_what_passed_is_paid

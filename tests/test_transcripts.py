@@ -11,8 +11,8 @@ import pytest
 
 from grader.course.collection import Test
 from grader.course.course import Course
-from grader.desk import Desk, open_desk
-from grader.grading import grade
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.sandbox.jails import Warm

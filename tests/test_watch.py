@@ -884,7 +884,7 @@ def test_without_a_terminal_it_says_what_to_use(course: Course) -> None:
 def real(warm: Warm, one_warm_process: None, course: Course) -> Open:
     """The real checker of the course; torch is loaded before the clock of any wait runs."""
     assert warm.ready
-    importlib.import_module("grader.desk")
+    importlib.import_module("grader.grading.desk")
     return lambda: open_checker(course)
 
 

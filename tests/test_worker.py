@@ -26,10 +26,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.overrides import BaseTorchFunctionMode
 
-from grader import backends
 from grader.course.course import Course, load_course
-from grader.desk import Desk, open_desk
-from grader.grading import grade_exercises
+from grader.grading import backends
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade_exercises
 from grader.guest.work import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
@@ -470,10 +470,10 @@ run = "import runpy; runpy.run_module('grader.guest.work', run_name='__main__')"
 worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
-import grader.cli, grader.checking, grader.grading, grader.batch, grader.doctor
+import grader.cli, grader.checking, grader.grading.ladder, grader.batch, grader.doctor
 import grader.sandbox.isolation, grader.audit, grader.pytest_plugin
 from grader.course.course import load_course
-from grader.desk import open_desk
+from grader.grading.desk import open_desk
 from grader.intake import Submission
 from grader.wire import SourceText
 
@@ -489,7 +489,7 @@ with open_desk(course, seed=course.seed, files=files, backend=worker.Workers()) 
     for text in (right, right + loops, right):
         sources = SourceText("basics.py", (text,)), SourceText("layers.py", (layers,))
         with desk.seat(Submission("someone", sources)) as seat:
-            results = grader.grading.grade_exercises(desk, seat)
+            results = grader.grading.ladder.grade_exercises(desk, seat)
         verdicts.append({r.name: [t.status for t in r.tests] for r in results})
 print(json.dumps(verdicts))
 """

@@ -21,7 +21,7 @@ from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.references import Oracle, Reference
 from grader.course.tensors import Make
-from grader.desk import Desk, Seat
+from grader.grading.desk import Desk, Seat
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, named, raised

@@ -29,6 +29,8 @@ def grade_one(
         isolation=isolation, secrets=tuple(secrets),
     )  # fmt: skip
     with order.desk() as desk:
-        from grader.grading import grade  # it loads torch, which the desk began to load beside us
+        from grader.grading.ladder import (
+            grade,  # it loads torch, which the desk began to load beside us
+        )
 
         return grade(desk, submission)

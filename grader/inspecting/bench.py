@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import wire
-from grader.backends import Nowhere
 from grader.checking import read_answers
 from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
-from grader.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.feedback import sentences
-from grader.grading import FOUNDATIONS
+from grader.grading.backends import Nowhere
+from grader.grading.desk import Desk, Ran, Seat, open_desk, run_test
+from grader.grading.ladder import FOUNDATIONS
 from grader.guest import loader
 from grader.guest.server import Guest
 from grader.intake import Submission

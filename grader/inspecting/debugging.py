@@ -14,8 +14,8 @@ from typing import IO
 from grader import wire
 from grader.course.collection import Case, Test
 from grader.course.course import Course
-from grader.desk import Ran, run_test
 from grader.feedback.terminal import safe
+from grader.grading.desk import Ran, run_test
 from grader.guest.server import Prints
 from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
 from grader.inspecting.stepping import is_function

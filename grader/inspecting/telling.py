@@ -13,7 +13,7 @@ from torch import Tensor
 
 from grader import wire
 from grader.course.collection import Case, Test
-from grader.desk import Ran
+from grader.grading.desk import Ran
 from grader.inspecting.bench import Ending
 from grader.inspecting.shown import Call, Named, Shown
 from grader.inspecting.stepping import described

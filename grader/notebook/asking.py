@@ -17,9 +17,9 @@ import msgspec
 
 from grader.course.course import Course, load_course
 from grader.course.location import NoCourse, find_course
-from grader.desk import Desk, open_desk
 from grader.feedback.sentences import MISSING, UNTOUCHED, at
-from grader.grading import grade_exercises
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade_exercises
 from grader.intake import Submission
 from grader.notebook.errors import CheckStopped, NotChecked
 from grader.notebook.shown import Checked

@@ -10,9 +10,9 @@ import os
 import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
 
-from grader import backends
 from grader.checking import open_checker
 from grader.course.course import Course
+from grader.grading import backends
 from grader.records.faults import CallError, HostFault
 from grader.watch.worker import Checks
 

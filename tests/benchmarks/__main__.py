@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from grader.transcripts import Transcripts
+from grader.grading.transcripts import Transcripts
 from tests.benchmarks import direct, lockdown, others, throughput, verdict
 from tests.bundles import ROOT
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.desk import Desk
-from grader.grading import grade
+from grader.grading.desk import Desk
+from grader.grading.ladder import grade
 from grader.guest import loader
 from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission

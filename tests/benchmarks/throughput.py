@@ -13,9 +13,9 @@ import psutil
 
 from grader import wire
 from grader.course.course import Course, load_course
-from grader.desk import Desk
 from grader.gradebook import Gradebook, open_gradebook
-from grader.grading import grade
+from grader.grading.desk import Desk
+from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.workers import Order, share

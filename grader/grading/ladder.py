@@ -19,9 +19,9 @@ from grader import wire
 from grader.course.collection import Test, rung
 from grader.course.contract import Contract
 from grader.course.course import below
-from grader.desk import Desk, Seat, run_test
-from grader.diagnosis import Answer
 from grader.feedback import sentences
+from grader.grading.desk import Desk, Seat, run_test
+from grader.grading.diagnosis import Answer
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from grader.records.faults import CallError
 
-if TYPE_CHECKING:  # it loads torch, which takes seconds
+if TYPE_CHECKING:
     from grader.sandbox.session import Backend, Channel, Limits
+
 
 Name = Literal["auto", "jail", "worker"]
 Device = Literal["cpu", "cuda"]

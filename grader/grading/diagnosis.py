@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from grader import wire
-from grader.known import Known, Outcome
+from grader.grading.known import Known, Outcome
 from grader.mistakes import Variant
 from grader.proxies.calls import Heard
 from grader.wire import payload

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from grader import wire
-from grader.diagnosis import weight
+from grader.grading.diagnosis import weight
 from grader.proxies.calls import Calls, Heard
 from grader.records.grade import Picture, TestStatus
 

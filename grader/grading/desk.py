@@ -18,28 +18,29 @@ from typing import Any
 import pytest
 import torch
 
-from grader import backends, wire
+from grader import wire
 from grader.course.collection import Case, Test, collect, rung
 from grader.course.contract import TensorSpec
 from grader.course.course import Course
 from grader.course.references import LiveOracle, Oracle, Reference, open_oracle
 from grader.course.tensors import Make
-from grader.diagnosis import Answer, Diagnosis, kept
 from grader.feedback import sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
+from grader.grading import backends
+from grader.grading.diagnosis import Answer, Diagnosis, kept
+from grader.grading.known import Kept, Known, LiveKnown, Outcome
+from grader.grading.recorded import Recorded
+from grader.grading.transcripts import Ending, Key, Memory, Transcripts
 from grader.guest.server import Prints
 from grader.intake import Submission
-from grader.known import Kept, Known, LiveKnown, Outcome
 from grader.mistakes import Library, load_library
 from grader.proxies.calls import Calls, StudentRaised
 from grader.proxies.remote import Student
-from grader.recorded import Recorded
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.isolation import Isolation, shortfall
 from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
-from grader.transcripts import Ending, Key, Memory, Transcripts
 from grader.unsandboxed.in_process import Local
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
