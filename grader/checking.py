@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
 from grader.grading import backends
+from grader.intake.arrivals import read_answers
 from grader.progress import read_progress
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.workers import Order
 
-if TYPE_CHECKING:  # it loads torch, which takes seconds
+if TYPE_CHECKING:
     from grader.grading.desk import Desk
     from grader.intake import Submission
 
@@ -58,17 +59,6 @@ class Checker:
         known = [name for name in names if name in self._desk.tests]
         with self._desk.seat(submission, known) as seat:
             return grade_exercises(self._desk, seat, known)
-
-
-def read_answers(answers: Path, course: Course) -> Submission:
-    """A student's own answers; raise `CallError` where there are none."""
-    from grader.intake import find_submissions
-
-    (submission,) = find_submissions([answers], course, single=True)
-    if not submission.sources:
-        why = "; ".join(submission.problems)
-        raise CallError(why or f"there is no .py file and no notebook in {answers}")
-    return submission
 
 
 def _is_wrong(result: ExerciseResult) -> bool:

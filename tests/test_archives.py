@@ -35,8 +35,7 @@ from grader.intake.archives import (
     TOO_MANY,
     TWICE,
 )  # fmt: skip
-from grader.intake.files import NOT_PLAIN
-from grader.intake.folders import NESTED
+from grader.intake.files import NESTED, NOT_PLAIN
 from grader.intake.names import shown
 from grader.intake.submissions import OTHER_ARCHIVE
 from grader.records.faults import CallError

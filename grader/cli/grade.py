@@ -283,7 +283,7 @@ def _again(
 def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
     from grader.batch import grade_arrivals
     from grader.feedback import terminal
-    from grader.intake.arriving import arriving
+    from grader.intake.arrivals import arriving
 
     console = Console(highlight=False)
     console.print(terminal.course_line(order.course), soft_wrap=True, markup=False)

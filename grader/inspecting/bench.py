@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import wire
-from grader.checking import read_answers
 from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
@@ -23,6 +22,7 @@ from grader.grading.ladder import FOUNDATIONS
 from grader.guest import loader
 from grader.guest.server import Guest
 from grader.intake import Submission
+from grader.intake.arrivals import read_answers
 from grader.records.grade import TestStatus
 from grader.sandbox.session import Channel, Limits, Session
 

@@ -25,6 +25,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from grader.intake import limits
 from grader.intake.files import (
+    NESTED,
     NOT_PLAIN,
     Found,
     Item,
@@ -35,7 +36,6 @@ from grader.intake.files import (
     open_plain,
     reason,
 )
-from grader.intake.folders import NESTED
 from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
 
 NO_ZIP = "not a zip archive, or not a sound one: make it again, with plain file names"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -21,8 +22,7 @@ from grader.intake.gradescope import GRADESCOPE
 from grader.intake.moodle import MOODLE
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
 from grader.intake.nbgrader import NBGRADER
-from grader.intake.nearness import Absent
-from grader.intake.roster import NOBODY, Roster
+from grader.intake.roster import NOBODY, Absent, Roster
 from grader.intake.submissions import (
     NO_SOURCE,
     OTHER_ARCHIVE,
@@ -32,6 +32,7 @@ from grader.intake.submissions import (
 )
 from grader.records.faults import CallError
 from grader.records.rows import Person, called
+from grader.records.saves import saves, snapshot
 from grader.records.wording import counted, some_of
 
 SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
@@ -369,3 +370,35 @@ def _some(what: str, people: Mapping[str, Person]) -> list[str]:
         return []
     names = [called(student, shown(person.name)) for student, person in people.items()]
     return [f"{len(people)} {what}: {some_of(names)}"]
+
+
+def read_answers(answers: Path, course: Course) -> Submission:
+    """A student's own answers; raise `CallError` where there are none."""
+    (submission,) = find_submissions([answers], course, single=True)
+    if not submission.sources:
+        why = "; ".join(submission.problems)
+        raise CallError(why or f"there is no .py file and no notebook in {answers}")
+    return submission
+
+
+# --- arriving ------------------------------------------------------------------------------------
+#
+# A folder in which hand-ins arrive while someone waits.
+
+
+HAND_INS = (*SOURCES, *ARCHIVES)
+
+
+def arriving(folder: Path, course: Course, roster: Roster, stop: Event) -> Iterator[Arrivals]:
+    """What the folder holds: now, and after each change, until `stop` is set."""
+    seen = snapshot(folder, HAND_INS)
+    yield _look(folder, course, roster)
+    for _ in saves(folder, HAND_INS, seen, stop):
+        yield _look(folder, course, roster)
+
+
+def _look(folder: Path, course: Course, roster: Roster) -> Arrivals:
+    try:
+        return take_in([folder], course, roster)
+    except CallError as error:  # empty so far, or two of one name: the others wait for a change
+        return Arrivals((), roster.keys, (str(error),))

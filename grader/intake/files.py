@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
+from grader.wire import clean
 
 NOT_PLAIN = "a link, a folder or a device and no plain file: hand in the file itself"
 
@@ -115,3 +119,92 @@ def decoded(data: bytes) -> str:
     except UnicodeDecodeError:
         # What editors on Windows write; any byte means something in it.
         return data.decode("cp1252", errors="replace")
+
+
+# --- folders -------------------------------------------------------------------------------------
+#
+# The source files in a folder, at any depth, in order of their paths.
+
+
+NESTED = "an archive inside a submission is not looked into: unpack it, and hand in what it holds"
+
+
+def folder_files(folder: Path) -> Iterator[Found]:
+    """List a folder's source files. Links are never followed."""
+    # A stack, since recursion has a limit; with names as text, since paths are slow where deep.
+    waiting: list[tuple[str, os.DirEntry[str] | None]] = [(folder.name, None)]
+    while waiting:
+        name, entry = waiting.pop()
+        try:
+            if entry is None or _is_folder(entry):
+                with os.scandir(entry or folder) as inside:
+                    own = [one for one in inside if not skipped(one.name, folder=_is_folder(one))]
+                own.sort(key=lambda one: one.name, reverse=True)
+                waiting += [(f"{name}/{one.name}" if entry else one.name, one) for one in own]
+                continue
+        except OSError as error:
+            yield Problem(shown(name), reason(error))
+            continue
+        if suffix(entry.name) in SOURCES:
+            yield on_disk(Path(entry), shown(name))
+        elif suffix(entry.name) in ARCHIVES:
+            yield Problem(shown(name), NESTED)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
+
+
+# --- notebooks -----------------------------------------------------------------------------------
+#
+# The code cells of a notebook, of any version and however untidy.
+#
+# Only the sources are read. `nbformat` would warn about, upgrade and refuse what does not matter
+# here (outputs, ids, metadata), and takes seconds for a large old notebook.
+
+
+_SOURCE = {1: "code", 2: "input", 3: "input", 4: "source"}  # its key in each version
+
+ODD_CELLS = "not a notebook: its cells are not of the known form"
+
+
+def code_cells(data: bytes) -> tuple[str, ...]:
+    """The text of each code cell; raise `Unreadable` for what is no notebook."""
+    try:
+        content = json.loads(decoded(data))
+    except RecursionError:
+        raise Unreadable("not a notebook: nested too deeply") from None
+    except ValueError:
+        raise Unreadable("not a notebook: the file is not JSON") from None
+    version = content.get("nbformat") if isinstance(content, dict) else None
+    if version not in (1, 2, 3, 4):
+        raise Unreadable("not a notebook of a format that is known (nbformat 1 to 4)")
+    sheets = _items(content, "worksheets") if version in (2, 3) else [content]
+    return tuple(
+        _text(cell, _SOURCE[version])
+        for sheet in sheets
+        for cell in _items(sheet, "cells")
+        if _field(cell, "cell_type") == "code"
+    )
+
+
+def _field(holder: Any, key: str) -> Any:
+    if not isinstance(holder, dict) or key not in holder:
+        raise Unreadable(ODD_CELLS)
+    return holder[key]
+
+
+def _items(holder: Any, key: str) -> list[Any]:
+    items = _field(holder, key)
+    if not isinstance(items, list):
+        raise Unreadable(ODD_CELLS)
+    return items
+
+
+def _text(cell: Any, key: str) -> str:
+    """A cell's source: a string, or a list of lines."""
+    source = _field(cell, key)
+    lines = source if isinstance(source, list) else [source]
+    if not all(isinstance(line, str) for line in lines):
+        raise Unreadable(ODD_CELLS)
+    return clean("".join(lines))

@@ -10,10 +10,18 @@ from pathlib import Path
 
 from grader.intake import limits
 from grader.intake.archives import archive_files
-from grader.intake.files import Found, Problem, Unreadable, decoded, on_disk, open_plain, reason
-from grader.intake.folders import folder_files
+from grader.intake.files import (
+    Found,
+    Problem,
+    Unreadable,
+    code_cells,
+    decoded,
+    folder_files,
+    on_disk,
+    open_plain,
+    reason,
+)
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, shown, suffix
-from grader.intake.notebooks import code_cells
 from grader.wire import SourceText
 
 OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
