@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from grader.gradebook import (
+from grader.grades.gradebook import (
     DATABASE,
     GRADING,
     REGRADING,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult, Grade, Picture, SubmissionStatus, TestResult
 from grader.records.rows import Adjustment, Person

@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 
 from grader.batch import grade_into
 from grader.course.course import Course, load_course
-from grader.gradebook import existing_gradebook
+from grader.grades.gradebook import existing_gradebook
 from grader.intake import read_roster, take_in
 from grader.records.rows import Adjustment
 from grader.report import write_pages

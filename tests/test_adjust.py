@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.gradebook import existing_gradebook, open_gradebook
+from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Roster, Submission
 from grader.records.rows import Adjustment, Person
 from grader.wire import SourceText

@@ -15,7 +15,7 @@ from grader.cli import tables
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.feedback import terminal
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import MAX_MESSAGE, grade
 from grader.intake import find_submissions

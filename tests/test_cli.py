@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from grader.cli import app
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.grading import ladder
 from grader.grading.desk import Desk
 from grader.intake import Submission

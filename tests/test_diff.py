@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from grader.conversation.changes import changes
-from grader.conversation.pseudonyms import pseudonyms
-from grader.gradebook import open_gradebook
+from grader.grades.changes import changes
+from grader.grades.gradebook import open_gradebook
+from grader.grades.privacy import pseudonyms
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.records.rows import Adjustment, Person, Row

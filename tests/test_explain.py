@@ -14,7 +14,7 @@ import pytest
 from grader.batch import grade_into
 from grader.conversation.excerpts import answer
 from grader.course.course import Course
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.intake import Arrivals, Submission
 from grader.sandbox.jails import Warm
 from grader.wire import Place, SourceText

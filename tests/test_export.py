@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.records.grade import ExerciseResult, Grade, SubmissionStatus
 from grader.records.rows import Adjustment, Person
 from tests.conftest import TINY, Grader

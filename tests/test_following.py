@@ -13,7 +13,7 @@ import pytest
 
 from grader.checking import open_checker
 from grader.course.course import load_course
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade
 from grader.intake import Submission

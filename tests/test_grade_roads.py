@@ -11,7 +11,7 @@ import pytest
 
 from grader.batch import grade_arrivals, grade_into
 from grader.course.course import Course, load_course
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arrivals import arriving
 from grader.workers import Order

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.gradebook import existing_gradebook, open_gradebook
+from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, SubmissionStatus, TestResult

@@ -13,7 +13,7 @@ from rich.text import Text
 from grader.cli import tables
 from grader.course.course import Course
 from grader.feedback import terminal
-from grader.gradebook import open_gradebook
+from grader.grades.gradebook import open_gradebook
 from tests.conftest import TINY, Grader
 from tests.gradebooks import write_class
 

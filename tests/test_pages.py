@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from grader.course.course import Course
-from grader.gradebook import existing_gradebook
+from grader.grades.gradebook import existing_gradebook
 from grader.intake.names import file_stems
 from grader.report import write_pages
 from tests.browser import NAMES, chromium, executable

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from grader.course.course import Course
-from grader.gradebook import existing_gradebook, open_gradebook
+from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
 from grader.intake.names import file_stems
 from grader.records.faults import CallError

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from grader.course.course import Course
-from grader.gradebook import alone, open_gradebook
+from grader.grades.gradebook import alone, open_gradebook
 from grader.grading import ladder
 from grader.grading.desk import Desk
 from grader.intake import Submission

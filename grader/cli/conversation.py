@@ -21,7 +21,7 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 
 if TYPE_CHECKING:
-    from grader.gradebook import Gradebook
+    from grader.grades.gradebook import Gradebook
 
 STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
@@ -55,10 +55,10 @@ def explain(
     """
     import msgspec
 
-    from grader.conversation import told
-    from grader.conversation.lookup import find_graded
+    from grader.cli import told
     from grader.feedback import terminal
-    from grader.gradebook import existing_gradebook
+    from grader.grades.gradebook import existing_gradebook
+    from grader.grades.lookup import find_graded
     from grader.workers import Order
 
     opened = instructors_course(course, "explain")
@@ -121,10 +121,10 @@ def adjust(
     A second correction of the exercise replaces the first. All of them outlive a regrading. Of a
     table, all lines are checked before any is written.
     """
-    from grader.conversation import told
-    from grader.conversation.corrections import correction, corrections_from
-    from grader.conversation.lookup import find_student
-    from grader.gradebook import existing_gradebook
+    from grader.cli import told
+    from grader.grades.corrections import correction, corrections_from
+    from grader.grades.gradebook import existing_gradebook
+    from grader.grades.lookup import find_student
 
     if file and (student or exercise or points or reason):
         raise CallError(
@@ -165,10 +165,10 @@ def forget(
     course: CourseOption = None,
 ) -> None:
     """Remove a student from a gradebook, with everything that is kept of them."""
-    from grader.conversation import told
-    from grader.conversation.forgetting import forget as remove
-    from grader.conversation.lookup import find_student
-    from grader.gradebook import alone, existing_gradebook
+    from grader.cli import told
+    from grader.grades.gradebook import alone, existing_gradebook
+    from grader.grades.lookup import find_student
+    from grader.grades.privacy import forget as remove
 
     opened = instructors_course(course)
     # A grading at work would bring back who is forgotten.
@@ -202,8 +202,8 @@ def diff(
     """Show whose grade changed between two gradings, and why."""
     import msgspec
 
-    from grader.conversation import told
-    from grader.conversation.changes import compared
+    from grader.cli import told
+    from grader.grades.changes import compared
 
     if len(folders) > 2:
         raise CallError(f"name one gradebook or two, not {len(folders)}")
@@ -217,7 +217,8 @@ def diff(
 
 def _write(book: Gradebook, course: Course) -> None:
     """All that is written from a gradebook, again: its pages too, where there are any."""
-    from grader.report import REPORT, write_pages
+    from grader.grades.privacy import REPORT
+    from grader.report import write_pages
 
     book.write_files()
     if (book.folder / REPORT).is_file():

@@ -22,7 +22,7 @@ from grader.records.files import write_whole
 
 if TYPE_CHECKING:
     from grader.export import Part
-    from grader.gradebook import Gradebook
+    from grader.grades.gradebook import Gradebook
 
 
 @app.command(
@@ -61,10 +61,10 @@ def export(
     Corrections count. Who handed in nothing has no grade, rather than a zero: what is late or
     missing is for the other system to decide.
     """
-    from grader.conversation.pseudonyms import anonymous as nameless
-    from grader.conversation.pseudonyms import pseudonyms_in
     from grader.export import exported, write_results
-    from grader.gradebook import existing_gradebook
+    from grader.grades.gradebook import existing_gradebook
+    from grader.grades.privacy import anonymous as nameless
+    from grader.grades.privacy import pseudonyms_in
 
     opened = instructors_course(course)
     with existing_gradebook(folder, opened.name) as book:

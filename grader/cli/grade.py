@@ -191,7 +191,7 @@ def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> Kind:
 
 def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
     """The roster of this call, or the one of an earlier call."""
-    from grader.gradebook import DATABASE, open_gradebook
+    from grader.grades.gradebook import DATABASE, open_gradebook
     from grader.intake import NOBODY, read_roster
 
     if given is not None:
@@ -206,7 +206,7 @@ def _chosen(
     course: Course, only: Sequence[str], assignment: str | None, again: Path | None
 ) -> tuple[str, ...]:  # fmt: skip
     """The exercises to grade."""
-    from grader.gradebook import existing_gradebook
+    from grader.grades.gradebook import existing_gradebook
 
     if sum((bool(only), assignment is not None, again is not None)) > 1:
         raise CallError("--only, --assignment and --again exclude one another")
@@ -263,10 +263,10 @@ def _again(
     another_seed: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.batch import grade_again
-    from grader.conversation import told
-    from grader.conversation.changes import compared
+    from grader.cli import told
     from grader.display import following
-    from grader.gradebook import existing_gradebook
+    from grader.grades.changes import compared
+    from grader.grades.gradebook import existing_gradebook
     from grader.tally import Tally
 
     with existing_gradebook(out, order.course.name, again=True) as book:

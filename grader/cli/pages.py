@@ -17,7 +17,7 @@ def written(
     """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
     from grader import report
     from grader.feedback import terminal
-    from grader.gradebook import existing_gradebook
+    from grader.grades.gradebook import existing_gradebook
 
     with existing_gradebook(folder, course.name, meanwhile=True) as book:
         pages = 0 if anonymous else sum(1 for _ in book.grades())

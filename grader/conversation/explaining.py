@@ -14,13 +14,13 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.conversation.corrections import at_stake
 from grader.conversation.excerpts import Excerpt, answer, statement
-from grader.conversation.lookup import Graded
 from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.references import Oracle, Reference
 from grader.course.tensors import Make
+from grader.grades.corrections import at_stake
+from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.inspecting.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspecting.shown import Call, Named, Shown

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from grader.conversation.pseudonyms import anonymous, pseudonyms_in
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.gradebook import Gradebook
-from grader.intake.names import file_stems
+from grader.grades.gradebook import Gradebook
+from grader.grades.privacy import FEEDBACK, REPORT, anonymous, feedback_names, pseudonyms_in
 from grader.records.faults import unwritten
 from grader.records.files import drafted, write_whole
 from grader.records.rows import Row
@@ -30,9 +29,6 @@ __all__ = [
     "write_anonymous",
     "write_pages",
 ]
-
-FEEDBACK = "feedback"
-REPORT = "report.html"
 ANONYMOUS = "report-anonymous.html"
 OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each page of it begins
 
@@ -75,12 +71,6 @@ def write_pages(
         ),
     )
     advance()
-
-
-def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
-    """The file of each student who has a grade, in the folder `FEEDBACK`."""
-    stems = file_stems(row.student for row in rows if row.grade is not None)
-    return {student: f"{stem}.html" for student, stem in stems.items()}
 
 
 def write_anonymous(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from grader.conversation.corrections import at_stake, command
 from grader.course.course import Course
 from grader.course.file import Assignment
+from grader.grades.corrections import at_stake, command
 from grader.records.grade import ExerciseResult
 from grader.records.rows import Adjustment, Row
 from grader.report.classroom import Classroom, classroom, mistakes_in

@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from grader.gradebook import Gradebook, existing_gradebook, open_gradebook
+from grader.grades.gradebook import Gradebook, existing_gradebook, open_gradebook
 from tests.benchmarks.throughput import course
 
 

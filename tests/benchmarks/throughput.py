@@ -13,7 +13,7 @@ import psutil
 
 from grader import wire
 from grader.course.course import Course, load_course
-from grader.gradebook import Gradebook, open_gradebook
+from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade
 from grader.intake import Submission

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from grader.conversation.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
-from grader.conversation.corrections import Correction, command
 from grader.conversation.excerpts import Excerpt
-from grader.conversation.forgetting import Forgotten
 from grader.feedback.terminal import indented, safe
+from grader.grades.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.grades.corrections import Correction, command
+from grader.grades.privacy import Forgotten
 from grader.inspecting.shown import show_lines
 from grader.records.rows import Adjustment, Row, number
 from grader.records.wording import counted, mistake_of
+
+if TYPE_CHECKING:
+    from grader.conversation.explaining import Explanation
+
 
 SETTINGS = {
     "seed": "the hidden seed is another one",
@@ -52,9 +56,6 @@ FOLLOWING = {
     "passed": "tests that were skipped, and pass now: {}",
 }
 ANOTHER_TEXT = "handed in something else"
-
-if TYPE_CHECKING:  # it loads torch, which takes seconds
-    from grader.conversation.explaining import Explanation
 
 
 def explanation(told: Explanation, folder: str, console: Console) -> None:
