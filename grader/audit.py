@@ -30,8 +30,8 @@ from grader.mistakes import Library, Variant, load_library
 from grader.mutants import mutants_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.run.workers import Order, share
 from grader.wire import SourceText
-from grader.workers import Order, share
 
 Kind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

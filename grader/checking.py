@@ -13,7 +13,7 @@ from grader.intake.arrivals import read_answers
 from grader.progress import read_progress
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.workers import Order
+from grader.run.workers import Order
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk

@@ -47,8 +47,8 @@ from grader.mistakes import Variant
 from grader.proxies.adoption import biases, probe, without
 from grader.proxies.calls import Heard
 from grader.records.faults import CallError
+from grader.run.workers import Order, share
 from grader.wire import payload
-from grader.workers import Order, share
 
 MOST_BIASES = 4  # of a module, that a student's may lack in any combination
 

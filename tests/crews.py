@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
-from grader.workers import Order
+from grader.run.workers import Order
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk

@@ -13,13 +13,13 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
-from grader.batch import grade_into
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import existing_gradebook
 from grader.intake import read_roster, take_in
 from grader.records.rows import Adjustment
 from grader.report import write_pages
-from grader.workers import Order, default_jobs
+from grader.run.batch import grade_into
+from grader.run.workers import Order, default_jobs
 from tests.browser import chromium
 from tests.practice import write_class
 

@@ -14,11 +14,11 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from grader.batch import Done, grade_into
 from grader.course.course import Course, load_course
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
-from grader.workers import Order
+from grader.run.batch import Done, grade_into
+from grader.run.workers import Order
 from tests import crews
 from tests.conftest import TINY, Grader
 from tests.crews import Bare
@@ -27,7 +27,7 @@ pytest.importorskip("distributed", reason="many machines need the extra [cluster
 
 from distributed import LocalCluster
 
-from grader import cluster
+from grader.run import cluster
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = re.compile(r"Scheduler at: +(tcp://\S+)")

@@ -13,8 +13,8 @@ from grader.grading.backends import Device
 from grader.grading.ladder import grade
 from grader.intake import find_submissions
 from grader.records.grade import Grade
+from grader.run.workers import Order
 from grader.wire import payload
-from grader.workers import Order
 from tests.conftest import Grader
 
 ROOT = Path(__file__).parents[1]

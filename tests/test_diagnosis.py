@@ -19,9 +19,8 @@ from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.reuse import basis
+from grader.run.workers import Order, basis
 from grader.wire import SourceText, payload
-from grader.workers import Order
 from tests.conftest import TINY
 
 

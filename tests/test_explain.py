@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from grader.batch import grade_into
 from grader.conversation.excerpts import answer
 from grader.course.course import Course
 from grader.grades.gradebook import open_gradebook
 from grader.intake import Arrivals, Submission
+from grader.run.batch import grade_into
+from grader.run.workers import Order
 from grader.sandbox.jails import Warm
 from grader.wire import Place, SourceText
-from grader.workers import Order
 from tests.conftest import TINY, Grader, sharing
 from tests.test_gradebook import grade_of
 

@@ -9,12 +9,12 @@ from threading import Event
 
 import pytest
 
-from grader.batch import grade_arrivals, grade_into
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import open_gradebook
 from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arrivals import arriving
-from grader.workers import Order
+from grader.run.batch import grade_arrivals, grade_into
+from grader.run.workers import Order
 from tests.conftest import TINY, Grader
 
 CENTER = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"

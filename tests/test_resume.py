@@ -28,10 +28,10 @@ from grader.intake import Submission
 from grader.records.faults import HostFault
 from grader.records.files import draft_of
 from grader.records.grade import Grade
+from grader.run.workers import share
 from grader.sandbox.jails import Jail, Warm
 from grader.sandbox.session import Limits
 from grader.wire import SourceText
-from grader.workers import share
 from tests.conftest import TINY, Grader, Ran
 from tests.seats import warm_of
 from tests.test_gradebook import grade_of

@@ -8,11 +8,10 @@ import json
 import msgspec
 from rich.console import Console
 
-from grader.batch import Done
-from grader.display import EVERY, following, sum_up
 from grader.records.grade import SubmissionStatus, TestStatus
 from grader.records.rows import Row
-from grader.tally import Tally, duration
+from grader.run.batch import Done
+from grader.run.tally import EVERY, Tally, duration, following, sum_up
 from tests.test_gradebook import grade_of
 
 

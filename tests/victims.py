@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from grader.workers import Order
+from grader.run.workers import Order
 
 TINY = Path(__file__).parent / "tiny_course"
 Victim = Literal["grader", "worker", "warm process", "jail"]

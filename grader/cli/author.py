@@ -48,7 +48,7 @@ def audit(
     from grader.audit import Finding, totals
     from grader.audit import audit as examine
     from grader.feedback import terminal
-    from grader.workers import default_jobs
+    from grader.run.workers import default_jobs
 
     opened = instructors_course(course, "audit")
     chosen = opened.select(names or [])

@@ -30,11 +30,10 @@ from grader.records.faults import CallError
 from grader.records.wording import counted
 
 if TYPE_CHECKING:
-    from grader.display import Kind
     from grader.intake import Arrivals, Roster
     from grader.records.rows import Row
-    from grader.tally import Tally
-    from grader.workers import Order
+    from grader.run.tally import Kind, Tally
+    from grader.run.workers import Order
 
 
 @app.command(
@@ -132,7 +131,7 @@ def grade(
         _show(given, opened, people)
         return
     assert out is not None
-    from grader.workers import Order
+    from grader.run.workers import Order
 
     order = Order(
         opened, seed or opened.hidden_seed(), opened.test_files(),
@@ -237,10 +236,9 @@ def _once(
     paths: Sequence[Path], out: Path, order: Order, jobs: int | None, cluster: str | None,
     kind: Kind, roster: Roster, assignment: str, *, replace: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
-    from grader.batch import grade_into
-    from grader.display import following
     from grader.intake import take_in
-    from grader.tally import Tally
+    from grader.run.batch import grade_into
+    from grader.run.tally import Tally, following
 
     arrivals = take_in(paths, order.course, roster)
     stderr = Console(stderr=True, highlight=False)
@@ -262,12 +260,11 @@ def _again(
     out: Path, order: Order, jobs: int | None, cluster: str | None, kind: Kind, *,
     another_seed: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
-    from grader.batch import grade_again
     from grader.cli import told
-    from grader.display import following
     from grader.grades.changes import compared
     from grader.grades.gradebook import existing_gradebook
-    from grader.tally import Tally
+    from grader.run.batch import grade_again
+    from grader.run.tally import Tally, following
 
     with existing_gradebook(out, order.course.name, again=True) as book:
         tally = Tally(book.count_submissions())
@@ -281,9 +278,9 @@ def _again(
 
 
 def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
-    from grader.batch import grade_arrivals
     from grader.feedback import terminal
     from grader.intake.arrivals import arriving
+    from grader.run.batch import grade_arrivals
 
     console = Console(highlight=False)
     console.print(terminal.course_line(order.course), soft_wrap=True, markup=False)
@@ -311,7 +308,7 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
 def _print_rows(
     course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: Kind
 ) -> None:  # fmt: skip
-    from grader.display import sum_up
+    from grader.run.tally import sum_up
 
     match kind:
         case "people":

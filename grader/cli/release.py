@@ -46,7 +46,7 @@ def _recorded(
 ) -> int:  # fmt: skip
     """Write a bundle that is recorded first, and show how far it is; the number of its files."""
     from grader.feedback import terminal
-    from grader.workers import default_jobs
+    from grader.run.workers import default_jobs
 
     units = len(course.units)
     with terminal.progress(Console(stderr=True), "recording", units) as advance:

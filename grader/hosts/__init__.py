@@ -11,8 +11,8 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.intake import Submission
 from grader.records.grade import Grade
+from grader.run.workers import Order
 from grader.sandbox.isolation import Isolation
-from grader.workers import Order
 
 
 def grade_one(

@@ -18,7 +18,7 @@ from grader.grading.desk import Desk
 from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.records.grade import Grade
-from grader.workers import Order, share
+from grader.run.workers import Order, share
 from tests.bundles import ROOT
 
 ADA = ROOT / "tests" / "submissions" / "ada"

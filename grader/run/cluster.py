@@ -30,8 +30,13 @@ from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
 from grader.records.wording import counted
-from grader.reuse import kit
-from grader.workers import Order, apart
+from grader.run.workers import Order, apart, kit
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+
+    from grader.grading.desk import Desk
+
 
 try:
     import cryptography  # noqa: F401 (Dask's certificates need it)
@@ -41,11 +46,6 @@ except ModuleNotFoundError as error:
     raise CallError(
         f"--cluster needs {error.name}: pip install 'attention-grader[cluster]'"
     ) from None
-
-if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
-    from dask.typing import Key
-
-    from grader.grading.desk import Desk
 
 Work = Callable[["Desk", Submission], Grade]
 

@@ -30,8 +30,7 @@ from grader.intake import NOBODY, Arrivals, Roster, Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row
-from grader.reuse import keys
-from grader.workers import Order, default_jobs, share
+from grader.run.workers import Order, default_jobs, keys, share
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
@@ -190,7 +189,7 @@ def _shared(
 ) -> Generator[Grade]:  # fmt: skip
     if cluster is None:
         return share(order, _grade, submissions, jobs or default_jobs(len(submissions)))
-    from grader import cluster as machines  # it needs Dask, which few have
+    from grader.run import cluster as machines  # it needs Dask, which few have
 
     return machines.share(cluster, order, _grade, submissions)
 

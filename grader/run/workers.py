@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
+import platform
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -12,19 +14,24 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from grader.course.course import Course
 from grader.grading import backends
 from grader.grading.backends import Device
+from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
-from grader.reuse import basis
+from grader.sandbox.isolation import WITHOUT
 
-if TYPE_CHECKING:  # loading torch takes seconds: only what works at a desk does
+if TYPE_CHECKING:
     from grader.grading.desk import Desk
     from grader.sandbox.isolation import Isolation
     from grader.sandbox.session import Backend
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -195,3 +202,48 @@ def _work_here(work: Callable[[Desk, Item], Result], item: Item) -> Result:
         raise _refusal
     assert _desk is not None
     return work(_desk, item)
+
+
+# --- reuse ---------------------------------------------------------------------------------------
+#
+# What decides a grade, as a key: while the key is the same, so would be the grade.
+#
+# A student's name is no part of it, nor are marks of lateness, attempts and groups: those are
+# taken from today's hand-in.
+
+
+KIT = Path(__file__).parent
+CARRIED = "bundle"  # the course in a wheel: no part of the kit
+
+
+def keys(order: Order) -> Callable[[Submission], str]:
+    """The key of each submission, under all else that decides its grade."""
+    shared = _digest(
+        basis(order), order.course.select(order.only), order.isolation,
+        os.environ.get(WITHOUT, ""),
+    )  # fmt: skip
+    return lambda submission: _digest(shared, submission.sources, submission.problems)
+
+
+def basis(order: Order) -> str:
+    """What decides how any code ends in the tests: ours too, which runs in no jail.
+
+    Ours never runs on the device, but tests allow for what one computes otherwise.
+    """
+    return _digest(
+        order.course.fingerprint(), order.seed, order.device, kit(), metadata.version("torch"),
+        platform.python_version(),
+    )  # fmt: skip
+
+
+def kit() -> str:
+    """The version of the kit; its text says more than its number, in a clone that is pulled."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(KIT.rglob("*.py")):
+        if path.relative_to(KIT).parts[0] != CARRIED:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
