@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from grader.conversation.excerpts import answer
 from grader.course.course import Course
 from grader.grades.gradebook import open_gradebook
+from grader.inspection.explaining import answer
 from grader.intake import Arrivals, Submission
 from grader.run.batch import grade_into
 from grader.run.workers import Order

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from grader.course.course import Course, load_course
-from grader.inspecting.showing import show
-from grader.inspecting.shown import Call, Shown, show_lines
+from grader.inspection.showing import show
+from grader.inspection.shown import Call, Shown, show_lines
 from grader.records.faults import CallError
 from tests.conftest import TINY
 

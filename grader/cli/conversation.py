@@ -70,7 +70,7 @@ def explain(
         secrets=(folder,),
     )  # fmt: skip
     with terminal.waiting("running it again"), order.desk() as desk:
-        from grader.conversation import explaining
+        from grader.inspection import explaining
 
         explanation = explaining.explain(desk, graded)
     if as_json:

@@ -112,11 +112,11 @@ def _look_closer(
         what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
         raise CallError(f"give {what}: grader check causal_mask --show")
     if pdb:
-        from grader.inspecting.debugging import debug
+        from grader.inspection.debugging import debug
 
         return int(debug(course, names[0], folder))
-    from grader.inspecting.showing import show as shown
-    from grader.inspecting.shown import show_lines
+    from grader.inspection.showing import show as shown
+    from grader.inspection.shown import show_lines
 
     return int(not show_lines(shown(course, names[0], folder), Console(highlight=False)))
 

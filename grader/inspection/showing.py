@@ -10,10 +10,10 @@ from pathlib import Path
 from grader import wire
 from grader.course.course import Course
 from grader.guest.server import Prints
-from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
-from grader.inspecting.shown import Call, Shown
-from grader.inspecting.stepping import Trail
-from grader.inspecting.telling import Teller, case_shown, ending_shown, is_shown, raised
+from grader.inspection.bench import InProcess, forbidden, obstacle, open_bench, run_cases
+from grader.inspection.shown import Call, Shown
+from grader.inspection.stepping import Trail
+from grader.inspection.telling import Teller, case_shown, ending_shown, is_shown, raised
 
 
 def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Shown]:

@@ -17,9 +17,9 @@ from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grading.desk import Ran, run_test
 from grader.guest.server import Prints
-from grader.inspecting.bench import InProcess, forbidden, obstacle, open_bench, run_cases
-from grader.inspecting.stepping import is_function
-from grader.inspecting.telling import is_shown
+from grader.inspection.bench import InProcess, forbidden, obstacle, open_bench, run_cases
+from grader.inspection.stepping import is_function
+from grader.inspection.telling import is_shown
 from grader.wire.source import CODE_PREFIX
 
 NOTHING = "nothing to stop at: all public checks of {} pass"

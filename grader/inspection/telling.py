@@ -14,9 +14,9 @@ from torch import Tensor
 from grader import wire
 from grader.course.collection import Case, Test
 from grader.grading.desk import Ran
-from grader.inspecting.bench import Ending
-from grader.inspecting.shown import Call, Named, Shown
-from grader.inspecting.stepping import described
+from grader.inspection.bench import Ending
+from grader.inspection.shown import Call, Named, Shown
+from grader.inspection.stepping import described
 from grader.wire import payload
 
 MAX_CALLS = 8  # of one case

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.inspecting.shown import Named, Step
+from grader.inspection.shown import Named, Step
 from grader.wire.source import SourceFile
 
 MAX_STEPS = 60  # statements that are shown of one call
