@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from grader.notebook import check, heatmap, hint, unsolved
+    from grader.student.notebook import check, hint, unsolved
+    from grader.student.notebook_display import heatmap
 
 __version__ = "0.1.0"
 __all__ = ["check", "heatmap", "hint", "unsolved"]
@@ -22,9 +23,9 @@ __all__ = ["check", "heatmap", "hint", "unsolved"]
 def __getattr__(name: str) -> "Any":
     """What loads torch is loaded when it is first asked for."""
     if name in __all__:
-        from grader import notebook
+        from grader.student import notebook, notebook_display
 
-        return getattr(notebook, name)
+        return getattr(notebook_display if name == "heatmap" else notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from grader.checking import open_checker
 from grader.course.course import Course, load_course
-from grader.progress import record
-from grader.watch.screen import WatchApp
-from grader.watch.state import Lesson
+from grader.student.checking import open_checker
+from grader.student.progress import record
+from grader.student.watch.screen import WatchApp
+from grader.student.watch.state import Lesson
 
 ROOT = Path(__file__).parent.parent
 TO = Path(__file__).parent / "screenshots"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.checking import open_checker
 from grader.course.course import load_course
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
@@ -20,6 +19,7 @@ from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of
 from grader.sandbox.jails import Warm
+from grader.student.checking import open_checker
 from grader.wire import SourceText
 from tests.conftest import Grader, sharing
 

@@ -24,9 +24,9 @@ from nbclient import NotebookClient
 import grader
 from grader.course.course import load_course
 from grader.course.location import NAMED
-from grader.notebook import Checked
-from grader.progress import FILE, read_progress, record
 from grader.records.faults import CallError
+from grader.student.notebook_display import Checked
+from grader.student.progress import FILE, read_progress, record
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from grader.course.course import load_course
 from grader.intake import find_submissions
-from grader.packing import pack
-from grader.progress import FILE, Progress, read_progress, record
+from grader.student.packing import pack
+from grader.student.progress import FILE, Progress, read_progress, record
 from tests.conftest import TINY, Grader
 
 

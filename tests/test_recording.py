@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from grader.checking import open_checker
 from grader.course.course import Course, load_course
 from grader.grading.desk import open_desk
 from grader.grading.recorded import Sheet
@@ -18,6 +17,7 @@ from grader.recording import record
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
+from grader.student.checking import open_checker
 from grader.wire import Raised
 from tests.bundles import ROOT, recordings
 from tests.conftest import TINY, Grader, sharing

@@ -23,7 +23,7 @@ from grader.release import init as init_module
 from grader.release.assignments import part_of
 from grader.release.init import init
 from grader.release.student import release_student
-from grader.watch.words import KEYS
+from grader.student.watch.words import KEYS
 from tests.bundles import ROOT, recorded_in_name
 from tests.conftest import TINY, Grader
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.progress import record
 from grader.records.faults import CallError
-from grader.resetting import KEPT, reset, undo
+from grader.student.progress import record
+from grader.student.resetting import KEPT, reset, undo
 from tests.conftest import TINY
 
 STUBS = (TINY / "exercises" / "basics.py").read_text("utf-8")

@@ -19,19 +19,18 @@ from pathlib import Path
 
 import pytest
 
-from grader.checking import open_checker
 from grader.course.course import Course, load_course
-from grader.progress import FILE, read_progress, record
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, Picture, TestResult
 from grader.sandbox.jails import Warm
-from grader.watch import run_watch, words
-from grader.watch.editor import editor_for, line_of
-from grader.watch.plain import Plain
-from grader.watch.screen import WatchApp
-from grader.watch.state import Lesson
-from grader.watch.watching import Watching
-from grader.watch.worker import Checked, Checks, Failed, News, Open, Worker
+from grader.student.checking import open_checker
+from grader.student.progress import FILE, read_progress, record
+from grader.student.watch import run_watch, words
+from grader.student.watch.editor import Watching, editor_for, line_of
+from grader.student.watch.plain import Plain
+from grader.student.watch.screen import WatchApp
+from grader.student.watch.state import Lesson
+from grader.student.watch.worker import Checked, Checks, Failed, News, Open, Worker
 from tests.conftest import TINY, assigned
 
 DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
@@ -859,7 +858,7 @@ def test_plain_greets_a_newcomer_and_ends_with_its_input(tmp_path: Path) -> None
     course = copied(tmp_path, first_run=True)
     code = (
         "import sys; from pathlib import Path; from grader.course.course import load_course;"
-        "from grader.watch import run_watch;"
+        "from grader.student.watch import run_watch;"
         "run_watch(load_course(Path(sys.argv[1])), plain=True, poll=False, start=None)"
     )
     ran = subprocess.run(

@@ -25,8 +25,8 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
-from grader.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 from grader.records.faults import CallError
+from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
 
 
 def _version(wanted: bool) -> None:
@@ -84,7 +84,7 @@ def check(
     opened.require_answers()
     if show or pdb:
         raise typer.Exit(_look_closer(opened, names or [], folder, show=show, pdb=pdb))
-    from grader.checking import open_checker
+    from grader.student.checking import open_checker
 
     with (
         terminal.waiting("loading torch"),
@@ -225,7 +225,7 @@ def reset(
     course: CourseOption = None,
 ) -> None:
     """Put the stub of an exercise back into your file; what was there is kept beside it."""
-    from grader import resetting
+    from grader.student import resetting
 
     opened = students_course(course)
     opened.select([name])
@@ -250,7 +250,7 @@ def pack(
     course: CourseOption = None,
 ) -> None:
     """Make the zip to hand in, and say what is in it and what is not solved."""
-    from grader.packing import pack as make
+    from grader.student.packing import pack as make
 
     opened = students_course(course)
     packed = make(opened, to)
@@ -281,7 +281,7 @@ def watch(
     course: CourseOption = None,
 ) -> None:
     """Show an exercise, and check it whenever you save."""
-    from grader.watch import run_watch
+    from grader.student.watch import run_watch
 
     opened = students_course(course)
     opened.require_answers()

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from grader.course.course import Course
 from grader.feedback.terminal import SIGNS, safe, who
-from grader.progress import Progress
 from grader.records.rows import ABSENT, Person, Row, called, number
 from grader.records.wording import counted, some_of
+from grader.student.progress import Progress
 
 if TYPE_CHECKING:
     from grader.audit import Finding

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.checking import open_checker
 from grader.course.course import load_course
 from grader.course.location import find_course
 from grader.export import classroom
 from grader.feedback import terminal
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.student.checking import open_checker
 
 
 def check_unit(unit: str) -> None:

@@ -47,7 +47,7 @@ points = {points}
 
 TEST = """\
 def {name}():
-    from grader.notebook.asserting import require
+    from grader.student.notebook import require
 
     require("{exercise}", "{check}")
 """

@@ -10,11 +10,11 @@ import os
 import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
 
-from grader.checking import open_checker
 from grader.course.course import Course
 from grader.grading import backends
 from grader.records.faults import CallError, HostFault
-from grader.watch.worker import Checks
+from grader.student.checking import open_checker
+from grader.student.watch.worker import Checks
 
 NO_TERMINAL = (
     "`grader watch` needs a terminal: use `grader watch --plain` for lines of text, "
@@ -35,7 +35,7 @@ def run_watch(
     code runs where `backend` says. Raises `CallError` where there is no such exercise, and where a
     full screen has no terminal; `HostFault` where the screen itself fails.
     """
-    from grader.watch.state import Lesson
+    from grader.student.watch.state import Lesson
 
     lesson = Lesson(course, start)
 
@@ -43,13 +43,13 @@ def run_watch(
         return open_checker(course, backend=backend)
 
     if plain:
-        from grader.watch.plain import Plain
+        from grader.student.watch.plain import Plain
 
         ended = Plain(lesson, checker, poll=poll).run(PATIENCE)
     elif not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise CallError(NO_TERMINAL)
     else:
-        from grader.watch.screen import WatchApp
+        from grader.student.watch.screen import WatchApp
 
         app = WatchApp(lesson, checker, poll=poll)
         with redirect_stdout(sys.stdout):  # a check that is cut short may leave another one behind

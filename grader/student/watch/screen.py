@@ -19,14 +19,14 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from grader.checking import open_checker
 from grader.feedback.terminal import all_asked, safe, verdict
 from grader.records.faults import CallError
-from grader.watch import editor, words
-from grader.watch.dialogs import Listing, Page, Question
-from grader.watch.state import Lesson
-from grader.watch.watching import Watching
-from grader.watch.worker import News, Open, Opened, Worker
+from grader.student.checking import open_checker
+from grader.student.watch import editor, words
+from grader.student.watch.dialogs import Listing, Page, Question
+from grader.student.watch.editor import Watching
+from grader.student.watch.state import Lesson
+from grader.student.watch.worker import News, Open, Opened, Worker
 
 BAR = 20  # characters
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take

@@ -6,14 +6,18 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from rich.console import Console
 
 from grader.feedback import terminal
-from grader.feedback.pictures.svg import picture_svg
-from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.feedback.pictures.svg import heatmap_svg, matrix_of, picture_svg
+from grader.feedback.pictures.text import UNICODE, scale, shade
+from grader.records.faults import CallError
+from grader.records.grade import Cell, ExerciseResult, Matrix, Picture, TestResult
 from grader.records.wording import mistake_of
 
 WIDTH = 88  # characters of a line of text
@@ -28,6 +32,21 @@ CODE = (
     "white-space: pre-wrap; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
     "color: inherit; background: rgba(128, 128, 128, 0.14)"
 )
+
+
+class _Brief(BaseException):
+    """Notebooks ask an exception how it is to be shown."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"grader: {self}"]
+
+
+class NotChecked(_Brief, CallError):
+    """The call was not right; the text says what to do."""
+
+
+class CheckStopped(_Brief, KeyboardInterrupt):
+    """The check was interrupted; the text says where the student's code was."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,3 +139,59 @@ def _picture_html(picture: Picture) -> str:
 def text(raw: str) -> str:
     """Plain text as HTML that says just that."""
     return escape(terminal.safe(raw))
+
+
+# --- heatmaps ------------------------------------------------------------------------------------
+#
+# `grader.heatmap`: one matrix to look at.
+
+
+@dataclass(frozen=True, repr=False)
+class Heatmap:
+    """One matrix to look at: as a picture in a notebook, and as blocks of shade in text."""
+
+    matrix: Matrix
+    title: str = ""
+    rows: str = ""
+    columns: str = ""
+
+    def __repr__(self) -> str:
+        shown = [row[: WIDTH // 2 - 4] for row in self.matrix[:WIDTH]]
+        top = scale(shown, shown)
+        label = len(str(len(shown) - 1))
+        lines = [
+            f"{index:>{label}} " + "".join(f"{shade(cell, top, UNICODE):>2}" for cell in row)
+            for index, row in enumerate(shown)
+        ]
+        size = f"{len(self.matrix)} by {len(self.matrix[0])}"
+        names = (("rows", self.rows), ("columns", self.columns))
+        axes = [f"{what}: {name}" for what, name in names if name]
+        return "\n".join(
+            [*filter(None, [self.title]), *lines, ", ".join([size, *axes, *self._cuts(shown)])]
+        )
+
+    def _cuts(self, shown: Sequence[Sequence[Cell]]) -> Iterator[str]:
+        """What is shown of how much, where it is not all."""
+        if len(shown) < len(self.matrix):
+            yield f"shown are rows 0–{len(shown) - 1}"
+        if len(shown[0]) < len(self.matrix[0]):
+            yield f"shown are columns 0–{len(shown[0]) - 1}"
+
+    def _repr_svg_(self) -> str:
+        return heatmap_svg(self.matrix, title=self.title, rows=self.rows, columns=self.columns)
+
+    def _repr_html_(self) -> str:
+        return self._repr_svg_()
+
+
+def heatmap(weights: Any, *, rows: str = "", columns: str = "", title: str = "") -> Heatmap:
+    """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
+
+    `rows` and `columns` say what stands along the axes. Raises `CallError` for what is no matrix.
+
+    >>> grader.heatmap(weights, rows="queries", columns="keys")
+    """
+    try:
+        return Heatmap(matrix_of(weights), title, rows, columns)
+    except CallError as error:
+        raise NotChecked(str(error)) from None

@@ -14,12 +14,12 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.course.file import Exercise
 from grader.course.statements import Statement, opening, statement
-from grader.progress import FILE, Progress, read_progress, record
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
-from grader.resetting import reset, undo
-from grader.watch import words
-from grader.watch.worker import Checked, Failed, News, Opened
+from grader.student.progress import FILE, Progress, read_progress, record
+from grader.student.resetting import reset, undo
+from grader.student.watch import words
+from grader.student.watch.worker import Checked, Failed, News, Opened
 
 
 @dataclass(frozen=True)

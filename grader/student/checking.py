@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from grader.course.course import Course, below
 from grader.grading import backends
 from grader.intake.arrivals import read_answers
-from grader.progress import read_progress
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.run.workers import Order
+from grader.student.progress import read_progress
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk

@@ -12,10 +12,10 @@ from typing import TextIO
 
 from grader.feedback.terminal import all_asked, safe
 from grader.records.faults import CallError
-from grader.watch import editor, words
-from grader.watch.state import Lesson, Row
-from grader.watch.watching import Watching
-from grader.watch.worker import News, Open, Opened, Worker
+from grader.student.watch import editor, words
+from grader.student.watch.editor import Watching
+from grader.student.watch.state import Lesson, Row
+from grader.student.watch.worker import News, Open, Opened, Worker
 
 WIDTH = 78
 TYPE = "Type a letter and Enter: n next, h hint, q quit; ? tells all of them."

@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from grader.watch import words
-from grader.watch.state import Row
+from grader.student.watch import words
+from grader.student.watch.state import Row
 
 SIGN = {"solved": ("✓", "green"), "failing": ("✗", "red"), "open": ("·", "dim")}
 

@@ -17,6 +17,7 @@ from grader.records.files import write_whole
 if TYPE_CHECKING:
     from grader.course.course import Course
 
+
 FILE = "progress.txt"  # beside course.toml
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
 

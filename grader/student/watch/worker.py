@@ -17,7 +17,7 @@ from grader.records.grade import ExerciseResult
 
 
 class Checks(Protocol):
-    """What the worker needs of a `grader.checking.Checker`."""
+    """What the worker needs of a `grader.student.checking.Checker`."""
 
     def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
         """The results of these exercises."""
