@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.recording import record  # the real one, whatever is put in its place later
+from grader.release.recording import record  # the real one, whatever is put in its place later
 from grader.release.student import release_student
 
 ROOT = Path(__file__).parents[1]
@@ -42,21 +42,21 @@ def recordings(course: Course) -> Path:
 def release_recorded(to: Path) -> None:
     """The course's bundle, with the recordings that are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.recording.record", recorded_once)
+        patch.setattr("grader.release.recording.record", recorded_once)
         release_student(load_course(ROOT / "exercises"), to)
 
 
 def recorded_once(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.recording.record`."""
+    """In place of `grader.release.recording.record`."""
     shutil.copytree(recordings(course), to)
 
 
 def recorded_in_name(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.recording.record`, for tests that look at the rest of a bundle."""
+    """In place of `grader.release.recording.record`, for tests that look at the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
     (to / "course.json").write_text("{}")
     for unit in course.units:

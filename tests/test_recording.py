@@ -13,9 +13,9 @@ from grader.course.course import Course, load_course
 from grader.grading.desk import open_desk
 from grader.grading.recorded import Sheet
 from grader.mistakes import load_library
-from grader.recording import record
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
+from grader.release.recording import record
 from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import Raised

@@ -19,9 +19,8 @@ from grader.course.course import Course, load_course
 from grader.course.file import Assignment
 from grader.records.faults import CallError
 from grader.records.files import SUMS, files_in
-from grader.release import init as init_module
-from grader.release.assignments import part_of
-from grader.release.init import init
+from grader.release import courses as init_module
+from grader.release.courses import init, part_of
 from grader.release.student import release_student
 from grader.student.watch.words import KEYS
 from tests.bundles import ROOT, recorded_in_name
@@ -33,7 +32,7 @@ UNITS = [unit.name for unit in COURSE.units]
 
 @pytest.fixture(autouse=True)
 def quick_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.recording.record", recorded_in_name)
+    monkeypatch.setattr("grader.release.recording.record", recorded_in_name)
 
 
 @pytest.fixture
@@ -308,7 +307,7 @@ def test_what_fails_on_the_way_leaves_nothing(
     def broken(*_: object) -> None:
         raise CallError("no recording today")
 
-    monkeypatch.setattr("grader.recording.record", broken)
+    monkeypatch.setattr("grader.release.recording.record", broken)
     with pytest.raises(CallError, match="no recording today"):
         release_student(COURSE, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []

@@ -40,7 +40,7 @@ def build(folder: Path, to: Path) -> subprocess.CompletedProcess[str]:
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("release") / "bundle"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.recording.record", recorded_in_name)
+        patch.setattr("grader.release.recording.record", recorded_in_name)
         release_student(COURSE, folder)
     return folder
 

@@ -126,7 +126,7 @@ def new_course(
     Who has read the public repository knows its references and hidden tests; what you put into DIR
     comes before them, and only you know it.
     """
-    from grader.release.overlay import new_course as write
+    from grader.release.courses import new_course as write
 
     write(instructors_course(course, "new course"), to)
     print(f"{to} has a seed of its own, and {to / 'README.md'} says what else may stand there")

@@ -34,7 +34,7 @@ ReplaceOption = Annotated[
 
 def _opened(course: Path | None, command: str, assignment: str | None) -> Course:
     from grader.feedback.terminal import course_line
-    from grader.release.assignments import part_of
+    from grader.release.courses import part_of
 
     opened = instructors_course(course, f"release {command}")
     print(course_line(opened))

@@ -297,7 +297,7 @@ def init(
     ),
 ) -> None:
     """Write the course that came with this install into a new folder."""
-    from grader.release.init import init as write
+    from grader.release.courses import init as write
 
     write(to)
     print(f"the course is in {to}. Next: cd {to}, then: grader")

@@ -17,7 +17,7 @@ from grader.hosts import grade_one
 from grader.intake import read_submission
 from grader.records.files import write_whole
 from grader.records.rows import Row, number
-from grader.release.carrying import load_carried
+from grader.release.student import load_carried
 
 METADATA = "submission_metadata.json"
 

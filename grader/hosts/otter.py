@@ -32,7 +32,7 @@ from grader.intake import read_submission
 from grader.records.faults import HostFault
 from grader.records.grade import ExerciseResult, Grade, TestResult, counted
 from grader.records.wording import mistake_of
-from grader.release.carrying import load_carried
+from grader.release.student import load_carried
 
 COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
 STUDENT = "submission"  # otter does not say whose it is

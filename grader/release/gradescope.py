@@ -11,8 +11,7 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
-from grader.release.carrying import carried_seed, carry
-from grader.release.student import copy_engine, licence, write_text
+from grader.release.student import carried_seed, carry, copy_engine, licence, write_text
 
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")  # what Gradescope runs of it

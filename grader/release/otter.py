@@ -20,9 +20,8 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
-from grader.release.carrying import carry
 from grader.release.gradescope import PROGRAMS, ZIP
-from grader.release.student import refuse_solved_stubs, release_student, write_text
+from grader.release.student import carry, refuse_solved_stubs, release_student, write_text
 
 PLUGIN = "grader.hosts.otter.Plugin"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with

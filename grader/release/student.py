@@ -13,11 +13,11 @@ from importlib import metadata
 from pathlib import Path
 
 import grader
-from grader.course.course import Course
+from grader.course.course import Course, load_course
 from grader.records.faults import CallError, HostFault
 from grader.records.files import drafted, files_in, require_free, write_sums
 from grader.release import texts
-from grader.release.assignments import course_toml
+from grader.release.courses import course_toml
 
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
 
@@ -130,7 +130,7 @@ def _notebooks(course: Course, folder: Path) -> None:
 
 
 def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: int) -> None:
-    from grader.recording import record  # it loads torch
+    from grader.release.recording import record  # it loads torch
 
     record(course, folder, report, jobs)
 
@@ -147,3 +147,33 @@ def write_text(path: Path, text: str) -> None:
     """Write a file, in a folder of its own if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())  # the same line ends everywhere
+
+
+# --- carrying ------------------------------------------------------------------------------------
+#
+# A course with its solutions in another system's folder: written there, and found again.
+#
+# A private course that is laid over another one stays so: it may add hidden tests to the other's.
+
+
+PRIVATE = "private"
+
+
+def carry(course: Course, to: Path) -> None:
+    """Copy all that grades a course into the new folder `to`."""
+    copy_exercises(course, to / "exercises")
+    copy_source(course.solutions, to / "solutions")
+    if course.private is not None:
+        copy_source(course.private / "solutions", to / PRIVATE / "solutions")
+        write_text(to / PRIVATE / "course.toml", 'overlay = "../exercises"\n')
+
+
+def carried_seed(course: Course) -> str:
+    """Where the hidden seed lies in a folder that a course was carried into."""
+    return f"{PRIVATE}/solutions/seed" if course.private is not None else "solutions/seed"
+
+
+def load_carried(folder: Path) -> Course:
+    """The course that was carried into this folder."""
+    private = folder / PRIVATE
+    return load_course(private if private.is_dir() else folder / "exercises")

@@ -1,15 +1,73 @@
-"""The part of a course that an assignment hands out, and the ``course.toml`` of any course."""
+"""A course out of the kit's own wheel: what `grader release student` wrote before it was built."""
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import msgspec
 
+import grader
 from grader.course.course import Course
 from grader.course.file import Assignment, Unit
 from grader.records.faults import CallError
+from grader.records.files import drafted, files_in, require_empty
+
+CARRIED = Path(grader.__file__).parent / "bundle"
+
+
+def init(to: Path) -> list[Path]:
+    """Copy the course that this install carries into a new or empty folder; return its files."""
+    if not (CARRIED / "exercises" / "course.toml").is_file():
+        raise CallError(
+            "this install carries no course: make one with `grader release student --to DIR`"
+        )
+    require_empty(to)
+    names = [path for path in files_in(CARRIED) if "__pycache__" not in path.parts]
+    with drafted(to) as draft:
+        for name in names:
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(CARRIED / name, draft / name)
+    return [to / name for name in names]
+
+
+# --- overlay -------------------------------------------------------------------------------------
+#
+# A private course: solutions of one's own, laid over a course that everyone may read.
+
+
+def new_course(course: Course, to: Path) -> None:
+    """Write the beginning of an overlay of `course` into `to`: a seed, and a place for the rest.
+
+    Raises `CallError` where `to` is not a new or an empty folder, or lies where students look.
+    """
+    require_empty(to)
+    if to.resolve().is_relative_to(course.folder):
+        raise CallError(f"{to} is inside {course.folder}, which students get: name another folder")
+    fields = {"course": course.folder.as_posix(), "title": course.file.title}
+    with drafted(to) as draft:
+        draft.chmod(0o700)
+        (draft / "solutions" / "graders").mkdir(parents=True)
+        (draft / "solutions" / "mistakes").mkdir()
+        seed = draft / "solutions" / "seed"
+        with os.fdopen(os.open(seed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(secrets.token_hex(16) + "\n")
+        for name in ("course.toml", "README.md"):
+            text = (resources.files("grader.release") / "templates" / "overlay" / name).read_text(
+                "utf-8"
+            )
+            (draft / name).write_bytes(Template(text).substitute(fields).encode())
+
+
+# --- assignments ---------------------------------------------------------------------------------
+#
+# The part of a course that an assignment hands out, and the ``course.toml`` of any course.
 
 
 def part_of(course: Course, name: str) -> Course:
