@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.audit import Finding, audit, totals
+from grader.author.audit import Finding, audit, totals
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
 from tests.conftest import TINY, Grader

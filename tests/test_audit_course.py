@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.audit import audit
+from grader.author.audit import audit
 from grader.course.course import load_course
 
 ROOT = Path(__file__).parents[1]

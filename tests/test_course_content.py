@@ -15,11 +15,11 @@ import pytest
 import torch
 from torch import nn
 
+from grader.author.mutants import mutants_of
 from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
 from grader.course.references import LiveOracle, load_solutions, open_oracle
 from grader.mistakes import load_library
-from grader.mutants import mutants_of
 
 ROOT = Path(__file__).parents[1]
 COURSE: Course = load_course(ROOT / "exercises")

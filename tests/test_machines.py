@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.audit import Finding
-from grader.machines import SETTINGS, differences
+from grader.author.audit import SETTINGS, Finding, differences
 from grader.sandbox.jails import Warm
 from grader.wire.orders import PROCESSOR
 from tests import seats

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grader.author.mutants import OPERATORS, Mutant, Operator, mutants_of
 from grader.course.course import load_course
-from grader.mutants import OPERATORS, Mutant, Operator, mutants_of
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")
 TEXTS = {
@@ -334,7 +334,7 @@ def test_an_operator_is_needed(operator: Operator, monkeypatch: pytest.MonkeyPat
     """Something of the table above is made by no other."""
     assert operator.__doc__
     without = tuple(other for other in OPERATORS if other is not operator)
-    monkeypatch.setattr("grader.mutants.OPERATORS", without)
+    monkeypatch.setattr("grader.author.mutants.OPERATORS", without)
     assert any(made not in bodies(body, *rest) for body, made, *rest in MADE)
 
 

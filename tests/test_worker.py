@@ -471,7 +471,7 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
 import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch, grader.doctor
-import grader.sandbox.isolation, grader.audit, grader.pytest_plugin
+import grader.sandbox.isolation, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
 from grader.grading.desk import open_desk
 from grader.intake import Submission

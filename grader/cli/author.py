@@ -45,8 +45,8 @@ def audit(
     or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
     libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
-    from grader.audit import Finding, totals
-    from grader.audit import audit as examine
+    from grader.author.audit import Finding, totals
+    from grader.author.audit import audit as examine
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
@@ -85,7 +85,7 @@ def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
 ) -> int:  # fmt: skip
     """Audit in every setting, and say what differs; the exit code."""
-    from grader.machines import SETTINGS, NotAudited, audited, differences, label
+    from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
 
     arguments = [*names, f"--course={course.private or course.folder}"]
     arguments += [f"--jobs={jobs}"] if jobs is not None else []

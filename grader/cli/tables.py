@@ -16,9 +16,8 @@ from grader.records.wording import counted, some_of
 from grader.student.progress import Progress
 
 if TYPE_CHECKING:
-    from grader.audit import Finding
+    from grader.author.audit import Difference, Finding, Verdict
     from grader.intake import Arrivals, Roster, Submission
-    from grader.machines import Difference, Verdict
 
 
 FILES = 2  # of a submission that are named in a list of a class
