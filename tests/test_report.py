@@ -21,10 +21,9 @@ from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment, Row
 from grader.report import write_anonymous, write_pages
-from grader.report.classroom import classroom, correlation, distribution
 from grader.report.feedback import feedback_page
-from grader.report.histogram import histogram
 from grader.report.similarity import Pair, similar
+from grader.report.statistics import classroom, correlation, distribution, histogram
 from tests.conftest import TINY, Grader
 from tests.gradebooks import (
     HINT,

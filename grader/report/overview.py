@@ -12,10 +12,9 @@ from grader.course.file import Assignment
 from grader.grades.corrections import at_stake, command
 from grader.records.grade import ExerciseResult
 from grader.records.rows import Adjustment, Row
-from grader.report.classroom import Classroom, classroom, mistakes_in
-from grader.report.histogram import histogram
 from grader.report.rendering import page
 from grader.report.similarity import Pair
+from grader.report.statistics import Classroom, classroom, histogram, mistakes_in
 from grader.sandbox.isolation import MEANING
 
 if TYPE_CHECKING:
