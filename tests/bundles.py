@@ -56,7 +56,7 @@ def recorded_once(
 def recorded_in_name(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.release.recording.record`, for tests that look at the rest of a bundle."""
+    """In place of `grader.release.recording.record`, for tests of the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
     (to / "course.json").write_text("{}")
     for unit in course.units:

@@ -1,1 +1,1 @@
-"""TODO author."""
+"""Proof of a course, for its authors: known answers and mechanical mutants, on its tests."""

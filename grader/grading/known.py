@@ -1,4 +1,4 @@
-"""What is known of wrong answers: how each case of a test ends on each mistake of the library."""
+"""How each case of a test ends on each known mistake: found out once, and kept in a file."""
 
 from __future__ import annotations
 

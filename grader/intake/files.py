@@ -1,4 +1,4 @@
-"""One file on disk: opened without waiting and without following a link, and read as text."""
+"""Files, folders and notebooks on disk, read as text: without waiting, without following a link."""
 
 from __future__ import annotations
 

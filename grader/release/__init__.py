@@ -1,1 +1,4 @@
-"""What leaves the house: the folder that students get, and its copy inside the wheel."""
+"""Folders to give away: the student's bundle, its texts and recordings, a private course.
+
+It knows what may leave the house, and writes it whole or not at all.
+"""

@@ -1,4 +1,4 @@
-"""A course out of the kit's own wheel: what `grader release student` wrote before it was built."""
+"""Courses as folders to begin with: the kit's own, a private one over another, an assignment's part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class in numbers: what the rows of a gradebook say together. Rows come in, numbers go out.
+"""A class in numbers, and as a histogram: what the rows of a gradebook say together.
 
 A number is about the students whose submissions were graded: who is absent, or handed in nothing
 that could be read, says nothing about an exercise.

@@ -1,4 +1,7 @@
-"""Work at desks: done here, or shared out to processes that each open a desk of their own."""
+"""How to grade, as one value, and what it decides; work at desks, here or in other processes.
+
+While the key of a submission is the same, so is its grade.
+"""
 
 from __future__ import annotations
 

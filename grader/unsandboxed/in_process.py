@@ -1,8 +1,8 @@
-"""A student's own notebook as a back end: their definitions, in the process in which they stand.
+"""Definitions of this very process as a back end: a notebook's own, or ours.
 
-Nothing is isolated or limited here: it is the student's own process, in which they can stop what
-does not end. What a check must not do is disturb it, so no operation is taken away for good: uses
-of forbidden ones are seen by the trace alone.
+Nothing is isolated or limited here. A notebook is the student's own process, in which they can stop
+what does not end. What a check must not do is disturb it, so no operation is taken away for good:
+uses of forbidden ones are seen by the trace alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the student's editor is called, at the line of an exercise."""
+"""How the student's editor is called at the line of an exercise, and how saves are waited for."""
 
 from __future__ import annotations
 
