@@ -1,4 +1,4 @@
-"""How far a grading has come: how many, how long still, what went wrong; shown as a bar or as lines."""
+"""How far a grading has come: how many, how long still, what went wrong; as a bar or as lines."""
 
 from __future__ import annotations
 
