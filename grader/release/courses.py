@@ -1,4 +1,4 @@
-"""Courses as folders to begin with: the kit's own, a private one over another, an assignment's part."""
+"""Courses as folders to begin with: the kit's own, a private one over another, a part of one."""
 
 from __future__ import annotations
 
