@@ -13,7 +13,7 @@ import torch
 from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import kept
-from grader.grading.known import FILE, Outcome, Outcomes
+from grader.grading.known import FILE, Given, MistakesFile
 from grader.grading.ladder import grade
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
@@ -134,11 +134,11 @@ WRONG = "def center(x):\n    return x + sum(x) / len(x)"
 def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
+    first = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    second = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "this course"))
+    second = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
     assert first == second == {"The mean is added"}
-    another = named_with(desk, right, tiny, Outcomes(tmp_path / FILE, "another course"))
+    another = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "another course"))
     assert another == {None}, "where nothing can be found out anew, nothing is known"
 
 
@@ -151,13 +151,13 @@ def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Cour
 def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    early = Outcomes(tmp_path / "grades" / FILE, "this course")
+    early = MistakesFile(tmp_path / "grades" / FILE, "this course")
     named_with(desk, right, tiny, early)
     assert not (tmp_path / "grades").exists()
     (tmp_path / "grades").mkdir()
     early.close()
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    later = Outcomes(tmp_path / "grades" / FILE, "this course")
+    later = MistakesFile(tmp_path / "grades" / FILE, "this course")
     assert named_with(desk, right, tiny, later) == {"The mean is added"}
 
 
@@ -171,14 +171,16 @@ def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
     elif damage == "a folder":
         path.mkdir()
     else:
-        named_with(desk, right, tiny, Outcomes(path, "this course"))
+        named_with(desk, right, tiny, MistakesFile(path, "this course"))
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("UPDATE outcomes SET outcome = x'00'")
     for _ in range(2):
-        assert named_with(desk, right, tiny, Outcomes(path, "this course")) == {"The mean is added"}
+        assert named_with(desk, right, tiny, MistakesFile(path, "this course")) == {
+            "The mean is added"
+        }
 
 
-def named_with(desk: Desk, right: str, tiny: Course, outcomes: Outcomes) -> set[str | None]:
+def named_with(desk: Desk, right: str, tiny: Course, outcomes: MistakesFile) -> set[str | None]:
     """What a wrong answer is called at another desk that keeps outcomes there."""
     other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), outcomes))
     names = named(told(other, right, WRONG, "center"))
@@ -186,7 +188,7 @@ def named_with(desk: Desk, right: str, tiny: Course, outcomes: Outcomes) -> set[
     return names
 
 
-def not_to_be_called(*_: object) -> Outcome:
+def not_to_be_called(*_: object) -> Given:
     raise AssertionError("it was known how this ends")
 
 

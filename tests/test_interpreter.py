@@ -111,7 +111,7 @@ def test_frames_stay_refused_after_the_kit_itself_has_looked_at_some(open_seat: 
     for _ in range(2):  # the use of softmax is noted with its line, and so is the exception
         with pytest.raises(StudentRaised, match="frames are unavailable"):
             seat.student().rows(X)
-    assert seat.calls.uses["rows"]
+    assert seat.calls.uses("rows")
 
 
 def test_the_kits_own_modules_are_on_no_list(open_seat: OpenSeat) -> None:
@@ -271,6 +271,6 @@ def test_operations_in_a_students_threads_are_seen(open_seat: OpenSeat, body: st
     seat = open_seat(body, watch=("softmax",))
     student: Any = seat.student()
     assert student.rows.observe(X).operations.count > 0
-    (place,) = {use.place for use in seat.calls.uses["rows"]}
+    (place,) = {use.place for use in seat.calls.uses("rows")}
     assert place is not None
     assert place.text.endswith("# here")

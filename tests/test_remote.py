@@ -1181,7 +1181,7 @@ def uses(open_seat: OpenSeat, body: str) -> list[wire.Use]:
     """What is noted of a call of `rows`, whose text is `body`."""
     seat = open_seat(f"import torch\nfrom torch import nn\n{body}", rows, watch=WATCHED)
     torch.testing.assert_close(seat.student().rows(X), torch.softmax(X, dim=-1))
-    return seat.calls.uses.get("rows", [])
+    return seat.calls.uses("rows")
 
 
 @pytest.mark.parametrize(
@@ -1247,7 +1247,7 @@ def test_a_use_is_noted_although_the_call_raises_afterwards(open_seat: OpenSeat)
     seat = open_seat(source, rows, watch=["softmax"])
     with pytest.raises(StudentRaised):
         seat.student().rows(X)
-    assert [use.function for use in seat.calls.uses["rows"]] == ["softmax"]
+    assert [use.function for use in seat.calls.uses("rows")] == ["softmax"]
 
 
 def test_uses_in_a_modules_constructor_and_forward_are_noted_under_its_name(
@@ -1265,6 +1265,6 @@ class Layer(nn.Module):
 """
     seat = open_seat(source, Layer, rows, watch=["softmax"])
     seat.student().Layer(3, 2)(torch.ones(4, 3))
-    places = [use.place.text for use in seat.calls.uses["Layer"] if use.place]
+    places = [use.place.text for use in seat.calls.uses("Layer") if use.place]
     assert [place.partition("# ")[2] for place in places] == ["made", "called"]
-    assert "rows" not in seat.calls.uses
+    assert not seat.calls.uses("rows")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from grader import wire
 from grader.course.contract import Contract, ContractError, compile_contract
 from grader.course.course import Course
 from grader.course.tensors import Make
@@ -115,6 +116,56 @@ class LiveReference:
         number, self._made = self._made, self._made + 1
         draw_weights(module, self._make, f"{name} {number}")
         return module
+
+
+class Listener(Protocol):
+    """Hears what one case of a test asks of references, and what they answer."""
+
+    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
+        """A module was made with these arguments."""
+
+    def consulted(
+        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+    ) -> None:
+        """A function was called, or a module that was made."""
+
+
+@dataclass(frozen=True)
+class Consulted:
+    """What a reference was asked, and what it gave; as they were then."""
+
+    exercise: str
+    arguments: list[wire.Value]
+    result: wire.Value
+
+
+class Overheard:
+    """See `Reference`: one that a `Listener` hears."""
+
+    def __init__(self, reference: Reference, listener: Listener) -> None:
+        self._reference = reference
+        self._listener = listener
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._reference, name)
+
+        def asked(*arguments: Any) -> Any:
+            result = found(*arguments)
+            if isinstance(result, nn.Module):
+                self._listen(name, result)
+                self._listener.made(name, result, arguments)
+            else:
+                self._listener.consulted(name, None, arguments, result)
+            return result
+
+        return asked
+
+    def _listen(self, name: str, made: nn.Module) -> None:
+        def heard(module: nn.Module, arguments: Any, result: Any) -> None:
+            if module is made:  # a copy of it is the search for weights
+                self._listener.consulted(name, module, arguments, result)
+
+        made.register_forward_hook(heard)
 
 
 def draw_weights(module: nn.Module, make: Make, name: str) -> None:

@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,23 @@ from grader import wire
 from grader.course.collection import Case, Test, collect, rung
 from grader.course.contract import TensorSpec
 from grader.course.course import Course
-from grader.course.references import LiveOracle, Oracle, Reference, open_oracle
+from grader.course.references import (
+    Listener,
+    LiveOracle,
+    Oracle,
+    Overheard,
+    Reference,
+    open_oracle,
+)
 from grader.course.tensors import Make
 from grader.feedback import sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
 from grader.grading import backends
 from grader.grading.diagnosis import Answer, Diagnosis, kept
-from grader.grading.known import Kept, Known, LiveKnown, Outcome
+from grader.grading.known import Given, Kept, Known, LiveKnown
 from grader.grading.recorded import Recorded
-from grader.grading.transcripts import Ending, Key, Memory, Transcripts
+from grader.grading.transcripts import Key, Said, Transcript, Transcripts
 from grader.guest.server import Prints
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
@@ -61,6 +68,8 @@ class Desk:
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
     device: backends.Device = "cpu"  # on which submissions compute
     transcripts: Transcripts = field(default_factory=Transcripts)
+    # Who hears what references are asked in a case; then every case is run.
+    listener: Callable[[Make, Seat], Listener] | None = None
     in_full: bool = False  # what hidden tests end with is for an instructor to read
 
     def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
@@ -234,7 +243,7 @@ def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
             raise CallError(f"no hidden test carries points for {name}: grading it makes no sense")
 
 
-# --- running a test ------------------------------------------------------------------------------
+# --- playing a test ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -245,86 +254,76 @@ class Ran:
     message: str | None
     answers: Sequence[Answer]
     picture: Picture | None = None
+    case: str = ""  # the label of the case that did not pass
+    said: tuple[Said, ...] = ()  # in the last case; only where one listens
+
+    @property
+    def told(self) -> str | None:
+        """The message, with the case that it is about."""
+        return f"[{self.case}] {self.message}" if self.case and self.message else self.message
 
 
 def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     """Run all cases of a test until one does not pass."""
     answers: list[Answer] = []
     for case in test.cases:
-        ended = _end(desk, seat, test, case)
-        passed = ended.status == "passed"
-        answers.append(Answer(test.key, case.label, passed, ended.heard))
-        if not passed:
-            told = ended.message
-            if case.label and told:
-                told = f"[{case.label}] {told}"
+        played = play(desk, seat, test, case)
+        # What depends on more than answers names no mistake.
+        gave = kept(played.seen.gave()) if played.status in ("failed", "error") else ()
+        answers.append(Answer(test.key, case.label, played.passed, gave))
+        if not played.passed:
+            message, picture = played.message, played.picture
             if desk.holds_back(test):
-                # Its inputs and what was expected are for no one to read back.
-                return Ran(ended.status, told, answers)
-            told = sentences.with_prints(told, seat.session.printed)
-            return Ran(ended.status, told, answers, ended.picture)
-    return Ran("passed", None, answers)
+                picture = None  # its inputs and what was expected are for no one to read back
+            else:
+                message = sentences.with_prints(message, played.seen.printed)
+            return Ran(played.status, message, answers, picture, case.label, played.said)
+    return Ran("passed", None, answers, said=played.said)
 
 
-def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Outcome:
-    """Run one case of a test on definitions of our own, in this process.
+def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:
+    """Play one case of a test on an answer: by its transcript, if there is one, or by running it.
 
-    What it would say of a failure is left unsaid: words take as long as the rest.
+    What was seen in it counts from then on among what the submission has done. Without `words`
+    nobody is told why a case failed, which takes as long as the rest.
     """
-    make = desk.make_for(test, case)
-    # Where autograd is forbidden, operations are counted with it off: here as in a jail.
-    watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
-    seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), watched)
-    # What a mistake prints, or is warned of, concerns nobody.
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
+    key = (test.exercise, test.key, case.label)
+
+    def once() -> Transcript:
         try:
-            _call(desk, test, case, make, seat.begin(make, test.memory_mb))
-        except CallError:  # a recording that cannot be used
-            raise
-        # What a mistake raises comes as `StudentRaised`; a test may fail or skip in pytest's words.
-        except (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception):
-            return Outcome(passed=False, heard=seat.calls.gave())
-    return Outcome(passed=True, heard=seat.calls.gave())
-
-
-def _end(desk: Desk, seat: Seat, test: Test, case: Case) -> Ending:
-    """How a case ends: as its transcript says, or else as running it shows."""
-    key, memory = (test.exercise, test.key, case.label), Memory(seat.calls)
-
-    def play() -> Ending:
-        try:
-            return _play(desk, seat, test, case, key, memory)
+            return _played(desk, seat, test, case, key)
         except Killed:  # it need not be the submission's doing, the first time
-            return _play(desk, seat, test, case, key, memory)
+            seat.calls.end(seat.calls.seen)
+            return _played(desk, seat, test, case, key)
 
-    ending = _caught(desk, seat, test, play)
-    if ending.status in ("failed", "error") and not ending.heard:
-        ending = replace(ending, heard=kept(seat.calls.gave()))
-    if seat.session.tape:  # it was run, and asked something
-        desk.transcripts.keep(key, seat.calls, memory, ending)
-    return ending
+    transcript = _caught(desk, seat, test, once, words)
+    if transcript.seen is seat.calls.seen:  # it was run just now
+        transcript.seen.printed = seat.session.printed
+        if seat.session.tape and desk.listener is None:
+            desk.transcripts.keep(key, seat.calls, transcript)
+    seat.calls.end(transcript.seen)
+    return transcript
 
 
-def _play(
-    desk: Desk, seat: Seat, test: Test, case: Case, key: Key, memory: Memory
-) -> Ending:  # fmt: skip
+def _played(desk: Desk, seat: Seat, test: Test, case: Case, key: Key) -> Transcript:
     make = desk.make_for(test, case)
     student = seat.begin(make, test.memory_mb, desk.holds_back(test))
-    ending = desk.transcripts.ending(key, seat.calls, memory)
-    if ending is not None:
-        return ending
+    if desk.listener is None and (known := desk.transcripts.find(key, seat.calls)) is not None:
+        return known
     try:
-        _call(desk, test, case, make, student)
+        _call(desk, seat, test, case, make, student)
     except Unlike:  # a test that is no function of what it is answered: ask all of it again
         seat.session.close()
-        _call(desk, test, case, make, seat.begin(make, test.memory_mb, desk.holds_back(test)))
-    return Ending("passed")
+        seat.calls.end(seat.calls.seen)
+        student = seat.begin(make, test.memory_mb, desk.holds_back(test))
+        _call(desk, seat, test, case, make, student)
+    return Transcript("passed", seen=seat.calls.seen, said=tuple(seat.session.said))
 
 
-def _call(desk: Desk, test: Test, case: Case, make: Make, student: Student) -> None:
+def _call(desk: Desk, seat: Seat, test: Test, case: Case, make: Make, student: Student) -> None:
     fixtures: dict[str, Callable[[], object]] = {
         "make": lambda: make,
-        "reference": lambda: desk.reference(make),
+        "reference": lambda: _reference(desk, make, seat),
         "student": lambda: student,
     }
     arguments = {name: fixtures[name]() for name in test.fixtures}
@@ -332,27 +331,53 @@ def _call(desk: Desk, test: Test, case: Case, make: Make, student: Student) -> N
         test.function(**arguments, **case.parameters)
 
 
-def _caught(desk: Desk, seat: Seat, test: Test, play: Callable[[], Ending]) -> Ending:
-    """The ending of a case, whatever is raised."""
+def _reference(desk: Desk, make: Make, seat: Seat) -> Reference:
+    reference = desk.reference(make)
+    return reference if desk.listener is None else Overheard(reference, desk.listener(make, seat))
+
+
+def _caught(
+    desk: Desk, seat: Seat, test: Test, play: Callable[[], Transcript], words: bool
+) -> Transcript:
+    """The transcript of a case, whatever is raised."""
+
+    def ended(
+        status: TestStatus, message: str | None = None, picture: Picture | None = None
+    ) -> Transcript:
+        return Transcript(status, message, picture, seat.calls.seen, tuple(seat.session.said))
+
     try:
         return play()
     except (AssertionError, pytest.fail.Exception) as error:
+        if not words:
+            return ended("failed")
         picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
-        message = str(error) or f"an assertion failed ({test.place})"
-        return Ending("failed", message, picture)
+        return ended("failed", str(error) or f"an assertion failed ({test.place})", picture)
     except StudentRaised as raised:
         if raised.kind == "ForbiddenOperation" and seat.calls.note_use(
             test.exercise, raised.text, raised.place
         ):
-            return Ending("skipped")  # told once, by the check for forbidden operations
+            return ended("skipped")  # told once, by the check for forbidden operations
         place = seat.session.line(raised.place)
-        return Ending("error", sentences.raised(raised.kind, raised.text, place))
+        return ended("error", sentences.raised(raised.kind, raised.text, place))
     except StudentLost as lost:
-        return Ending(lost.status, lost.text)
+        return ended(lost.status, lost.text)
     except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used
         raise
     except BaseException:  # the author's fault or ours; pytest.skip and SystemExit among them
-        return Ending("grader_error", f"{test.place}: {traceback.format_exc(limit=-4)}")
+        told = f"{test.place}: {traceback.format_exc(limit=-4)}" if words else None
+        return ended("grader_error", told)
+
+
+def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
+    """Play one case of a test on definitions of our own, in this process, without words."""
+    # Where autograd is forbidden, operations are counted with it off: here as in a jail.
+    watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
+    seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), watched)
+    # What a mistake prints, or is warned of, concerns nobody.
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
+        played = play(desk, seat, test, case, words=False)
+    return Given(played.passed, played.seen.gave())
 
 
 def _axes(desk: Desk, test: Test) -> list[str] | None:

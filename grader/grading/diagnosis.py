@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from grader import wire
-from grader.grading.known import Known, Outcome
+from grader.grading.known import Given, Known
 from grader.mistakes import Variant
 from grader.proxies.calls import Heard
 from grader.wire import payload
@@ -86,14 +86,14 @@ class Diagnosis:
             return False
         built = (self._known.built_on(base, answer.test, answer.case) for answer in failed)
         return all(
-            not outcome.passed and same(outcome.heard, answer.heard)
-            for outcome, answer in zip(built, failed, strict=True)
+            not given.passed and same(given.heard, answer.heard)
+            for given, answer in zip(built, failed, strict=True)
         )
 
     def _explains(self, variant: Variant, answer: Answer) -> bool:
         """Whether a variant that fits explains how far from right the results are."""
-        to_reference = gap_between(answer.heard, self._outcome(None, answer).heard)
-        to_variant = gap_between(answer.heard, self._outcome(variant, answer).heard)
+        to_reference = gap_between(answer.heard, self._given(None, answer).heard)
+        to_variant = gap_between(answer.heard, self._given(variant, answer).heard)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
     def _fitting(self, variants: Iterable[Variant], answers: Sequence[Answer]) -> list[Variant]:
@@ -101,14 +101,12 @@ class Diagnosis:
         return [v for v in variants if all(self._fits(v, answer) for answer in answers)]
 
     def _fits(self, variant: Variant, answer: Answer) -> bool:
-        outcome = self._outcome(variant, answer)
+        given = self._given(variant, answer)
         # Of two right results nobody can say how they came about.
-        return outcome.passed is answer.passed and (
-            outcome.passed or same(outcome.heard, answer.heard)
-        )
+        return given.passed is answer.passed and (given.passed or same(given.heard, answer.heard))
 
-    def _outcome(self, variant: Variant | None, answer: Answer) -> Outcome:
-        return self._known.outcome(variant, answer.test, answer.case)
+    def _given(self, variant: Variant | None, answer: Answer) -> Given:
+        return self._known.given(variant, answer.test, answer.case)
 
 
 # --- comparing -----------------------------------------------------------------------------------

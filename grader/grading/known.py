@@ -22,14 +22,14 @@ COMMON = 12  # mistakes of an exercise, from the first in the library, that are 
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How one case of a test ends, and what its calls gave."""
+class Given:
+    """What calls gave in one case of a test, and whether it passed."""
 
     passed: bool
     heard: tuple[Heard, ...]
 
 
-NOTHING = Outcome(passed=False, heard=())  # which is like no answer that a student can give
+NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
 
 
 class Known(Protocol):
@@ -41,28 +41,28 @@ class Known(Protocol):
     def pairs(self, exercise: str) -> Sequence[Variant]:
         """The commonest of them, two at a time."""
 
-    def outcome(self, variant: Variant | None, test: str, case: str) -> Outcome:
+    def given(self, variant: Variant | None, test: str, case: str) -> Given:
         """What a variant gives, or the reference."""
 
-    def built_on(self, base: Variant, test: str, case: str) -> Outcome:
+    def built_on(self, base: Variant, test: str, case: str) -> Given:
         """What the references give, all built on a mistake in one of them."""
 
 
-Key = tuple[str, ...]  # of an outcome: what was run, the test, the case
+Key = tuple[str, ...]  # what was run, the test, the case
 
 
 class Kept(Protocol):
-    """Outcomes that outlive a process; see `grader.grading.known`."""
+    """What is kept for other processes; see `MistakesFile`."""
 
-    def get(self, key: Key) -> Outcome | None:
+    def get(self, key: Key) -> Given | None:
         """What was kept under this key."""
 
-    def keep(self, key: Key, outcome: Outcome) -> None:
+    def keep(self, key: Key, given: Given) -> None:
         """Keep one."""
 
 
 # Runs one case of a test on these definitions.
-Replay = Callable[[Mapping[str, Any], str, str], Outcome]
+Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 
 class LiveKnown:
@@ -79,7 +79,7 @@ class LiveKnown:
         self._made: dict[str, Mapping[str, Any]] = {}
         self._pairs: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
-        self._outcomes: dict[Key, Outcome] = {}
+        self._givens: dict[Key, Given] = {}
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""
@@ -93,31 +93,31 @@ class LiveKnown:
             self._pairs[exercise] = [both for both in pairs if both is not None]
         return self._pairs[exercise]
 
-    def outcome(self, variant: Variant | None, test: str, case: str) -> Outcome:
+    def given(self, variant: Variant | None, test: str, case: str) -> Given:
         """See `Known`."""
         return self._once(
             (variant.id if variant else "", test, case),
             lambda: self.definitions(variant) if variant else self._references,
         )
 
-    def built_on(self, base: Variant, test: str, case: str) -> Outcome:
+    def built_on(self, base: Variant, test: str, case: str) -> Given:
         """See `Known`."""
         return self._once(("all", base.id, test, case), lambda: self._on(base))
 
-    def _once(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
-        if key not in self._outcomes:
+    def _once(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Given:
+        if key not in self._givens:
             kept = self._kept.get(key) if self._kept is not None else None
-            self._outcomes[key] = kept or self._found(key, definitions)
-        return self._outcomes[key]
+            self._givens[key] = kept or self._found(key, definitions)
+        return self._givens[key]
 
-    def _found(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Outcome:
+    def _found(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Given:
         try:
-            outcome = self._replay(definitions(), *key[-2:])
+            given = self._replay(definitions(), *key[-2:])
         except Exception:  # a pair of changes need not make sense
             return NOTHING
         if self._kept is not None:
-            self._kept.keep(key, outcome)
-        return outcome
+            self._kept.keep(key, given)
+        return given
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
         """The references, and instead of one of them this variant."""
@@ -161,13 +161,13 @@ CREATE TABLE IF NOT EXISTS outcomes (
 """
 
 
-def kept_in(folder: Path, basis: str) -> AbstractContextManager[Outcomes]:
-    """The outcomes in a folder, written and let go of in the end."""
-    return closing(Outcomes(folder / FILE, basis))
+def kept_in(folder: Path, basis: str) -> AbstractContextManager[MistakesFile]:
+    """What is kept in a folder, written and let go of in the end."""
+    return closing(MistakesFile(folder / FILE, basis))
 
 
-class Outcomes:
-    """Outcomes by what was run and where; `basis` is all else that decides them."""
+class MistakesFile:
+    """What mistakes give, by what was run and where; `basis` is all else that decides it."""
 
     def __init__(self, path: Path, basis: str) -> None:
         """Nothing is opened yet, nor is the folder made: a grading may still be refused."""
@@ -177,7 +177,7 @@ class Outcomes:
         self._new: list[tuple[str, bytes, bytes]] = []
         self._useless = False
 
-    def get(self, key: Key) -> Outcome | None:
+    def get(self, key: Key) -> Given | None:
         """What was kept under this key."""
         try:
             if (opened := self._opened()) is None:
@@ -186,17 +186,17 @@ class Outcomes:
                 "SELECT outcome FROM outcomes WHERE basis = ? AND key = ?",
                 (self._basis, msgspec.msgpack.encode(key)),
             ).fetchone()
-            return None if row is None else msgspec.msgpack.decode(row[0], type=Outcome)
+            return None if row is None else msgspec.msgpack.decode(row[0], type=Given)
         except (sqlite3.Error, msgspec.MsgspecError) as error:
             self._give_up(error)
             return None
 
-    def keep(self, key: Key, outcome: Outcome) -> None:
+    def keep(self, key: Key, given: Given) -> None:
         """Keep one, for whoever asks from now on."""
         if self._useless:
             return
         encode = msgspec.msgpack.encode
-        self._new.append((self._basis, encode(key), encode(outcome)))
+        self._new.append((self._basis, encode(key), encode(given)))
         self._write()
 
     def close(self) -> None:

@@ -122,7 +122,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     """
     climbs = [_Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
-        seat.calls.changed.clear()  # a public check has told of it
+        seat.calls.before.changed.clear()  # a public check has told of it
         for climb in climbs:
             climb.run(hidden)
     return {climb.name: climb.tried() for climb in climbs}
@@ -152,7 +152,7 @@ class _Climb:
 
     def _run(self, test: Test) -> None:
         ran = run_test(self._desk, self._seat, test)
-        status, message = ran.status, ran.message
+        status, message = ran.status, ran.told
         self._answers += ran.answers
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
             first = self._found.evasions[0]
@@ -244,7 +244,7 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
     groups = desk.course.exercises[name].forbidden
     if not groups:
         return None
-    uses = seat.calls.uses.get(name, [])
+    uses = seat.calls.uses(name)
     titles = [desk.course.file.operations[group].title for group in groups]
     return TestResult(
         "operations", sentences.forbidden_title(titles), "failed" if uses else "passed",

@@ -28,7 +28,7 @@ from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.references import Reference, draw_weights
 from grader.course.tensors import Make
-from grader.grading.known import NOTHING, Outcome
+from grader.grading.known import NOTHING, Given
 from grader.mistakes import Variant
 from grader.proxies.adoption import roles_at_zero
 from grader.proxies.calls import Heard
@@ -176,14 +176,14 @@ class _Unit:
             self._restored[name] = whole
         return self._restored[name]
 
-    def heard(self, number: int | None) -> Outcome:
-        """The outcome under a number of the sheet."""
+    def heard(self, number: int | None) -> Given:
+        """What stands under a number of the sheet."""
         if number is None:
             return NOTHING
         if number == PASSED:
-            return Outcome(passed=True, heard=("passed",))
+            return Given(passed=True, heard=("passed",))
         try:
-            return Outcome(False, tuple(map(self.restored, self.sheet.heard[number])))
+            return Given(False, tuple(map(self.restored, self.sheet.heard[number])))
         except IndexError:
             raise _damaged(self._json) from None
 
@@ -283,16 +283,16 @@ class Recorded:
             ]  # fmt: skip
         return self._variants[exercise]
 
-    def outcome(self, variant: Variant | None, test: str, case: str) -> Outcome:
+    def given(self, variant: Variant | None, test: str, case: str) -> Given:
         """See `Known`."""
         name = case_name(test, case)
         unit = self._unit_of(name)
         if variant is None:
             number = unit.sheet.references.get(name)
-            return Outcome(passed=True, heard=unit.heard(number).heard)
+            return Given(passed=True, heard=unit.heard(number).heard)
         return unit.heard(unit.sheet.outcomes.get(variant.id, {}).get(name))
 
-    def built_on(self, base: Variant, test: str, case: str) -> Outcome:
+    def built_on(self, base: Variant, test: str, case: str) -> Given:
         """See `Known`."""
         name = case_name(test, case)
         unit = self._unit_of(name)

@@ -1,4 +1,4 @@
-"""What a test asked before, what it was answered, and how it ended then.
+"""What one case of a test said and heard, and how it ended; and what need not be run again for it.
 
 A test is a function of its seeded inputs and of a student's answers. One that gets the same
 answers to the same questions, byte by byte, as in an earlier submission, ends as it did then:
@@ -9,15 +9,17 @@ same. Where an answer differs, the test is run, and what was answered so far is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from grader import wire
-from grader.grading.diagnosis import weight
-from grader.proxies.calls import Calls, Heard
+from grader.course.references import Consulted
+from grader.grading.diagnosis import kept, weight
+from grader.proxies.calls import Calls, Seen
 from grader.records.grade import Picture, TestStatus
+from grader.sandbox.session import Asked
 
 MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added
 A_MOMENT = 500  # bytes that it takes by itself
@@ -25,63 +27,27 @@ MOST_ANSWERS = 64  # to one question
 LASTING = ("passed", "failed", "error")  # what depends on answers alone
 
 
+Said = Asked | Consulted
+
+
 @dataclass(frozen=True)
-class Ending:
-    """How one case of a test ended, and what its calls gave, for a diagnosis."""
+class Transcript:
+    """One case of a test on one answer, played to its end."""
 
     status: TestStatus
     message: str | None = None
     picture: Picture | None = None
-    heard: tuple[Heard, ...] = ()
+    seen: Seen = field(default_factory=Seen)
+    # What was asked of the answer and of the references, in that order; only where one listens.
+    said: tuple[Said, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the case passed."""
+        return self.status == "passed"
 
 
 Key = tuple[str, str, str]  # of a case: the exercise, the test's key, the case's label
-
-
-class Memory:
-    """What `Calls` knows of a submission from the tests before, at one moment."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._found = calls.found
-        self._uses = {name: len(uses) for name, uses in calls.uses.items()}
-        self._changed = {name: frozenset(places) for name, places in calls.changed.items()}
-        self._habits = dict(calls.habits)
-
-    def of(self, names: frozenset[str]) -> Hashable:
-        """All that a test which asks for these exercises could know of them."""
-        return tuple(
-            (_looks(self._found.get(name)), self._changed.get(name), self._habits.get(name))
-            for name in sorted(names)
-        )
-
-    def added(self, calls: Calls) -> _Traces:
-        """What has come since."""
-        uses = {name: tuple(told[self._uses.get(name, 0) :]) for name, told in calls.uses.items()}
-        changed = {name: frozenset(places) for name, places in calls.changed.items()}
-        return _Traces(
-            calls.session.printed,
-            {name: new for name, new in uses.items() if new},
-            {name: new for name, new in changed.items() if new != self._changed.get(name)},
-            {name: new for name, new in calls.habits.items() if new != self._habits.get(name)},
-        )
-
-
-@dataclass(frozen=True)
-class _Traces:
-    """What a case leaves behind, besides its ending."""
-
-    printed: str
-    uses: Mapping[str, Sequence[wire.Use]]
-    changed: Mapping[str, frozenset[int]]
-    habits: Mapping[str, tuple[object, ...]]
-
-    def leave(self, calls: Calls) -> None:
-        calls.session.printed = self.printed
-        for name, uses in self.uses.items():
-            calls.uses.setdefault(name, []).extend(uses)
-        for name, places in self.changed.items():
-            calls.changed.setdefault(name, set()).update(places)
-        calls.habits.update(self.habits)
 
 
 @dataclass
@@ -90,11 +56,11 @@ class _Moment:
 
     question: bytes | None = None
     answers: dict[bytes, _Moment] = field(default_factory=dict)  # by digest
-    ending: tuple[Ending, _Traces] | None = None
+    transcript: Transcript | None = None
 
 
 class Transcripts:
-    """The questions and answers of a batch's tests."""
+    """The transcripts of a batch's cases, as trees of questions and answers."""
 
     def __init__(self) -> None:
         # By the exercises that the case asked for, and by what could be known of them.
@@ -102,32 +68,30 @@ class Transcripts:
         self._questions: dict[bytes, bytes] = {}  # one copy of each
         self._bytes = 0
 
-    def ending(self, key: Key, calls: Calls, memory: Memory) -> Ending | None:
-        """Ask what was asked before, and tell how the case ends if all answers are known.
+    def find(self, key: Key, calls: Calls) -> Transcript | None:
+        """Ask what was asked before; the transcript of the case if all answers are known.
 
         If not, they stand ready in the session: the case has to be run. Raises `StudentLost`.
         """
         if not calls.session.on_wire:
             return None
-        moment, said = self._beginning(key, memory), []
+        moment, said = self._beginning(key, calls), []
         while moment is not None and moment.question is not None:
             answer = calls.session.ask(moment.question)
             said.append((moment.question, answer))
             moment = moment.answers.get(_digest(answer))
-        if moment is None or moment.ending is None:
+        if moment is None or moment.transcript is None:
             calls.session.recall(said)
             return None
-        ending, traces = moment.ending
-        traces.leave(calls)
-        return ending
+        return moment.transcript
 
-    def keep(self, key: Key, calls: Calls, memory: Memory, ending: Ending) -> None:
-        """Remember a case that was run; `memory` is what was known before."""
-        if ending.status not in LASTING or self._bytes > MOST_BYTES:
+    def keep(self, key: Key, calls: Calls, transcript: Transcript) -> None:
+        """Remember a case that was run, before it counts among the cases that have ended."""
+        if transcript.status not in LASTING or self._bytes > MOST_BYTES:
             return
-        names = frozenset(calls.asked)
+        names = frozenset(transcript.seen.asked)
         moments = self._cases.setdefault(key, {}).setdefault(names, {})
-        moment = moments.setdefault(memory.of(names), _Moment())
+        moment = moments.setdefault(_known(calls, names), _Moment())
         for question, answer in calls.session.tape:
             moment.question = self._kept(question)
             digest = _digest(answer)
@@ -137,12 +101,15 @@ class Transcripts:
                 moment.answers[digest] = _Moment()
                 self._bytes += A_MOMENT
             moment = moment.answers[digest]
-        moment.ending = ending, memory.added(calls)
-        self._bytes += len(ending.message or "") + sum(map(weight, ending.heard))
+        # A copy: what a diagnosis does not need is not kept for a whole batch.
+        seen = transcript.seen
+        gave = [] if transcript.passed else [*kept(seen.gave())]
+        moment.transcript = replace(transcript, seen=replace(seen, heard=gave, made={}), said=())
+        self._bytes += len(transcript.message or "") + sum(map(weight, gave))
 
-    def _beginning(self, key: Key, memory: Memory) -> _Moment | None:
+    def _beginning(self, key: Key, calls: Calls) -> _Moment | None:
         for names, moments in self._cases.get(key, {}).items():
-            if (moment := moments.get(memory.of(names))) is not None:
+            if (moment := moments.get(_known(calls, names))) is not None:
                 return moment
         return None
 
@@ -150,6 +117,19 @@ class Transcripts:
         kept = self._questions.setdefault(question, question)
         self._bytes += len(question) if kept is question else 0
         return kept
+
+
+def _known(calls: Calls, names: frozenset[str]) -> Hashable:
+    """All that a case which asks for these exercises could know of them when it begins."""
+    before = calls.before
+    return tuple(
+        (
+            _looks(calls.found.get(name)),
+            frozenset(before.changed.get(name, ())),
+            before.habits.get(name),
+        )
+        for name in sorted(names)
+    )
 
 
 def _looks(found: wire.Found | None) -> bytes:

@@ -170,7 +170,7 @@ def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
 
 def forbidden(bench: Bench, seat: Seat) -> Ending | None:
     """The forbidden operations that were used, if any were."""
-    uses = seat.calls.uses.get(bench.name, [])
+    uses = seat.calls.uses(bench.name)
     groups = bench.desk.course.exercises[bench.name].forbidden
     if not uses or not groups:
         return None

@@ -57,7 +57,7 @@ def debug(
             return hindrance is not None
         test, case, ran = found
         label = f" [{case.label}]" if case.label else ""
-        message = (ran.message or ran.status).removeprefix(f"[{case.label}] ")
+        message = ran.message or ran.status
         print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
         number, raised = search.place(ran)
         if number is None:

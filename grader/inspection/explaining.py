@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,18 @@ from torch import nn
 
 from grader import wire
 from grader.course.collection import Test
-from grader.course.contract import Contract
-from grader.course.references import Oracle, Reference
-from grader.course.tensors import Make
+from grader.course.references import Consulted
 from grader.grades.corrections import at_stake
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
+from grader.grading.transcripts import Said
 from grader.inspection.bench import Bench, Ending, forbidden, obstacle, run_cases
 from grader.inspection.shown import Call, Named, Shown
 from grader.inspection.telling import Teller, case_shown, ending_shown, is_shown, named, raised
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment
-from grader.sandbox.session import Backend, Channel, Limits, StudentLost
+from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"
@@ -65,14 +64,14 @@ def explain(desk: Desk, graded: Graded) -> Explanation:
     exercise are run up to where that shows. Raises `CallError` for a test that there is no more.
     """
     name, asked = graded.exercise.name, graded.test
-    tape = _Tape()
     listening = replace(
-        desk, backend=_Tapped(desk.backend, tape), oracle=_Asked(desk.oracle, tape),
-        tests={name: _tests(desk, graded)}, in_full=True,
+        desk, listener=lambda _, seat: _Listener(seat), tests={name: _tests(desk, graded)},
+        in_full=True,
     )  # fmt: skip
     try:
         with listening.seat(graded.submission) as seat:
-            ran = _run(Bench(listening, name, graded.submission), seat, tape, asked)
+            seat.session.listens = True
+            ran = _run(Bench(listening, name, graded.submission), seat, asked)
             definition = seat.calls.found[name].place
     except StudentLost as lost:  # its text alone brought the listing down
         ran = _Ran(ending_shown(Ending(asked.title, lost.status, lost.text)))
@@ -143,178 +142,63 @@ class _Ran:
     cases_passed: int = 0
 
 
-def _run(bench: Bench, seat: Seat, tape: _Tape, asked: TestResult) -> _Ran:
+def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
     """Run cases up to the first that does not pass, or that uses what is forbidden."""
     hindrance = obstacle(bench, seat)
     if hindrance is not None:
         return _Ran(ending_shown(hindrance))
     teller = Teller(seat.listing)
     for ended in run_cases(bench, seat):
-        heard, uses = tape.take(), seat.calls.uses.get(bench.name)
+        said, uses = ended[-1].said, seat.calls.uses(bench.name)
         if uses or ended[-1].status != "passed":
             break
     test, case, ran = ended
-    calls = _told(heard, teller)
+    calls = _told(said, teller)
     if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_shown(test, case, ran, calls)
-    used, place = forbidden(bench, seat), _raised_at(heard)
+    used, place = forbidden(bench, seat), _raised_at(said)
     if used is not None and (asked.name in OWN_CHECKS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
     return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))
 
 
-def _raised_at(heard: Sequence[_Heard]) -> wire.Place | None:
+def _raised_at(said: Sequence[Said]) -> wire.Place | None:
     """The line of the submission at which a call raised, the last that did."""
-    for one in reversed(heard):
-        if isinstance(one, _Answered) and isinstance(one.outcome, wire.Raised):
+    for one in reversed(said):
+        if isinstance(one, Asked) and isinstance(one.outcome, wire.Raised):
             return one.outcome.place
     return None
 
 
-# --- listening -----------------------------------------------------------------------------------
+class _Listener:
+    """Has references say what they are asked in between what the answer is asked."""
 
+    def __init__(self, seat: Seat) -> None:
+        self._said = seat.session.said
 
-@dataclass(frozen=True)
-class _Answered:
-    """A call that went over the wire, and what came back; None if nothing did."""
+    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
+        """See `Listener`: a module says nothing by being made."""
 
-    call: wire.Call
-    outcome: wire.Outcome | None
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What a reference gave."""
-
-    exercise: str
-    arguments: list[wire.Value]
-    result: wire.Value
-
-
-_Heard = _Answered | _Given
-
-
-class _Tape:
-    """What the student and the references were asked, in that order."""
-
-    def __init__(self) -> None:
-        self._heard: list[_Heard] = []
-
-    def note(self, *heard: _Heard) -> None:
-        """Keep these."""
-        self._heard += heard
-
-    def take(self) -> list[_Heard]:
-        """What was kept since the last time."""
-        heard, self._heard = self._heard, []
-        return heard
-
-
-@dataclass(frozen=True)
-class _Tapped:
-    """A back end whose channels are listened to."""
-
-    backend: Backend
-    tape: _Tape
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """See `Backend`."""
-        return self.backend.layers
-
-    def open(self, limits: Limits) -> Channel:
-        """See `Backend`."""
-        return _Tap(self.backend.open(limits), self.tape)
-
-
-@dataclass(frozen=True)
-class _Tap:
-    """A channel that is listened to."""
-
-    channel: Channel
-    tape: _Tape
-
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """See `Channel`."""
-        calls = request.calls if isinstance(request, wire.Run) else []
-        try:
-            reply = self.channel.exchange(request, cpu_seconds)
-        except StudentLost:
-            self.tape.note(*(_Answered(call, None) for call in calls))
-            raise
-        outcomes = reply.outcomes if isinstance(reply, wire.Outcomes) else []
-        self.tape.note(*map(_Answered, calls, outcomes))
-        return reply
-
-    def cpu_seconds(self) -> float:
-        """See `Channel`."""
-        return self.channel.cpu_seconds()
-
-    def close(self) -> None:
-        """See `Channel`."""
-        self.channel.close()
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """An oracle whose references are listened to."""
-
-    oracle: Oracle
-    tape: _Tape
-
-    @property
-    def contracts(self) -> Mapping[str, Contract]:
-        """See `Oracle`."""
-        return self.oracle.contracts
-
-    def reference(self, make: Make) -> Reference:
-        """See `Oracle`."""
-        return _Listened(self.oracle.reference(make), self.tape)
-
-
-class _Listened:
-    """See `Reference`."""
-
-    def __init__(self, reference: Reference, tape: _Tape) -> None:
-        self._reference = reference
-        self._tape = tape
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._reference, name)
-
-        def asked(*arguments: Any) -> Any:
-            result = found(*arguments)
-            if isinstance(result, nn.Module):
-                self._listen(name, result)
-            else:
-                self._note(name, arguments, result)
-            return result
-
-        return asked
-
-    def _listen(self, name: str, made: nn.Module) -> None:
-        def heard(module: nn.Module, arguments: Any, result: Any) -> None:
-            if module is made:  # a copy of it is adoption's, which tries weights
-                self._note(name, arguments, result)
-
-        made.register_forward_hook(heard)
-
-    def _note(self, name: str, arguments: Sequence[Any], result: Any) -> None:
+    def consulted(
+        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+    ) -> None:
+        """See `Listener`."""
+        del module
         packed = [payload.pack(argument) for argument in arguments]
-        self._tape.note(_Given(name, packed, payload.pack(result)))
+        self._said.append(Consulted(exercise, packed, payload.pack(result)))
 
 
 # --- telling -------------------------------------------------------------------------------------
 
 
-def _told(heard: Sequence[_Heard], teller: Teller) -> list[Call]:
+def _told(said: Sequence[Said], teller: Teller) -> list[Call]:
     """The calls in words; what a reference gave stands below the call that was given the same."""
     calls: list[Call] = []
     unanswered: dict[bytes, list[int]] = {}  # by what was asked: calls without a reference beside
-    for one in heard:
-        if isinstance(one, _Given):
+    for one in said:
+        if isinstance(one, Consulted):
             same = unanswered.get(_asked(one.exercise, one.arguments))
             expected = named("reference", one.result)
             if same:

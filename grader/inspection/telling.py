@@ -89,7 +89,7 @@ def case_shown(test: Test, case: Case, ran: Ran, calls: Sequence[Call]) -> Shown
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
     return Shown(
         test.title, test.rung, case.label, tuple(some), len(calls) - len(some), ran.status,
-        (ran.message or "").removeprefix(f"[{case.label}] "), ran.picture,
+        ran.message or "", ran.picture,
     )  # fmt: skip
 
 

@@ -58,6 +58,37 @@ Order = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
 @dataclass
+class Seen:
+    """All that one case of a test can know of an answer, besides what it asked and was answered.
+
+    Whatever a later case, a diagnosis or a verdict looks at stands in here, so that a case which is
+    not run again leaves behind what it left when it was run.
+    """
+
+    printed: str = ""
+    heard: list[Heard] = field(default_factory=list)  # what calls gave
+    made: dict[int, Heard] = field(default_factory=dict)  # modules, as far as they are known
+    asked: set[str] = field(default_factory=set)  # exercises
+    uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
+    changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
+    habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
+
+    def gave(self) -> tuple[Heard, ...]:
+        """What calls gave; the modules, of a case that failed before it called one."""
+        return tuple(self.heard or self.made.values())
+
+    def add(self, later: Seen) -> None:
+        """Add what lasts beyond the case in which it was seen."""
+        for name, uses in later.uses.items():
+            self.uses.setdefault(name, []).extend(uses)
+        for name, places in later.changed.items():
+            self.changed.setdefault(name, set()).update(places)
+        for name, habits in later.habits.items():
+            here = self.habits.get(name, ())
+            self.habits[name] = (*here, *(habit for habit in habits if habit not in here))
+
+
+@dataclass
 class Calls:
     """What the proxies of one submission share."""
 
@@ -66,38 +97,47 @@ class Calls:
     argument_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     parameter_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
-    uses: dict[str, list[wire.Use]] = field(default_factory=dict)  # by exercise, as they come
-    changed: dict[str, set[int]] = field(default_factory=dict)  # tensors passed, by exercise
     orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `order_of`
-    habits: dict[str, tuple[object, ...]] = field(default_factory=dict)  # see `adoption`
-    asked: set[str] = field(default_factory=set)  # exercises, by the running test
-    heard: list[Heard] = field(default_factory=list)  # what calls of the running test gave
-    made: dict[int, Heard] = field(default_factory=dict)  # its modules, as far as they are known
+    before: Seen = field(default_factory=Seen)  # in the cases that have ended
+    seen: Seen = field(default_factory=Seen)  # in the running case
     _hidden: bool = False  # whether the running test is
 
     def __post_init__(self) -> None:
         self.found = {found.name: found for found in self.session.listing.found}
 
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
-        """Begin a test, which has made no calls."""
+        """Begin a case, in which nothing was seen yet."""
         self.session.begin_test(seed, exercise, memory_mb)
         self._hidden = hidden
-        self.asked.clear()
-        self.heard.clear()
-        self.made.clear()
+        self.seen = Seen()
 
-    def gave(self) -> tuple[Heard, ...]:
-        """What the running test's calls gave; its modules, if it failed before it called one."""
-        return tuple(self.heard or self.made.values())
+    def end(self, seen: Seen) -> None:
+        """End a case in which this was seen: now, or when it was run for others."""
+        self.before.add(seen)
+        self.seen = Seen()
+
+    def uses(self, exercise: str) -> list[wire.Use]:
+        """The uses of watched functions so far."""
+        return [*self.before.uses.get(exercise, ()), *self.seen.uses.get(exercise, ())]
+
+    def changed(self, exercise: str) -> frozenset[int]:
+        """Which of the tensors passed were not left as they were, so far."""
+        return frozenset(self.before.changed.get(exercise, ())) | frozenset(
+            self.seen.changed.get(exercise, ())
+        )
+
+    def habits(self, exercise: str) -> tuple[object, ...]:
+        """The ways in which weights were given to earlier modules of a class."""
+        return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember what a call gave, and the watched functions that it used."""
         if isinstance(outcome, wire.Returned):
-            self.heard.append(outcome.value)
+            self.seen.heard.append(outcome.value)
         elif isinstance(outcome, wire.Raised):
-            self.heard.append(outcome)
+            self.seen.heard.append(outcome)
         elif isinstance(outcome, wire.Gradients):
-            self.heard += outcome.inputs
+            self.seen.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
             for use in outcome.uses[:MAX_USES]:
                 self.note_use(exercise, use.function, use.place)
@@ -113,7 +153,7 @@ class Calls:
         if function not in self.watch.get(exercise, ()):
             return False
         shown = None if self._hidden else self.session.line(place)
-        self.uses.setdefault(exercise, []).append(wire.Use(function, shown))
+        self.seen.uses.setdefault(exercise, []).append(wire.Use(function, shown))
         return True
 
 
@@ -150,7 +190,7 @@ def observed(
     assert isinstance(outcome, wire.Returned)
     if outcome.operations is None:
         raise StudentLost("crashed", "an answer without its observations")
-    changed = frozenset(calls.changed.get(contract.name, ()))
+    changed = calls.changed(contract.name)
     return Observation(result, changed, outcome.operations, frozenset(outcome.functions))
 
 
@@ -196,7 +236,7 @@ class _Pending:
         for number in outcome.changed[: len(self.sent)]:
             if 0 <= number < len(self.sent):
                 place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
-                self.calls.changed.setdefault(self.contract.name, set()).add(place)
+                self.calls.seen.changed.setdefault(self.contract.name, set()).add(place)
         value = plain_value(outcome.value)
         check(self.contract.name, self.signature, self.binding, value)
         if not self.graph:

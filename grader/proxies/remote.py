@@ -43,7 +43,7 @@ class Student:
         contract = self._calls.contracts.get(name)
         if contract is None:
             raise AttributeError(f"the course has no exercise {name!r}")
-        self._calls.asked.add(name)
+        self._calls.seen.asked.add(name)
         kind = RemoteFunction if contract.kind == "function" else RemoteClass
         return kind(self._calls, contract)
 
@@ -55,7 +55,7 @@ class _Remote:
 
     def remember(self, what: str) -> None:
         """What a test saw and results do not show, for a diagnosis."""
-        self._calls.heard.append(what)
+        self._calls.seen.heard.append(what)
 
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(
@@ -122,7 +122,7 @@ class RemoteClass(_Remote):
             raise unexpected(outcome)
         require_believable(outcome)
         shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
-        calls.made[handle] = " ".join(shapes)
+        calls.seen.made[handle] = " ".join(shapes)
         return RemoteModule(calls, self._contract, handle, arguments, outcome)
 
 
@@ -250,19 +250,20 @@ class RemoteModule(_Remote):
     @property
     def habits(self) -> tuple[object, ...]:
         """The ways in which weights were given to earlier modules of this class; see `adoption`."""
-        return self._calls.habits.get(self.name, ())
+        return self._calls.habits(self.name)
 
     def remember_habit(self, habit: object) -> None:
         """One more, unless it is known: a class has one with biases, and one without."""
         if habit not in self.habits:
-            self._calls.habits[self.name] = (*self.habits, habit)
+            habits = self._calls.seen.habits
+            habits[self.name] = (*habits.get(self.name, ()), habit)
 
     def remember_make(self, what: str) -> None:
         """What tells this module from others before it is called, for a diagnosis.
 
         It takes the place of the bare shapes of its parameters.
         """
-        self._calls.made[self.handle] = what
+        self._calls.seen.made[self.handle] = what
 
     def _here(self) -> None:
         if self._generation != self._calls.session.generation:

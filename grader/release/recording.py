@@ -24,8 +24,7 @@ from torch import Tensor, nn
 from grader import wire
 from grader.course.contract import Contract
 from grader.course.course import Course, below
-from grader.course.references import LiveOracle, LiveReference, Reference, open_oracle
-from grader.course.tensors import Make
+from grader.course.references import open_oracle
 from grader.grading.backends import Nowhere
 from grader.grading.desk import Desk, replay
 from grader.grading.diagnosis import shows_numbers
@@ -90,109 +89,84 @@ class _Done:
 
 def _record_unit(desk: Desk, unit: str) -> _Done:
     names = [name for name, home in desk.course.unit_of.items() if home == unit]
-    live = desk.oracle
-    assert isinstance(live, LiveOracle)
-    desk.oracle = tape = _Tape(live)
+    notes = _Notes(desk.oracle.contracts)
+    desk.listener = lambda make, _: _OfCase(notes, f"public {make.test}")
     try:
-        sheet, tensors = _Recorder(desk, tape, names).record()
+        sheet, tensors = _Recorder(desk, notes, names).record()
     finally:
-        desk.oracle = live
+        desk.listener = None
     tests = [test.key for name in names for test in desk.tests[name]]
     return _Done(unit, msgspec.json.encode(sheet), safetensors.torch.save(tensors), tests)
 
 
-# --- the references, listened to -----------------------------------------------------------------
+# --- what references are asked -------------------------------------------------------------------
 
 
 @dataclass
-class _Tape:
-    """The references, and what they were asked while somebody listened."""
+class _Notes:
+    """What the references of a unit were asked."""
 
-    live: LiveOracle
+    contracts: Mapping[str, Contract]
     calls: dict[tuple[str, str], list[Call]] = field(default_factory=dict)  # by case, exercise
     made: dict[str, list[Made]] = field(default_factory=dict)  # by exercise
     # On a mistake, checks may ask for nothing that they do not ask for on the reference.
-    listening: bool = True
+    open: bool = True
     asked: set[bytes] = field(default_factory=set)
     endings: list[Callable[[], None]] = field(default_factory=list)  # to be done after a case
     strange: list[str] = field(default_factory=list)  # cases that did
 
-    @property
-    def contracts(self) -> Mapping[str, Contract]:
-        """See `grader.course.references.Oracle`."""
-        return self.live.contracts
 
-    def reference(self, make: Make) -> Reference:
-        """See `grader.course.references.Oracle`."""
-        return _Listening(self, make)
+@dataclass(frozen=True)
+class _OfCase:
+    """Takes notes of one case of a check: a `Listener`."""
 
-    def hears(self, name: str, case: str, arguments: Sequence[Any]) -> bool:
-        """Whether what a call gives is to be noted."""
-        packed = msgspec.msgpack.encode((case, name, list(map(payload.pack, arguments))))
-        if self.listening:
-            self.asked.add(packed)
-        elif packed not in self.asked:
-            self.strange.append(case)
-        return self.listening
+    notes: _Notes
+    case: str
 
-    def note(self, name: str, case: str, call: Call) -> None:
+    def made(self, exercise: str, module: nn.Module, arguments: Sequence[Any]) -> None:
+        """See `Listener`."""
+        if not self.notes.open:
+            return
+        entry = Made(list(map(payload.pack, arguments)), list(_weights(module)))
+        if entry not in self.notes.made.setdefault(exercise, []):
+            self.notes.made[exercise].append(entry)
+        self.notes.endings.append(lambda: self._note_probes(exercise, module, arguments))
+
+    def consulted(
+        self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
+    ) -> None:
+        """See `Listener`."""
+        packed = msgspec.msgpack.encode((self.case, exercise, list(map(payload.pack, arguments))))
+        if not self.notes.open:
+            if packed not in self.notes.asked:
+                self.notes.strange.append(self.case)
+            return
+        self.notes.asked.add(packed)
+        if module is None:
+            self._note(exercise, _call(arguments, result))
+        else:
+            self._note_silenced(exercise, module, arguments)
+
+    def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
+        """What a search for weights will compare with, whatever the check has put into `made`."""
+        inputs = probe(self.notes.contracts[exercise], arguments)
+        self._note_silenced(exercise, made, inputs, evaluated=True)
+
+    def _note_silenced(
+        self, exercise: str, made: nn.Module, inputs: Sequence[Any], *, evaluated: bool = False
+    ) -> None:
+        for module in _silenced(made):
+            with torch.no_grad():
+                result = (module.eval() if evaluated else module)(*inputs)
+            state = {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
+            call = _call(inputs, result)
+            self._note(exercise, Call(call.arguments, call.result, state))
+
+    def _note(self, exercise: str, call: Call) -> None:
         """Keep a call, once."""
-        calls = self.calls.setdefault((case, name), [])
+        calls = self.notes.calls.setdefault((self.case, exercise), [])
         if call not in calls:
             calls.append(call)
-
-
-class _Listening:
-    """See `grader.course.references.Reference`."""
-
-    def __init__(self, tape: _Tape, make: Make) -> None:
-        self._tape = tape
-        self._live = LiveReference(tape.live, make)
-        self._case = f"public {make.test}"
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._live, name)
-
-        def function(*arguments: Any) -> Any:
-            result = found(*arguments)
-            if self._tape.hears(name, self._case, arguments):
-                self._tape.note(name, self._case, _call(arguments, result))
-            return result
-
-        def module(*arguments: Any) -> nn.Module:
-            made: nn.Module = found(*arguments)
-            self._note_made(name, made, arguments)
-            return made
-
-        return module if self._tape.contracts[name].kind == "module" else function
-
-    def _note_made(self, name: str, made: nn.Module, arguments: Sequence[Any]) -> None:
-        def hook(module: nn.Module, inputs: Any, _: Any) -> None:
-            # A copy of it is the search for weights, which is provided for.
-            if module is made and self._tape.hears(name, self._case, inputs):
-                for silent in _silenced(module):
-                    self._note_call(name, silent, inputs)
-
-        made.register_forward_hook(hook)
-        if not self._tape.listening:
-            return
-        entry = Made(list(map(payload.pack, arguments)), list(_weights(made)))
-        if entry not in self._tape.made.setdefault(name, []):
-            self._tape.made[name].append(entry)
-        self._tape.endings.append(lambda: self._note_probes(name, made, arguments))
-
-    def _note_probes(self, name: str, made: nn.Module, arguments: Sequence[Any]) -> None:
-        """What a search for weights will compare with, whatever the check has put into `made`."""
-        inputs = probe(self._tape.contracts[name], arguments)
-        for silent in _silenced(made):
-            self._note_call(name, silent.eval(), inputs)
-
-    def _note_call(self, name: str, module: nn.Module, inputs: Sequence[Any]) -> None:
-        with torch.no_grad():
-            result = module(*inputs)
-        state = {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
-        call = _call(inputs, result)
-        self._tape.note(name, self._case, Call(call.arguments, call.result, state))
 
 
 def _silenced(module: nn.Module) -> Iterator[nn.Module]:
@@ -221,9 +195,9 @@ def _call(arguments: Sequence[Any], result: Any) -> Call:
 class _Recorder:
     """Records the exercises of one unit."""
 
-    def __init__(self, desk: Desk, tape: _Tape, names: Sequence[str]) -> None:
+    def __init__(self, desk: Desk, notes: _Notes, names: Sequence[str]) -> None:
         self._desk = desk
-        self._tape = tape
+        self._notes = notes
         self._names = names
         self._tensors: dict[str, Tensor] = {}
         self._heard: list[list[Heard]] = []
@@ -237,9 +211,9 @@ class _Recorder:
         built: dict[str, dict[str, int]] = {}
         known = self._desk.live
         for name in self._names:
-            self._tape_reference(name)
+            self._note_reference(name)
             for test, case in self._cases(name):
-                heard = known.outcome(None, test, case).heard
+                heard = known.given(None, test, case).heard
                 references[case_name(test, case)] = self._number(heard)
             singles, pairs = known.mistakes(name), known.pairs(name)
             kept = [v for v in (*singles, *pairs) if self._outcomes(v, outcomes)]
@@ -251,7 +225,7 @@ class _Recorder:
                 for mistake in known.mistakes(base) if standing else ():
                     self._built(mistake, standing, built)
         sheet = Sheet(
-            self._tape.made, self._calls(), self._heard, references, named, outcomes, built,
+            self._notes.made, self._calls(), self._heard, references, named, outcomes, built,
         )  # fmt: skip
         return sheet, self._tensors
 
@@ -260,27 +234,27 @@ class _Recorder:
             for case in test.cases:
                 yield test.key, case.label
 
-    def _tape_reference(self, name: str) -> None:
+    def _note_reference(self, name: str) -> None:
         """Run the checks on the reference: what they ask now is all that they may ask."""
-        self._tape.listening = True
+        self._notes.open = True
         for test in self._desk.tests[name]:
             for case in test.cases:
-                if not replay(self._desk, self._tape.live.definitions, test, case).passed:
+                if not replay(self._desk, self._desk.definitions, test, case).passed:
                     raise CallError(f"{test.place}: {test.name} fails on the reference")
-                for ending in self._tape.endings:
+                for ending in self._notes.endings:
                     ending()
-                self._tape.endings.clear()
-        self._tape.listening = False
+                self._notes.endings.clear()
+        self._notes.open = False
 
     def _outcomes(self, variant: Variant, outcomes: dict[str, dict[str, int]]) -> bool:
         """Note how each case ends on a mistake; whether any fails."""
         found: dict[str, int] = {}
         for test, case in self._cases(variant.exercise):
-            outcome = self._desk.live.outcome(variant, test, case)
-            found[case_name(test, case)] = PASSED if outcome.passed else self._number(outcome.heard)
-            if self._tape.strange:
+            given = self._desk.live.given(variant, test, case)
+            found[case_name(test, case)] = PASSED if given.passed else self._number(given.heard)
+            if self._notes.strange:
                 raise CallError(
-                    f"{self._tape.strange[0]} passes on to the reference what a student's code "
+                    f"{self._notes.strange[0]} passes on to the reference what a student's code "
                     f"gave (seen with {variant.id}): a bundle has no reference to ask"
                 )
         failing = any(number != PASSED for number in found.values())
@@ -319,7 +293,7 @@ class _Recorder:
 
     def _calls(self) -> dict[str, dict[str, list[Call]]]:
         found: dict[str, dict[str, list[Call]]] = {}
-        for (case, name), calls in self._tape.calls.items():
+        for (case, name), calls in self._notes.calls.items():
             found.setdefault(case, {})[name] = [
                 Call(
                     [self._stored(value) for value in call.arguments],

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from grader import wire
 
@@ -68,6 +68,14 @@ class Wired(Channel, Protocol):
         """The reply in these bytes; raise `StudentLost` if it is none."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A call of the student's code, and what came back; None if nothing did."""
+
+    call: wire.Call
+    outcome: wire.Outcome | None
+
+
 class Unlike(Exception):
     """A test asks something else than it did before of the same submission."""
 
@@ -107,6 +115,8 @@ class Session:
         self.tape: list[tuple[bytes, bytes]] = []  # the running test's questions, with answers
         self._known: deque[tuple[bytes, bytes]] = deque()  # see `recall`
         self.printed = ""  # by the running test, up to a limit
+        self.said: list[Any] = []  # what the running test asked, where `listens`
+        self.listens = False
         self.generation = 0  # counts processes: a handle is good in its own only
         # Answered before any line of the submission runs: what it says is not forged.
         self.listing = self._start()
@@ -161,6 +171,7 @@ class Session:
         self.tape.clear()
         self._known.clear()
         self.printed = ""
+        self.said = []
 
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""
@@ -192,9 +203,15 @@ class Session:
     def run(self, *calls: wire.Call) -> list[wire.Outcome]:
         """Send these calls in one message, and return their outcomes: fewer if one raised."""
         queued, self._queue = self._queue, []
-        reply = self._replied(wire.Run([*queued, *calls]))
+        request = wire.Run([*queued, *calls])
+        try:
+            reply = self._replied(request)
+        except StudentLost:
+            self._note(request.calls, [None] * len(request.calls))
+            raise
         if not isinstance(reply, wire.Outcomes):
             raise self._drop(StudentLost("crashed", "the answer was of the wrong type"))
+        self._note(request.calls, reply.outcomes)
         self.printed = (self.printed + reply.printed)[: wire.MAX_TEXT]
         outcomes = reply.outcomes
         if len(outcomes) <= len(queued) and any(isinstance(o, wire.Raised) for o in outcomes):
@@ -202,6 +219,10 @@ class Session:
         if len(outcomes) > len(queued) + len(calls):
             raise self._drop(StudentLost("crashed", "more answers than questions"))
         return outcomes[len(queued) :]
+
+    def _note(self, calls: Sequence[wire.Call], outcomes: Sequence[wire.Outcome | None]) -> None:
+        if self.listens:
+            self.said += map(Asked, calls, outcomes)
 
     @property
     def on_wire(self) -> bool:
