@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
+import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +57,7 @@ class Module:
 
     @property
     def public(self) -> frozenset[str]:
-        """Names without an underscore that it defines at its top."""
+        """Functions, classes and types that it defines at its top; constants are read with it."""
         names: set[str] = set()
         for node in self.tree.body:
             match node:
@@ -62,7 +67,7 @@ class Module:
                     names.update(t.id for t in node.targets if isinstance(t, ast.Name))
                 case ast.AnnAssign(target=ast.Name(id=name)):
                     names.add(name)
-        return frozenset(name for name in names if not name.startswith("_"))
+        return frozenset(n for n in names if not n.startswith("_") and not n.isupper())
 
     def functions(self) -> Iterator[tuple[str, int]]:
         """Each function, with its lines from ``def`` on, decorators left out."""
@@ -230,14 +235,56 @@ def _inside(modules: Mapping[str, Module]) -> int:
     )
 
 
+@dataclass(frozen=True)
+class Walk:
+    """The way of one submission through the engine's modules, in the trusted process."""
+
+    modules: int
+    switches: int  # calls whose caller is in another module
+
+
+def walked(sample: Path, exercise: str) -> Walk:
+    """Call ``grader grade`` for one exercise of a submission twice, and count the second time."""
+    from grader.cli.app import app
+
+    home = str(ROOT / "grader")
+    met: set[str] = set()
+    switches = 0
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        nonlocal switches
+        here = frame.f_code.co_filename
+        if event != "call" or not here.startswith(home):
+            return
+        met.add(here)
+        above = frame.f_back.f_code.co_filename if frame.f_back is not None else here
+        switches += above != here and above.startswith(home)
+
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        for attempt in ("warm-up", "counted"):
+            call = ["grade", str(sample), "--out", f"{folder}/{attempt}", "--only", exercise]
+            sys.setprofile(see if attempt == "counted" else None)
+            try:
+                app([*call, "--jobs", "1"], standalone_mode=False)
+            finally:
+                sys.setprofile(None)
+    return Walk(len(met), switches)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "grader")
     parser.add_argument("--rooms", action="store_true", help="list rooms, floors and cycles")
+    parser.add_argument("--run", type=Path, metavar="SUBMISSION", help="grade this, and count")
+    parser.add_argument("--only", default="causal_mask", help="its exercise")
     options = parser.parse_args()
     for name, value in numbers(options.folder).items():
         print(f"| {name} | {value} |")
+    if options.run:
+        walk = walked(options.run, options.only)
+        print(f"| modules that a small submission runs through | {walk.modules} |")
+        print(f"| switches between them | {walk.switches} |")
     if options.rooms:
         graph = between_rooms(modules_of(options.folder))
         height = floors(graph)
