@@ -1,0 +1,217 @@
+"""The spots of a definition at which something else could stand, and the names in scope there."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+# --- places --------------------------------------------------------------------------------------
+
+# Parts that say what is computed to people only.
+UNTOUCHED = frozenset({"annotation", "returns", "decorator_list", "bases", "type_params", "exc"})
+
+Target = ast.Name | ast.Attribute
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A node, and where it hangs in the tree."""
+
+    node: ast.AST
+    parent: ast.AST
+    field: str
+    index: int | None
+    scope: Scope
+
+    @property
+    def line(self) -> int:
+        """The line in the bare definition."""
+        return getattr(self.node, "lineno", 0)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Line and column in the bare definition."""
+        return self.line, getattr(self.node, "col_offset", 0)
+
+    @property
+    def text(self) -> str:
+        """The node as source text."""
+        return ast.unparse(self.node)
+
+    @property
+    def followers(self) -> list[ast.stmt]:
+        """The statements below it in the same block."""
+        assert self.index is not None
+        return list(getattr(self.parent, self.field)[self.index + 1 :])
+
+    def with_instead(self, new: str, tree: ast.stmt) -> str:
+        """The tree's text with `new` at this place; the tree stays as it is."""
+        old = getattr(self.parent, self.field)
+        try:
+            setattr(self.parent, self.field, self._put(old, new))
+            return ast.unparse(tree)
+        finally:
+            setattr(self.parent, self.field, old)
+
+    def _put(self, old: object, new: str) -> object:
+        if isinstance(self.node, ast.stmt):
+            assert isinstance(old, list)
+            assert self.index is not None
+            body = old[: self.index] + ast.parse(new).body + old[self.index + 1 :]
+            return body or [ast.Pass()]
+        expression = ast.parse(new, mode="eval").body
+        if self.index is None:
+            return expression
+        assert isinstance(old, list)
+        return [*old[: self.index], expression, *old[self.index + 1 :]]
+
+    def change(self, new: str) -> str:
+        """``diagonal=1->diagonal=0``: the part of an id that tells mutants of a line apart."""
+        if isinstance(self.node, ast.stmt):
+            return _statement_change(self.text, new)
+        new = ast.unparse(ast.parse(new, mode="eval"))
+        keyword = f"{self.parent.arg}=" if isinstance(self.parent, ast.keyword) else ""
+        return f"{keyword}{self.text}->{keyword}{new}"
+
+
+def _statement_change(old: str, new: str) -> str:
+    first = old.splitlines()[0]
+    if not new:
+        return f"without {first}"
+    added = [line.strip() for line in new.splitlines() if line.strip() not in old]
+    if added:
+        return f"{first}->{'; '.join(added)}" if old not in new else f"{first}->then {added[0]}"
+    return f"always {first}"  # a guard is gone, and what it guarded stays
+
+
+def spots_in(definition: ast.stmt) -> Iterator[Spot]:
+    """Every node that may change, each once."""
+    attributes = _kin_attributes(definition)
+
+    def within(parent: ast.AST, scope: Scope) -> Iterator[Spot]:
+        if isinstance(parent, ast.FunctionDef):
+            scope = Scope(parent, attributes)
+        for name, value in ast.iter_fields(parent):
+            if name in UNTOUCHED or isinstance(parent, ast.JoinedStr):
+                continue
+            for number, node in enumerate(value if isinstance(value, list) else [value]):
+                if isinstance(node, ast.AST):
+                    index = number if isinstance(value, list) else None
+                    yield Spot(node, parent, name, index, scope)
+                    if not is_signed_number(node):
+                        yield from within(node, scope)
+
+    empty = Scope(ast.parse("def nothing(): pass").body[0], attributes)
+    yield from within(definition, empty)
+
+
+# --- names that could stand for one another ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The function around a place."""
+
+    function: ast.AST
+    attributes: dict[str, list[str]]  # self's, as `_kin_attributes` tells
+
+    @cached_property
+    def bound(self) -> dict[str, int]:
+        """The line on which each local name is first bound."""
+        lines: dict[str, int] = {}
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.arg):
+                lines.setdefault(node.arg, node.lineno)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
+        return lines
+
+    @cached_property
+    def kin(self) -> dict[str, list[str]]:
+        """Names that are easily confused: of one kind by annotation, or bound in one manner."""
+        groups: dict[str, list[str]] = defaultdict(list)
+        for node in ast.walk(self.function):
+            match node:
+                case ast.arg(arg=name, annotation=ast.AST() as kind):
+                    groups[f"argument {ast.unparse(kind)}"].append(name)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    groups[f"like {form_of(value)}"].append(name)
+                case ast.Assign(targets=[ast.Tuple(elts=parts)]):
+                    groups[f"line {node.lineno}"] += [ast.unparse(part) for part in parts]
+        kin: dict[str, list[str]] = defaultdict(list)
+        for names in groups.values():
+            _introduce(names, kin)
+        return kin
+
+    def confused(self, node: Target) -> list[str]:
+        """What may be written for this name by mistake: two others at most."""
+        text = ast.unparse(node)
+        if isinstance(node, ast.Attribute):
+            return self.attributes.get(text, [])[:2]
+        return [name for name in self.kin.get(text, []) if self.is_bound(name, node.lineno)][:2]
+
+    def is_bound(self, name: str, line: int) -> bool:
+        """Whether a local name has a value before this line."""
+        return self.bound.get(name, line) < line
+
+
+def _introduce(names: Sequence[str], kin: dict[str, list[str]]) -> None:
+    """Note each name's kin, beginning with the one that follows it."""
+    names = list(dict.fromkeys(names))
+    for number, name in enumerate(names):
+        others = names[number + 1 :] + names[:number]
+        kin[name] += [other for other in others if other not in kin[name]]
+
+
+def _kin_attributes(definition: ast.stmt) -> dict[str, list[str]]:
+    """Attributes of self that are made alike, like the three projections."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for node in ast.walk(definition):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self")) as made]):
+                groups[ast.unparse(node.value)].append(ast.unparse(made))
+    kin: dict[str, list[str]] = defaultdict(list)
+    for names in groups.values():
+        _introduce(names, kin)
+    return kin
+
+
+def form_of(node: ast.AST) -> str:
+    """The shape of an expression, whatever its names are."""
+    match node:
+        case ast.Name():
+            return "_"
+        case ast.Attribute(value=value):
+            return f"{form_of(value)}._"
+        case ast.Call(func=function, args=args):
+            # What is done to the same argument is alike.
+            parts = [arg.id if isinstance(arg, ast.Name) else form_of(arg) for arg in args]
+            return f"{form_of(function)}({','.join(parts)})"
+    inner = ",".join(form_of(child) for child in ast.iter_child_nodes(node))
+    return f"{type(node).__name__}({inner})"
+
+
+def number_of(node: ast.AST) -> int | float | None:
+    """The number that an expression is, sign included; None if it is none."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int(n) | float(n)):
+            return n
+        case ast.Attribute(attr="inf"):
+            return math.inf
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))]):
+            return float(text)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            positive = number_of(operand)
+            return None if positive is None else -positive
+    return None
+
+
+def is_signed_number(node: ast.AST) -> bool:
+    """Whether a node is a number with a sign before it, such as ``-1``."""
+    return isinstance(node, ast.UnaryOp) and number_of(node) is not None
