@@ -1,0 +1,245 @@
+"""Whose grade changed between two gradings, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.grades.gradebook import Gradebook, existing_gradebook
+from grader.grades.privacy import pseudonyms
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.records.rows import Adjustment, Row
+
+# What decides a grade besides the text.
+DECIDING = ("seed", "course", "torch", "isolation", "device")
+UNTOLD = frozenset({"seed", "course"})  # those whose values are secret, or say nothing
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What held for the grades of one grading, and no longer for those of the other."""
+
+    name: str  # one of `DECIDING`
+    before: str  # empty for those whose values are `UNTOLD`
+    after: str
+
+
+@dataclass(frozen=True)
+class TestChange:
+    """A test that ended otherwise, or earned otherwise."""
+
+    title: str
+    before: str | None  # its status; None where there was no such test
+    after: str | None
+    message: str  # the first line of what it said when it did not pass
+
+    __test__ = False
+
+
+@dataclass(frozen=True)
+class ExerciseChange:
+    """An exercise that earned other points, corrections included."""
+
+    name: str
+    before: float | None  # None where it was not graded
+    after: float | None
+    tests: tuple[TestChange, ...]
+    reweighted: bool  # whether the exercise or one of its tests counts for more or less
+    corrected_before: Adjustment | None
+    corrected_after: Adjustment | None
+
+
+@dataclass(frozen=True)
+class StudentChange:
+    """A student whose grade changed."""
+
+    student: str
+    status_before: str | None  # None where there was no such student
+    status_after: str | None
+    before: float | None  # the total; None where it is not known
+    after: float | None
+    another_text: bool
+    exercises: tuple[ExerciseChange, ...]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs between two gradings."""
+
+    settings: tuple[Setting, ...]
+    students: tuple[StudentChange, ...]
+    unchanged: int  # students
+
+    def anonymous(self, names: Mapping[str, str]) -> Changes:
+        """With other names, and without messages and reasons, which may hold the real ones."""
+        return replace(
+            self,
+            students=tuple(
+                replace(
+                    change, student=names[change.student],
+                    exercises=tuple(map(_without_words, change.exercises)),
+                )
+                for change in self.students
+            ),
+        )  # fmt: skip
+
+
+def changes(
+    old: Mapping[str, Row], new: Mapping[str, Row], another_text: Collection[str] = ()
+) -> Changes:  # fmt: skip
+    """Compare two gradings, both by student; of `another_text` the answers are not what they were.
+
+    A student is changed if the status, the total or the points of an exercise are.
+    """
+    students = [
+        change
+        for student in sorted(old.keys() | new.keys())
+        if (change := _student(old.get(student), new.get(student), student in another_text))
+    ]
+    both = old.keys() & new.keys()
+    return Changes(
+        tuple(_settings([old[s].grade for s in both], [new[s].grade for s in both])),
+        tuple(students), len(old.keys() | new.keys()) - len(students),
+    )  # fmt: skip
+
+
+def compared(
+    course: Course, new: Path, old: Path | None = None, anonymous: bool = False
+) -> Changes:  # fmt: skip
+    """Compare two gradebooks, or the grades of one with those that its last regrading replaced.
+
+    If `anonymous`, students have the pseudonyms of `new`. Raises `CallError` where there is no
+    gradebook, or no earlier grading in it.
+    """
+    with ExitStack() as stack:
+        book = stack.enter_context(existing_gradebook(new, course.name))
+        after = {row.student: row for row in book.rows()}
+        if old is not None:
+            other = stack.enter_context(existing_gradebook(old, course.name))
+            before, texts = {row.student: row for row in other.rows()}, rewritten(other, book)
+        else:
+            run = book.last_run()
+            if run is None:
+                raise CallError(f"{new} was never regraded: name the gradebook to compare it with")
+            before, texts = {row.student: row for row in book.rows(run)}, set()
+        found = changes(before, after, texts)
+        if not anonymous:
+            return found
+        return found.anonymous(pseudonyms(before.keys() | after.keys(), book.salt))
+
+
+def rewritten(old: Gradebook, new: Gradebook) -> set[str]:
+    """The students whose text is another one, as far as both gradebooks keep it."""
+    names = {grade.student: grade.submission for grade in old.grades()}
+    found = set()
+    for grade in new.grades():
+        before = old.submission(names.get(grade.student, ""))
+        after = new.submission(grade.submission)
+        if before is not None and after is not None and before.sources != after.sources:
+            found.add(grade.student)
+    return found
+
+
+def _settings(old: list[Grade | None], new: list[Grade | None]) -> Iterator[Setting]:
+    for name in DECIDING:
+        before, after = _values(old, name), _values(new, name)
+        if before != after:
+            told = ("", "") if name in UNTOLD else (", ".join(before), ", ".join(after))
+            yield Setting(name, *told)
+
+
+def _values(grades: list[Grade | None], name: str) -> list[str]:
+    found = [getattr(grade, name) for grade in grades if grade is not None]
+    return sorted({value if isinstance(value, str) else " ".join(value) for value in found})
+
+
+# --- a student -----------------------------------------------------------------------------------
+
+
+def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentChange | None:
+    """What changed for a student; None if nothing did."""
+    row = new or old
+    assert row is not None
+    change = StudentChange(
+        row.student,
+        old.status if old else None, new.status if new else None,
+        old.total if old else None, new.total if new else None,
+        another_text, tuple(_exercises(old, new)),
+    )  # fmt: skip
+    same = (change.status_before, change.before) == (change.status_after, change.after)
+    return None if same and not change.exercises else change
+
+
+def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
+    """The exercises that changed; none where the points of one side are not known at all."""
+    if old is None or new is None or not (old.known and new.known):
+        return
+    earlier, later = old.points, new.points
+    for name in dict.fromkeys([*earlier, *later]):
+        before, after = earlier.get(name), later.get(name)
+        if before != after:
+            results = _result(old, name), _result(new, name)
+            yield ExerciseChange(
+                name, before, after, tuple(_tests(*results)), _reweighted(*results),
+                old.correction(name), new.correction(name),
+            )  # fmt: skip
+
+
+def _result(row: Row, exercise: str) -> ExerciseResult | None:
+    exercises = row.grade.exercises if row.grade else ()
+    return next((result for result in exercises if result.name == exercise), None)
+
+
+def _tests(old: ExerciseResult | None, new: ExerciseResult | None) -> Iterator[TestChange]:
+    """The tests that changed; none where the exercise as a whole came or went."""
+    if old is None or new is None:
+        return
+    earlier, later = _by_name(old), _by_name(new)
+    for name in dict.fromkeys([*earlier, *later]):
+        before, after = earlier.get(name), later.get(name)
+        # What a test counts for is not the test's own.
+        if _ended(before) != _ended(after):
+            yield _change(before, after)
+
+
+def _by_name(result: ExerciseResult) -> dict[tuple[str, bool], TestResult]:
+    """A public and a hidden test may have one name."""
+    return {(test.name, test.hidden): test for test in result.tests}
+
+
+def _ended(test: TestResult | None) -> tuple[str, bool] | None:
+    return (test.status, test.points > 0) if test else None
+
+
+def _change(old: TestResult | None, new: TestResult | None) -> TestChange:
+    told = [test for test in (new, old) if test is not None]
+    message = next((test.message for test in told if test.message), "")
+    return TestChange(
+        told[0].title, old.status if old else None, new.status if new else None,
+        message.strip().partition("\n")[0],
+    )  # fmt: skip
+
+
+def _reweighted(old: ExerciseResult | None, new: ExerciseResult | None) -> bool:
+    return old is not None and new is not None and _weights(old) != _weights(new)
+
+
+def _weights(result: ExerciseResult) -> tuple[object, ...]:
+    return result.max, {name: test.max for name, test in _by_name(result).items()}
+
+
+def _without_words(change: ExerciseChange) -> ExerciseChange:
+    return replace(
+        change,
+        tests=tuple(replace(test, message="") for test in change.tests),
+        corrected_before=_without_reason(change.corrected_before),
+        corrected_after=_without_reason(change.corrected_after),
+    )
+
+
+def _without_reason(adjustment: Adjustment | None) -> Adjustment | None:
+    return Adjustment(adjustment.exercise, adjustment.points, "") if adjustment else None

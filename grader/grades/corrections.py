@@ -1,0 +1,170 @@
+"""What a person may do to computed points: add some to an exercise, or take some away.
+
+One correction is typed, many come as a CSV. Nothing here writes: a correction that makes no sense
+is refused before any is written.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from grader.course.course import Course
+from grader.course.file import Exercise
+from grader.grades.lookup import find_student
+from grader.intake.files import decoded
+from grader.records.faults import CallError
+from grader.records.grade import THOUSAND, ExerciseResult
+from grader.records.rows import Adjustment, Row, number
+from grader.records.wording import mistake_of, some_of
+
+FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
+EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"
+COLUMNS = ("student", "exercise", "points", "reason")
+HEADER = f"its first line names the columns {', '.join(COLUMNS)}, in any order"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A student's row before a correction in one exercise, and after it."""
+
+    before: Row
+    after: Row
+    exercise: Exercise
+
+    @property
+    def adjustment(self) -> Adjustment:
+        """What is to be written: zero points where an earlier correction is taken back."""
+        return self.after.correction(self.exercise.name) or Adjustment(self.exercise.name, 0, "")
+
+
+def correction(
+    row: Row, exercise: Exercise, points: str, reason: str, *, where: str = "with --reason"
+) -> Correction:  # fmt: skip
+    """The correction of a student's points that a person wrote; zero takes an earlier one back.
+
+    More than the exercise's maximum is allowed: a bonus. `where` says where the reason belongs.
+    Raises `CallError` for what makes no sense.
+    """
+    if not FORM.fullmatch(points):
+        raise CallError(f"{EXPECTED}; got {points!r}")
+    added = float(points)
+    if added and not reason.strip():
+        raise CallError(f"say why {where}: the student will read it")
+    if row.grade is None:
+        raise CallError(f"{row.student} handed in nothing: there are no points to correct")
+    if not row.known:
+        raise CallError(f"the grader failed on {row.student}: grade that again first")
+    computed = {result.name: result.points for result in row.grade.exercises}.get(exercise.name)
+    if computed is None:
+        raise CallError(f"{exercise.name} was not graded in this gradebook")
+    if not added and row.correction(exercise.name) is None:
+        raise CallError(f"{row.student} has no correction in {exercise.name} to take back")
+    if round((computed + added) * THOUSAND) < 0:
+        raise CallError(
+            f"{row.student} earned {number(computed)} points in {exercise.name}: no more than "
+            "that can be taken away"
+        )
+    others = tuple(a for a in row.adjustments if a.exercise != exercise.name)
+    new = (Adjustment(exercise.name, added, reason.strip()),) if added else ()
+    return Correction(row, replace(row, adjustments=others + new), exercise)
+
+
+# --- many at once --------------------------------------------------------------------------------
+
+
+def corrections_from(
+    data: bytes, file: str, rows: Sequence[Row], course: Course
+) -> list[Correction]:  # fmt: skip
+    """The corrections in a CSV with the columns `COLUMNS`; other columns mean nothing.
+
+    Raises one `CallError` that names every line which makes no sense.
+    """
+    current = {row.student: row for row in rows}
+    lines: dict[tuple[str, str], int] = {}  # of each student and exercise
+    found: list[Correction] = []
+    wrong: list[str] = []
+    for line, cells in _lines(data, file):
+        try:
+            if isinstance(cells, str):
+                raise CallError(cells)
+            name, exercise, points, reason = cells
+            chosen = course.one(exercise, "name one exercise of it")
+            student = find_student(rows, name).student
+            earlier = lines.setdefault((student, chosen.name), line)
+            if earlier != line:
+                raise CallError(f"line {earlier} corrects {student} in {chosen.name} already")
+            one = correction(
+                current[student], chosen, points, reason, where="in the column reason"
+            )  # fmt: skip
+        except CallError as error:
+            wrong.append(f"line {line}: {' '.join(str(error).split())}")
+        else:
+            current[student] = one.after
+            found.append(one)
+    if wrong:
+        raise CallError(f"{file}: nothing was written: {some_of(wrong)}")
+    if not found:
+        raise CallError(f"{file} has no line below its header: there is nothing to correct")
+    return found
+
+
+def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Each line's number, and its cells in the order of `COLUMNS` or what is wrong with it."""
+    text = decoded(data)
+    head = text.partition("\n")[0]
+    separator = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    places: list[int] | None = None
+    width = 0
+    while True:
+        line = reader.line_num + 1  # a cell may have several lines: the first is named
+        try:
+            cells = [cell.strip() for cell in next(reader)]
+        except StopIteration:
+            break
+        except csv.Error as error:
+            raise CallError(f"{file}: line {line} is no line of a CSV: {error}") from None
+        if not any(cells):
+            continue
+        if places is None:
+            titles, width = [cell.casefold() for cell in cells], len(cells)
+            if any(titles.count(column) != 1 for column in COLUMNS):
+                raise CallError(f"{file} is no table of corrections: {HEADER}")
+            places = [titles.index(column) for column in COLUMNS]
+        elif len(cells) != width:
+            yield line, f"it has {len(cells)} cells, and the header {width}"
+        else:
+            yield line, [cells[place] for place in places]
+    if places is None:
+        raise CallError(f"{file} is empty: {HEADER}")
+
+
+# --- what an earlier mistake cost ----------------------------------------------------------------
+
+
+def at_stake(result: ExerciseResult) -> Adjustment | None:
+    """The correction that would give back what failed only through an earlier mistake, if any did.
+
+    Those are the tests that follow from the mistake, and those that were skipped behind them.
+    """
+    following = [test for test in result.tests if test.follows]
+    lost = [test for test in result.tests if test.follows or test.status == "skipped"]
+    points = round(sum(test.max - test.points for test in lost), 3)
+    forbidden = any(t.name == "operations" and t.status != "passed" for t in result.tests)
+    if not following or not points or forbidden:
+        return None
+    return Adjustment(result.name, points, mistake_of(following[0]) or "")
+
+
+def command(folder: str, student: str, correction: Adjustment) -> str:
+    """The line for a shell that writes a correction."""
+    words = (
+        "grader", "adjust", folder, student, correction.exercise, f"+{number(correction.points)}",
+        "--reason", correction.reason,
+    )  # fmt: skip
+    return shlex.join(words)

@@ -1,0 +1,139 @@
+"""Students and tests by what a person types: a key, a name, or what is unique about them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from grader.course.course import Course
+from grader.grades.gradebook import Gradebook
+from grader.intake import Submission
+from grader.intake.names import escaped
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.records.rows import Row, letters, spellings
+
+MOST_NAMED = 8  # of several that fit
+
+
+def find_student(rows: Sequence[Row], text: str) -> Row:
+    """The student of this key, or else of this id, e-mail or name, however it is spelled.
+
+    Raises `CallError` where there is none, or more than one.
+    """
+    for row in rows:
+        if row.student == text:
+            return row
+    found = [row for row in rows if _is_meant(row, text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CallError(f"{_shown(text)} may be {_listed(row.student for row in found)}: name one")
+    near = _nearest(text, (name for row in rows for name in _known_as(row)))
+    raise CallError(f"there is no student called {_shown(text)} in this gradebook{near}")
+
+
+def _is_meant(row: Row, text: str) -> bool:
+    same = text.casefold() in map(str.casefold, _known_as(row))
+    return same or letters(text) in spellings(row.person.name)
+
+
+def _known_as(row: Row) -> list[str]:
+    person = row.person
+    return [name for name in (row.student, person.id, person.email, person.name) if name]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A test in a student's grade, and the text that was graded."""
+
+    grade: Grade
+    submission: Submission
+    exercise: ExerciseResult
+    test: TestResult
+
+
+def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Graded:
+    """What a gradebook knows of a student's test; both as a person types them.
+
+    Raises `CallError` where there is no such test, or no text to run it on.
+    """
+    row = find_student(book.rows(), student)
+    if row.grade is None:
+        raise CallError(f"{row.student} handed in nothing: there is no test to run")
+    exercise, result = find_test(course, row.grade, test)
+    submission = book.submission(row.grade.submission)
+    if submission is None:
+        raise CallError(f"the text of {row.student} is not in the gradebook: grade it again first")
+    if submission.status != "ready":
+        raise CallError(f"{row.student} handed in nothing that can be run: {row.grade.message}")
+    return Graded(row.grade, submission, exercise, result)
+
+
+def find_test(course: Course, grade: Grade, text: str) -> tuple[ExerciseResult, TestResult]:
+    """The test of a name or a title, also ``EXERCISE/NAME``; of an exercise, what failed first.
+
+    Raises `CallError` where there is none, or more than one.
+    """
+    results = {result.name: result for result in grade.exercises}
+    name, _, rest = text.partition("/")
+    units = {unit.name for unit in course.units}
+    if not rest and name in units | course.exercises.keys():
+        result = _graded(results, course.one(name, "name one exercise of it").name)
+        failed = _first_failed(result)
+        if failed is None:
+            raise CallError(
+                f"all tests of {name} passed: name one of them, {name}/{result.tests[-1].name}"
+            )
+        return result, failed
+    if rest and name in course.exercises:
+        return _one_test([_graded(results, name)], rest)
+    return _one_test(list(grade.exercises), text)
+
+
+def _first_failed(result: ExerciseResult) -> TestResult | None:
+    """What failed first: of what cost points, if anything did."""
+    open_ = [test for test in result.tests if test.status != "passed"]
+    told = [test for test in open_ if test.status not in ("skipped", "missing")]
+    return next((test for test in told if test.max), None) or next(iter(told or open_), None)
+
+
+def _graded(results: dict[str, ExerciseResult], exercise: str) -> ExerciseResult:
+    if exercise not in results:
+        raise CallError(f"{exercise} was not graded in this gradebook")
+    return results[exercise]
+
+
+def _one_test(results: Sequence[ExerciseResult], text: str) -> tuple[ExerciseResult, TestResult]:
+    every = [(result, test) for result in results for test in result.tests]
+    found = [
+        (result, test)
+        for result, test in every
+        if text == test.name or text.casefold() == test.title.casefold()
+    ]
+    places = list(dict.fromkeys(f"{result.name}/{test.name}" for result, test in found))
+    if len(places) > 1:
+        raise CallError(f"{_shown(text)} may be {_listed(places)}: name one")
+    if not found:
+        near = _nearest(text, (name for _, test in every for name in (test.name, test.title)))
+        raise CallError(f"there is no test called {_shown(text)}{near}")
+    # A public and a hidden test may share a name: what failed says more, and what is hidden counts.
+    return max(found, key=lambda pair: (pair[1].status != "passed", pair[1].hidden))
+
+
+def _nearest(text: str, known: Iterable[str]) -> str:
+    every = list(known)
+    near = difflib.get_close_matches(text, every, n=1)
+    near = near or [name for name in every if text.casefold() in name.casefold()]
+    return f"; did you mean {escaped(near[0])}?" if near else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = [escaped(name) for name in names]
+    more = f" and {len(every) - MOST_NAMED} others" if len(every) > MOST_NAMED else ""
+    return ", ".join(every[:MOST_NAMED]) + more
+
+
+def _shown(text: str) -> str:
+    return f"'{escaped(text)}'"

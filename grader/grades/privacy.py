@@ -1,0 +1,135 @@
+"""Keeping students to themselves: pseudonyms for lists, and a student who is forgotten.
+
+Forgetting removes every file that tells of a student, so the names of such files stand here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from grader.grades.gradebook import DATABASE, LINES, LOCK, TABLE, Gradebook
+from grader.intake.names import file_stems
+from grader.records.grade import ExerciseResult, Grade
+from grader.records.rows import Adjustment, Person, Row
+
+FEEDBACK = "feedback"
+REPORT = "report.html"
+
+
+def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The file of each student who has a grade, in the folder `FEEDBACK`."""
+    stems = file_stems(row.student for row in rows if row.grade is not None)
+    return {student: f"{stem}.html" for student, stem in stems.items()}
+
+
+# --- pseudonyms ----------------------------------------------------------------------------------
+#
+# Names for those who shall not be named: the same in every list of one gradebook.
+
+
+DIGITS = 6  # of a pseudonym; twice as many for two students that would share one
+
+
+def pseudonyms(students: Iterable[str], salt: str) -> dict[str, str]:
+    """Each student's pseudonym, ``student-7f3a2c``: nobody who lacks the salt can tell whose."""
+    digests = {
+        student: hashlib.blake2b(
+            student.encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=16
+        ).hexdigest()
+        for student in students
+    }
+    taken = Counter(digest[:DIGITS] for digest in digests.values())
+    return {
+        student: f"student-{digest[: DIGITS if taken[digest[:DIGITS]] == 1 else 2 * DIGITS]}"
+        for student, digest in digests.items()
+    }
+
+
+def pseudonyms_in(rows: Sequence[Row], salt: str) -> dict[str, str]:
+    """Pseudonyms of all students in these rows and their submissions, as `anonymous` takes them."""
+    submissions = {row.grade.submission for row in rows if row.grade is not None}
+    return pseudonyms({row.student for row in rows} | submissions, salt)
+
+
+def anonymous(rows: Sequence[Row], names: Mapping[str, str]) -> list[Row]:
+    """The rows by other names, of students and of submissions, and without any text of theirs.
+
+    Messages, notes and the reasons of corrections go, since the real name can stand in each.
+    """
+    return sorted((_anonymous(row, names) for row in rows), key=lambda row: row.student)
+
+
+def _anonymous(row: Row, names: Mapping[str, str]) -> Row:
+    return replace(
+        row,
+        student=names[row.student],
+        grade=_without_words(row.grade, names) if row.grade is not None else None,
+        person=Person(),
+        adjustments=tuple(Adjustment(a.exercise, a.points, "") for a in row.adjustments),
+    )
+
+
+def _without_words(grade: Grade, names: Mapping[str, str]) -> Grade:
+    return msgspec.structs.replace(
+        grade, student=names[grade.student], submission=names[grade.submission], message=None,
+        notes=(), exercises=tuple(map(_without_messages, grade.exercises)),
+    )  # fmt: skip
+
+
+def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
+    tests = (msgspec.structs.replace(test, message=None) for test in exercise.tests)
+    return msgspec.structs.replace(exercise, tests=tuple(tests))
+
+
+# --- forgetting ----------------------------------------------------------------------------------
+#
+# Removing a person: from a gradebook, and from the files beside it.
+
+
+REWRITTEN = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What was removed of a student, and what was not."""
+
+    student: str
+    removed: Mapping[str, int]  # rows by table
+    pages: tuple[str, ...]
+    # Of the student's group: they keep what all of them handed in, under the name it has.
+    sharers: tuple[str, ...]
+    others: tuple[str, ...]  # files beside the gradebook that nobody writes again
+
+
+def forget(book: Gradebook, row: Row) -> Forgotten:
+    """Remove a student from the gradebook and from its pages; who shares the submission keeps it.
+
+    What is written from the gradebook as a whole has to be written again.
+    """
+    rows = book.rows()
+    sharers = [
+        other.student
+        for other in rows
+        if other.student != row.student and other.grade is not None and row.grade is not None
+        if other.grade.submission == row.grade.submission
+    ]
+    removed = book.forget(row.student)
+    pages = _pages(book.folder / FEEDBACK, feedback_names(rows).get(row.student))
+    for page in pages:
+        page.unlink()
+    others = sorted(path.name for path in book.folder.iterdir() if path.name not in REWRITTEN)
+    names = tuple(page.name for page in pages)
+    return Forgotten(row.student, removed, names, tuple(sharers), tuple(others))
+
+
+def _pages(folder: Path, name: str | None) -> list[Path]:
+    """A student's files in a folder."""
+    if name is None or not folder.is_dir():
+        return []
+    return [page for page in folder.iterdir() if page.name == name and page.is_file()]
