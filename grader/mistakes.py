@@ -1,4 +1,4 @@
-"""A course's known answers: mistakes that people make, and right answers in other forms.
+r"""A course's known answers: mistakes that people make, and right answers in other forms.
 
 ``solutions/mistakes/U.py`` holds those of unit U. A variant is a change to the reference's text::
 
@@ -14,6 +14,25 @@ or a definition of its own, under any name::
     def mask_by_counting(num_tokens):
         rows = torch.arange(num_tokens)
         return rows[:, None] < rows[None, :]
+
+``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises, each
+with one change or several, of which an exercise gets the first that fits its reference::
+
+    common(
+        "mask-added", "The mask is added to the scores as 0 and 1",
+        hint="How far does that move a hidden score, and which way?",
+        change=[
+            {re.compile(r"attn_scores.masked_fill\((\w+), -torch.inf\)"): r"attn_scores + \1"},
+            {"masked_softmax(scores, mask)": "torch.softmax(scores + mask, dim=-1)"},
+        ],
+    )
+
+The file of a unit lists, for each exercise, those that apply to it; an exercise may bring a change
+or a definition of its own, and words of its own::
+
+    common_mistakes("CausalHead", "mask-added", "no-gradient")
+    common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference
+    mistake("causal_mask", common="mask-inverted", change={"triu": "tril"})
 """
 
 from __future__ import annotations
@@ -21,10 +40,13 @@ from __future__ import annotations
 import ast
 import copy
 import importlib.util
+import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -34,6 +56,9 @@ from grader.records.faults import CallError
 from grader.wire import SourceText
 
 Kind = Literal["mistake", "accepted"]
+# What is replaced, and by what. A string occurs in the reference once; a pattern at least once, and
+# every match is replaced.
+Change = Mapping[str | re.Pattern[str], str]
 Anything = TypeVar("Anything")
 
 
@@ -47,9 +72,10 @@ class Variant:
     title: str
     hint: str
     definition: str  # Python text that defines the exercise's name
-    change: Mapping[str, str] = field(default_factory=dict)
+    change: Change = field(default_factory=dict)
     # Other mistakes of the exercise that no test can tell from this one, each with the reason.
     same_as: Mapping[str, str] = field(default_factory=dict)
+    common: str = ""  # its slug in the table of common mistakes, if it is one
 
     @property
     def id(self) -> str:
@@ -62,6 +88,17 @@ class BadVariant(Exception):
 
 
 @dataclass(frozen=True)
+class _Common:
+    """A mistake of the common table: its words, and the changes that may make it."""
+
+    slug: str
+    title: str
+    hint: str
+    changes: Sequence[Change]
+    same_as: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class _Entry:
     """What a call of `mistake` or `accepted` said."""
 
@@ -70,40 +107,74 @@ class _Entry:
     kind: Kind
     title: str
     hint: str
-    change: Mapping[str, str]
+    change: Change
     same_as: Mapping[str, str]
+    common: str = ""
     name: str = ""  # of the definition below it
+    but: Sequence[str] | None = None  # it stands for all common mistakes that fit, but these
 
 
 _entries: list[_Entry] = []
+_commons: list[_Common] = []
 
 
 def mistake(
-    exercise: str, slug: str, title: str, *, hint: str, change: Mapping[str, str] | None = None,
-    same_as: Mapping[str, str] | None = None,
+    exercise: str, slug: str = "", title: str = "", *, hint: str = "",
+    change: Change | None = None, same_as: Mapping[str, str] | None = None, common: str = "",
 ) -> Callable[[Anything], Anything]:  # fmt: skip
     """A wrong answer. The title says what is wrong, in a line; the hint asks, and does not tell.
 
-    `change` replaces parts of the reference's text, each of which occurs there once; without it,
-    this decorates a definition. `same_as` names mistakes that no test can tell from this one.
+    `change` replaces parts of the reference's text; without it, this decorates a definition.
+    `same_as` names mistakes that no test can tell from this one. `common` names a mistake of the
+    common table, which provides whatever is not given here.
     """
-    return _noted(_Entry(exercise, slug, "mistake", title, hint, change or {}, same_as or {}))
+    return _noted(
+        _Entry(exercise, slug, "mistake", title, hint, change or {}, same_as or {}, common)
+    )
+
+
+def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None:
+    """Mistakes of an exercise that are as the common table has them.
+
+    Without slugs, all that fit its reference, `but` those that are no mistakes there; one that the
+    exercise brings itself is not added again.
+    """
+    if slugs and but:
+        raise BadVariant(
+            f"{exercise}: `but` leaves out some of all, and not of those that are named"
+        )
+    for slug in slugs:
+        mistake(exercise, common=slug)
+    if not slugs:
+        _entries.append(_Entry(exercise, "", "mistake", "", "", {}, {}, but=tuple(but)))
 
 
 def accepted(
-    exercise: str, slug: str, title: str, *, change: Mapping[str, str] | None = None
+    exercise: str, slug: str, title: str, *, change: Change | None = None
 ) -> Callable[[Anything], Anything]:
     """A right answer that looks different, and must get full points."""
     return _noted(_Entry(exercise, slug, "accepted", title, "", change or {}, {}))
 
 
+def common(
+    slug: str, title: str, *, hint: str, change: Change | Sequence[Change] = (),
+    same_as: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """A mistake that people make in many exercises: a row of the common table.
+
+    Of several changes an exercise gets the first that fits its reference. Without a change, every
+    exercise brings its own.
+    """
+    changes = (change,) if isinstance(change, Mapping) else tuple(change)
+    _commons.append(_Common(slug, title, hint, changes, same_as or {}))
+
+
 def _noted(entry: _Entry) -> Callable[[Anything], Anything]:
-    if entry.change:
-        _entries.append(entry)
+    place = len(_entries)
+    _entries.append(entry)
 
     def decorate(definition: Anything) -> Anything:
-        name = str(getattr(definition, "__name__", ""))
-        _entries.append(_Entry(**{**vars(entry), "name": name}))
+        _entries[place] = replace(entry, name=str(getattr(definition, "__name__", "")))
         return definition
 
     return decorate
@@ -155,14 +226,24 @@ class Library:
         if not (first.change and second.change) or first.exercise != second.exercise:
             return None
         original = text_of_definition(self.sources[self.unit_of[first.exercise]], first.exercise)
-        try:
-            text = _changed(_changed(original, first.change), second.change)
-        except BadVariant:
-            return None
-        return Variant(
-            first.exercise, f"{first.slug}+{second.slug}", first.kind,
-            f"{first.title}; and: {second.title}", f"{first.hint} {second.hint}", text,
-        )  # fmt: skip
+        for one, other in _orders(first.change, second.change):
+            try:
+                text = _changed(_changed(original, one), other)
+            except BadVariant:
+                continue
+            return Variant(
+                first.exercise, f"{first.slug}+{second.slug}", first.kind,
+                f"{first.title}; and: {second.title}", f"{first.hint} {second.hint}", text,
+            )  # fmt: skip
+        return None
+
+
+def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
+    """In which order two changes may be made: strings look for the reference's own words."""
+    one, other = sorted((first, second), key=_has_patterns)
+    yield one, other
+    if _has_patterns(other):
+        yield other, one
 
 
 def load_library(course: Course) -> Library:
@@ -170,24 +251,112 @@ def load_library(course: Course) -> Library:
     sources = {
         unit.name: course.reference_file(unit.name).read_text("utf-8") for unit in course.units
     }
+    table = _load_common(course)
     variants: list[Variant] = []
     for unit in course.units:
         path = course.mistakes_file(unit.name)
         if path.is_file():
-            try:
-                variants += _load(path, unit.name, sources[unit.name], course)
-            except BadVariant as error:
-                raise CallError(f"{path}: {error}") from None
+            with _errors_in(path):
+                variants += _load(path, unit.name, sources[unit.name], course, table)
     ids = [variant.id for variant in variants]
-    if len(set(ids)) < len(ids):
-        twice = next(id for id in ids if ids.count(id) > 1)
+    if twice := _twice(ids):
         raise CallError(f"{course.solutions / 'mistakes'}: there are two variants {twice}")
     return Library(variants, sources, course.unit_of)
 
 
-def _load(path: Path, unit: str, reference: str, course: Course) -> list[Variant]:
+def _load_common(course: Course) -> Mapping[str, _Common]:
+    path = course.common_mistakes_file
+    if not path.is_file():
+        return {}
+    with _errors_in(path):
+        if any(unit.name == path.stem for unit in course.units):
+            raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
+        _run(path)
+        if _entries:
+            raise BadVariant(
+                "holds common mistakes only; those of an exercise go to its unit's file"
+            )
+        if twice := _twice([one.slug for one in _commons]):
+            raise BadVariant(f"there are two common mistakes {twice!r}")
+        return {one.slug: one for one in _commons}
+
+
+def _load(
+    path: Path, unit: str, reference: str, course: Course, table: Mapping[str, _Common]
+) -> list[Variant]:
+    _run(path)
+    if _commons:
+        raise BadVariant(f"common mistakes are declared in {course.common_mistakes_file.name} only")
+    support, definitions = _parts(path.read_text("utf-8"))
+    variants = []
+    for entry in list(_entries):
+        if course.unit_of.get(entry.exercise) != unit:
+            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}")
+        definition = ""
+        if entry.name:
+            definition = f"{support}\n\n{_renamed(definitions[entry.name], entry.exercise)}"
+        original = text_of_definition(reference, entry.exercise)
+        try:
+            if entry.but is None:
+                variants.append(_variant(entry, table, original, definition))
+            else:
+                variants += _all_that_fit(entry, table, original)
+        except BadVariant as error:
+            id = f"{entry.exercise}/{entry.slug or entry.common}".removesuffix("/")
+            raise BadVariant(f"{id}: {error}") from None
+    return variants
+
+
+def _all_that_fit(entry: _Entry, table: Mapping[str, _Common], original: str) -> Iterator[Variant]:
+    """The common mistakes that an entry stands for."""
+    but = set(entry.but or ())
+    if unknown := but - table.keys():
+        raise BadVariant(f"there is no common mistake {min(unknown)!r}")
+    own = {other.common for other in _entries if other.exercise == entry.exercise}
+    for slug in (slug for slug in table if slug not in but | own):
+        with suppress(BadVariant):
+            yield _variant(replace(entry, common=slug), table, original, "")
+
+
+def _variant(
+    entry: _Entry, table: Mapping[str, _Common], original: str, definition: str
+) -> Variant:  # fmt: skip
+    """What an entry says, and what the common table says where it is silent."""
+    if entry.common and entry.common not in table:
+        raise BadVariant(f"there is no common mistake {entry.common!r}")
+    shared = table.get(entry.common, _Common("", "", "", (), {}))
+    slug, title = entry.slug or shared.slug, entry.title or shared.title
+    hint = entry.hint or shared.hint
+    if not (slug and title and (hint or entry.kind == "accepted")):
+        raise BadVariant("a mistake has a slug, a title and a hint, or is a common one")
+    if definition and entry.change:
+        raise BadVariant("there is both a change and a definition below it")
+    change = entry.change
+    if not definition:
+        changes = (entry.change,) if entry.change else shared.changes
+        change, definition = _first_that_fits(original, changes)
+    return Variant(
+        entry.exercise, slug, entry.kind, title, hint, definition, change,
+        entry.same_as or shared.same_as, entry.common,
+    )  # fmt: skip
+
+
+def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, str]:
+    """The first of some changes that fits a reference, and what it makes of it."""
+    reasons = []
+    for change in changes:
+        try:
+            return change, _changed(original, change)
+        except BadVariant as error:
+            reasons.append(str(error))
+    raise BadVariant("; ".join(reasons) or "there is neither a change nor a definition below it")
+
+
+def _run(path: Path) -> None:
+    """Run a file of the library; what it declares stands in `_entries` and `_commons`."""
     _entries.clear()
-    name = f"_mistakes_of_{unit}"
+    _commons.clear()
+    name = f"_mistakes_of_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -195,27 +364,26 @@ def _load(path: Path, unit: str, reference: str, course: Course) -> list[Variant
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except BadVariant:
+        raise
     except Exception as error:
         raise BadVariant(f"cannot be imported: {type(error).__name__}: {error}") from None
     finally:
         del sys.modules[name]
-    entries = list(_entries)
-    support, definitions = _parts(path.read_text("utf-8"))
-    variants = []
-    for entry in entries:
-        if course.unit_of.get(entry.exercise) != unit:
-            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}")
-        if entry.change:
-            text = _changed(text_of_definition(reference, entry.exercise), entry.change)
-        else:
-            text = f"{support}\n\n{_renamed(definitions[entry.name], entry.exercise)}"
-        variants.append(
-            Variant(
-                entry.exercise, entry.slug, entry.kind, entry.title, entry.hint, text,
-                entry.change, entry.same_as,
-            )
-        )  # fmt: skip
-    return variants
+
+
+@contextmanager
+def _errors_in(path: Path) -> Iterator[None]:
+    """Turn a `BadVariant` of this file into a `CallError` that names the file."""
+    try:
+        yield
+    except BadVariant as error:
+        raise CallError(f"{path}: {error}") from None
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    """A name that occurs more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 Definition = ast.FunctionDef | ast.ClassDef
@@ -245,7 +413,8 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 def _is_entry(node: ast.expr) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Name) and function.id in ("mistake", "accepted")
+    names = ("mistake", "accepted", "common_mistakes")
+    return isinstance(function, ast.Name) and function.id in names
 
 
 def _renamed(node: Definition, name: str) -> str:
@@ -264,9 +433,21 @@ def text_of_definition(text: str, name: str) -> str:
     raise BadVariant(f"the reference does not define {name}")
 
 
-def _changed(text: str, change: Mapping[str, str]) -> str:
+def _has_patterns(change: Change) -> bool:
+    return any(isinstance(old, re.Pattern) for old in change)
+
+
+def _changed(text: str, change: Change) -> str:
     for old, new in change.items():
-        if text.count(old) != 1:
+        if isinstance(old, re.Pattern):
+            try:
+                text, count = old.subn(new, text)
+            except (re.error, IndexError) as error:  # a group that the pattern does not have
+                raise BadVariant(f"{old.pattern!r} cannot become {new!r}: {error}") from None
+            if not count:
+                raise BadVariant(f"the pattern {old.pattern!r} matches nothing in the reference")
+        elif text.count(old) != 1:
             raise BadVariant(f"{old!r} occurs {text.count(old)} times in the reference, not once")
-        text = text.replace(old, new)
+        else:
+            text = text.replace(old, new)
     return text

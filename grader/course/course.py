@@ -177,6 +177,11 @@ class Course:
         """The known wrong and right answers of a unit."""
         return self.solution("mistakes", f"{unit}.py")
 
+    @property
+    def common_mistakes_file(self) -> Path:
+        """The table of mistakes that exercises of many units share; a course need not have one."""
+        return self.solution("mistakes", "common.py")
+
     def reference_file(self, unit: str) -> Path:
         """The references of a unit."""
         return self.solution(f"{unit}.py")
@@ -261,6 +266,8 @@ class Course:
         folders = [self.folder, *([self.private] if self.private is not None else [])]
         files = [folder / "course.toml" for folder in folders]
         files += [*self.check_files(), *self.grader_files()]
+        if self.common_mistakes_file.is_file():
+            files.append(self.common_mistakes_file)
         for unit in self.units:
             files += [
                 self.pristine(unit.name), self.reference_file(unit.name),

@@ -5,15 +5,11 @@ import math
 import torch
 import torch.nn.functional as F
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- running_mean_loop ---------------------------------------------------------------------------
 
-mistake(
-    "running_mean_loop", "misses-itself", "The token itself is left out",
-    hint="Does token t belong to its own past here?",
-    change={"x[:, : t + 1, :]": "x[:, :t, :]"},
-)  # fmt: skip
+mistake("running_mean_loop", common="misses-itself", change={"x[:, : t + 1, :]": "x[:, :t, :]"})
 
 mistake(
     "running_mean_loop", "misses-itself-but-the-first",
@@ -22,23 +18,9 @@ mistake(
     change={"x[:, : t + 1, :]": "x[:, : max(t, 1), :]"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_loop", "one-too-many", "Each token already hears the next one",
-    hint="May the first token know anything about the second one?",
-    change={"x[:, : t + 1, :]": "x[:, : t + 2, :]"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_loop", "future-for-past", "Each token hears what comes after it, not before",
-    hint="Which token should have no company at all: the first one or the last one?",
-    change={"x[:, : t + 1, :]": "x[:, t:, :]"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_loop", "whole-sequence", "Every token hears the whole sequence",
-    hint="What keeps the first token from hearing the last one?",
-    change={"x[:, : t + 1, :]": "x[:, :, :]"},
-)  # fmt: skip
+mistake("running_mean_loop", common="one-too-many", change={"x[:, : t + 1, :]": "x[:, : t + 2, :]"})
+mistake("running_mean_loop", common="future-for-past", change={"x[:, : t + 1, :]": "x[:, t:, :]"})
+mistake("running_mean_loop", common="whole-sequence", change={"x[:, : t + 1, :]": "x[:, :, :]"})
 
 mistake(
     "running_mean_loop", "sums-not-means", "These are sums, and means were asked for",
@@ -102,11 +84,7 @@ mistake(
     change={"torch.stack(means, dim=1)": "means"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_loop", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"torch.stack(means, dim=1)": "torch.stack(means, dim=1).squeeze()"},
-)  # fmt: skip
+common_mistakes("running_mean_loop", "squeezed")
 
 mistake(
     "running_mean_loop", "last-token-forgotten", "The last token is forgotten",
@@ -114,11 +92,7 @@ mistake(
     change={"range(time)": "range(time - 1)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_loop", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"past.mean(dim=1)": "past.detach().mean(dim=1)"},
-)  # fmt: skip
+common_mistakes("running_mean_loop", "no-gradient")
 
 mistake(
     "running_mean_loop", "half-the-average", "Each new token counts as much as its whole past",
@@ -127,10 +101,7 @@ mistake(
 )  # fmt: skip
 
 
-@mistake(
-    "running_mean_loop", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("running_mean_loop", common="changes-its-input")
 def loop_that_writes_into_x(x):
     for t in reversed(range(x.shape[1])):
         x[:, t] = x[:, : t + 1].mean(dim=1)
@@ -149,15 +120,7 @@ def loop_over_a_copy(x):
     return out
 
 
-@mistake(
-    "running_mean_loop", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def loop_into_a_table_of_zeros(x):
-    means = torch.zeros(x.shape)
-    for t in range(x.shape[1]):
-        means[:, t] = x[:, : t + 1].mean(dim=1)
-    return means
+common_mistakes("running_mean_loop", "returns-float32")
 
 
 @mistake(
@@ -172,14 +135,7 @@ def loop_over_the_first_sequence(x):
     return means
 
 
-@mistake(
-    "running_mean_loop", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-)  # fmt: skip
-def loop_without_return(x):
-    means = torch.zeros_like(x)
-    for t in range(x.shape[1]):
-        means[:, t] = x[:, : t + 1].mean(dim=1)
+mistake("running_mean_loop", "no-return", common="nothing-returned")
 
 
 @mistake(
@@ -256,20 +212,17 @@ def cumsum_over_counts(x):
 # --- prefix_sum_matrix ---------------------------------------------------------------------------
 
 mistake(
-    "prefix_sum_matrix", "misses-itself", "The token itself is left out",
-    hint="Does token t belong to its own past here?",
+    "prefix_sum_matrix", common="misses-itself",
     change={"torch.tril(ones)": "torch.tril(ones, diagonal=-1)"},
 )  # fmt: skip
 
 mistake(
-    "prefix_sum_matrix", "one-too-many", "Each token already hears the next one",
-    hint="May the first token know anything about the second one?",
+    "prefix_sum_matrix", common="one-too-many",
     change={"torch.tril(ones)": "torch.tril(ones, diagonal=1)"},
 )  # fmt: skip
 
 mistake(
-    "prefix_sum_matrix", "future-for-past", "Each token hears what comes after it, not before",
-    hint="Which token should have no company at all: the first one or the last one?",
+    "prefix_sum_matrix", common="future-for-past",
     change={"torch.tril(ones)": "torch.triu(ones)"},
 )  # fmt: skip
 
@@ -279,11 +232,7 @@ mistake(
     change={"torch.tril(ones)": "torch.triu(ones, diagonal=1)"},
 )  # fmt: skip
 
-mistake(
-    "prefix_sum_matrix", "whole-sequence", "Every token hears the whole sequence",
-    hint="What keeps the first token from hearing the last one?",
-    change={"torch.tril(ones)": "ones"},
-)  # fmt: skip
+mistake("prefix_sum_matrix", common="whole-sequence", change={"torch.tril(ones)": "ones"})
 
 mistake(
     "prefix_sum_matrix", "itself-alone", "Every token hears only itself",
@@ -321,11 +270,7 @@ mistake(
     change={"torch.ones(time, time)": "torch.ones(time, time, dtype=torch.long)"},
 )  # fmt: skip
 
-mistake(
-    "prefix_sum_matrix", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"torch.ones(time, time)": "torch.ones(time, time, dtype=torch.float64)"},
-)  # fmt: skip
+common_mistakes("prefix_sum_matrix", "returns-float64")
 
 mistake(
     "prefix_sum_matrix", "size-of-the-example", "The size is that of the example, always",
@@ -339,18 +284,13 @@ mistake(
     change={"torch.ones(time, time)": "torch.ones(1, time, time)"},
 )  # fmt: skip
 
-mistake(
-    "prefix_sum_matrix", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"torch.tril(ones)": "torch.tril(ones).squeeze()"},
-)  # fmt: skip
+common_mistakes("prefix_sum_matrix", "squeezed")
 
 mistake(
     "prefix_sum_matrix", "wants-a-sequence", "A sequence is expected, but a number comes in",
     hint="Read the signature: what is `time`, a tensor or a number?",
     change={"torch.ones(time, time)": "torch.ones(time.shape[1], time.shape[1])"},
 )  # fmt: skip
-
 
 mistake(
     "prefix_sum_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
@@ -412,17 +352,7 @@ mistake(
     change={"selected / counts": "selected"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matrix", "no-keepdim", "The totals line up with the wrong axis",
-    hint="Does a total of shape (n,) line up with the rows or with the columns?",
-    change={"sum(dim=-1, keepdim=True)": "sum(dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matrix", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
-    change={"dim=-1": "dim=0"},
-)  # fmt: skip
+common_mistakes("running_mean_matrix", "no-keepdim", "columns-sum-to-one")
 
 mistake(
     "running_mean_matrix", "divides-by-time",
@@ -431,11 +361,7 @@ mistake(
     change={"selected.sum(dim=-1, keepdim=True)": "time"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matrix", "whole-matrix", "The whole matrix sums to one, not each row",
-    hint="How many distributions are there in the matrix?",
-    change={"sum(dim=-1, keepdim=True)": "sum()"},
-)  # fmt: skip
+common_mistakes("running_mean_matrix", "whole-matrix")
 
 mistake(
     "running_mean_matrix", "divides-by-t", "The divisor is one too small from the second token on",
@@ -443,34 +369,9 @@ mistake(
     change={"selected.sum(dim=-1, keepdim=True)": "torch.arange(time).clamp(min=1)[:, None]"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matrix", "misses-itself", "The token itself is left out",
-    hint="Does token t belong to its own past here?",
-    change={"prefix_sum_matrix(time)": "torch.tril(torch.ones(time, time), diagonal=-1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matrix", "one-too-many", "Each token already hears the next one",
-    hint="May the first token know anything about the second one?",
-    change={"prefix_sum_matrix(time)": "torch.tril(torch.ones(time, time), diagonal=1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matrix", "future-for-past", "Each token hears what comes after it, not before",
-    hint="Which token should have no company at all: the first one or the last one?",
-    change={"prefix_sum_matrix(time)": "torch.triu(torch.ones(time, time))"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matrix", "transposed", "Rows and columns have changed places",
-    hint="Does a row belong to the token that listens, or to the one that is heard?",
-    change={"return selected / counts": "return (selected / counts).T"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matrix", "whole-sequence", "Every token hears the whole sequence",
-    hint="What keeps the first token from hearing the last one?",
-    change={"prefix_sum_matrix(time)": "torch.ones(time, time)"},
+common_mistakes(
+    "running_mean_matrix", "misses-itself", "one-too-many", "future-for-past", "transposed",
+    "whole-sequence",
 )  # fmt: skip
 
 mistake(
@@ -492,11 +393,7 @@ mistake(
     change={"selected / counts": "selected // counts"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matrix", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"prefix_sum_matrix(time)": "prefix_sum_matrix(time).double()"},
-)  # fmt: skip
+common_mistakes("running_mean_matrix", "returns-float64")
 
 mistake(
     "running_mean_matrix", "rounded", "The numbers are rounded",
@@ -504,18 +401,13 @@ mistake(
     change={"return selected / counts": "return torch.round(selected / counts, decimals=4)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matrix", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return selected / counts": "return (selected / counts).squeeze()"},
-)  # fmt: skip
+common_mistakes("running_mean_matrix", "squeezed")
 
 mistake(
     "running_mean_matrix", "size-of-the-example", "The size is that of the example, always",
     hint="What comes out for five tokens?",
     change={"prefix_sum_matrix(time)": "prefix_sum_matrix(3)"},
 )  # fmt: skip
-
 
 mistake(
     "running_mean_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
@@ -569,17 +461,7 @@ mistake(
     change={"return weights @ x": "return selected @ x"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matmul", "no-keepdim", "The totals line up with the wrong axis",
-    hint="Does a total of shape (n,) line up with the rows or with the columns?",
-    change={"sum(dim=-1, keepdim=True)": "sum(dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
-    change={"dim=-1": "dim=0"},
-)  # fmt: skip
+common_mistakes("running_mean_matmul", "no-keepdim", "columns-sum-to-one")
 
 mistake(
     "running_mean_matmul", "divides-by-time",
@@ -588,34 +470,9 @@ mistake(
     change={"selected.sum(dim=-1, keepdim=True)": "time"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matmul", "misses-itself", "The token itself is left out",
-    hint="Does token t belong to its own past here?",
-    change={"prefix_sum_matrix(time)": "torch.tril(torch.ones(time, time), diagonal=-1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "one-too-many", "Each token already hears the next one",
-    hint="May the first token know anything about the second one?",
-    change={"prefix_sum_matrix(time)": "torch.tril(torch.ones(time, time), diagonal=1)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "future-for-past", "Each token hears what comes after it, not before",
-    hint="Which token should have no company at all: the first one or the last one?",
-    change={"prefix_sum_matrix(time)": "torch.triu(torch.ones(time, time))"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "transposed", "Rows and columns have changed places",
-    hint="Does a row belong to the token that listens, or to the one that is heard?",
-    change={"return weights @ x": "return weights.T @ x"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "whole-sequence", "Every token hears the whole sequence",
-    hint="What keeps the first token from hearing the last one?",
-    change={"prefix_sum_matrix(time)": "torch.ones(time, time)"},
+common_mistakes(
+    "running_mean_matmul", "misses-itself", "one-too-many", "future-for-past", "transposed",
+    "whole-sequence",
 )  # fmt: skip
 
 mistake(
@@ -662,31 +519,8 @@ mistake(
     change={"prefix_sum_matrix(time).to(x)": "prefix_sum_matrix(time)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_matmul", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "prefix_sum_matrix(time).to(x)": "prefix_sum_matrix(time)",
-        "return weights @ x": "return (weights @ x.float()).to(x.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"return weights @ x": "return weights.double() @ x.double()"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return weights @ x": "return weights @ x.detach()"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_matmul", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return weights @ x": "return (weights @ x).squeeze()"},
+common_mistakes(
+    "running_mean_matmul", "float32-inside", "returns-float64", "no-gradient", "squeezed",
 )  # fmt: skip
 
 
@@ -723,10 +557,7 @@ mistake(
 )  # fmt: skip
 
 
-@mistake(
-    "running_mean_matmul", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("running_mean_matmul", common="changes-its-input")
 def cumulated_in_place(x):
     counts = torch.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device)
     return x.cumsum_(dim=1) / counts[:, None]
@@ -787,12 +618,7 @@ def means_by_baddbmm(x):
 
 # --- running_mean_softmax ------------------------------------------------------------------------
 
-mistake(
-    "running_mean_softmax", "hides-itself",
-    "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={"diagonal=1)": "diagonal=0)"},
-)  # fmt: skip
+common_mistakes("running_mean_softmax", "hides-itself")
 
 mistake(
     "running_mean_softmax", "hides-too-much",
@@ -801,11 +627,7 @@ mistake(
     change={"diagonal=1)": "diagonal=-1)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_softmax", "one-too-many", "Each token already hears the next one",
-    hint="May the first token know anything about the second one?",
-    change={"diagonal=1)": "diagonal=2)"},
-)  # fmt: skip
+mistake("running_mean_softmax", common="one-too-many", change={"diagonal=1)": "diagonal=2)"})
 
 mistake(
     "running_mean_softmax", "mask-inverted", "The mask hides the past and shows the future",
@@ -814,21 +636,17 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "running_mean_softmax", "future-for-past", "Each token hears what comes after it, not before",
-    hint="Which token should have no company at all: the first one or the last one?",
+    "running_mean_softmax", common="future-for-past",
     change={"torch.triu(everywhere, diagonal=1)": "torch.tril(everywhere, diagonal=-1)"},
 )  # fmt: skip
 
 mistake(
-    "running_mean_softmax", "whole-sequence", "Every token hears the whole sequence",
-    hint="What keeps the first token from hearing the last one?",
+    "running_mean_softmax", common="whole-sequence",
     change={'scores = scores.masked_fill(future, float("-inf"))': "pass"},
 )  # fmt: skip
 
 mistake(
-    "running_mean_softmax", "result-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change its tensor, or return a new one?",
-    change={"scores = scores.masked_fill": "scores.masked_fill"},
+    "running_mean_softmax", "result-thrown-away", common="mask-thrown-away",
     same_as={"whole-sequence": "without the mask's result there is no mask"},
 )  # fmt: skip
 
@@ -843,8 +661,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "running_mean_softmax", "plus-infinity", "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
+    "running_mean_softmax", "plus-infinity", common="mask-fills-infinity",
     change={'float("-inf")': 'float("inf")'},
 )  # fmt: skip
 
@@ -861,8 +678,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "running_mean_softmax", "infinity-times-zero", "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
+    "running_mean_softmax", "infinity-times-zero", common="mask-times-infinity",
     change={'scores.masked_fill(future, float("-inf"))': 'scores + future * float("-inf")'},
 )  # fmt: skip
 
@@ -898,23 +714,7 @@ mistake(
     change={"torch.softmax(scores, dim=-1)": "running_mean_matrix(time).to(x).softmax(dim=-1)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_softmax", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
-    change={"softmax(scores, dim=-1)": "softmax(scores, dim=0)"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_softmax", "transposed", "Rows and columns have changed places",
-    hint="Does a row belong to the token that listens, or to the one that is heard?",
-    change={"return weights @ x": "return weights.T @ x"},
-)  # fmt: skip
-
-mistake(
-    "running_mean_softmax", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"torch.softmax(": "torch.log_softmax("},
-)  # fmt: skip
+common_mistakes("running_mean_softmax", "columns-sum-to-one", "transposed", "log-softmax")
 
 mistake(
     "running_mean_softmax", "scores-from-tokens",
@@ -935,11 +735,7 @@ mistake(
     change={"return weights @ x": "return running_mean_matrix(time).to(x) @ x"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_softmax", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return weights @ x": "return (weights @ x).squeeze()"},
-)  # fmt: skip
+common_mistakes("running_mean_softmax", "squeezed")
 
 mistake(
     "running_mean_softmax", "returns-weights",
@@ -955,20 +751,7 @@ mistake(
     change={"x.new_zeros(time, time)": "torch.zeros(time, time)"},
 )  # fmt: skip
 
-mistake(
-    "running_mean_softmax", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "x.new_zeros(time, time)": "torch.zeros(time, time)",
-        "return weights @ x": "return (weights @ x.float()).to(x.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "running_mean_softmax", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return weights @ x": "return weights @ x.detach()"},
-)  # fmt: skip
+common_mistakes("running_mean_softmax", "float32-inside", "no-gradient")
 
 mistake(
     "running_mean_softmax", "fixed-size", "The mask has one size for all sequences",
@@ -999,10 +782,7 @@ def mask_of_the_first_call(x, kept=[]):
     return torch.softmax(scores, dim=-1) @ x
 
 
-@mistake(
-    "running_mean_softmax", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("running_mean_softmax", common="changes-its-input")
 def means_written_into_x(x):
     T = x.shape[1]
     scores = torch.triu(x.new_full((T, T), float("-inf")), diagonal=1)
@@ -1012,9 +792,7 @@ def means_written_into_x(x):
 
 
 @mistake(
-    "running_mean_softmax", "turned-in-place",
-    "The caller's tensor is changed, though all results are right",
-    hint="Who else holds the tensor that you were given?",
+    "running_mean_softmax", common="turned-in-place",
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
 def means_of_channels_turned_in_place(x):

@@ -6,15 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- causal_mask ----------------------------------------------------------------------------------
 
-mistake(
-    "causal_mask", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={"diagonal=1": "diagonal=0"},
-)  # fmt: skip
+common_mistakes("causal_mask", "hides-itself")
 
 mistake(
     "causal_mask", "hides-its-neighbour", "A token can see neither itself nor the one before it",
@@ -22,11 +18,7 @@ mistake(
     change={"diagonal=1": "diagonal=-1"},
 )  # fmt: skip
 
-mistake(
-    "causal_mask", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={"diagonal=1": "diagonal=2"},
-)  # fmt: skip
+common_mistakes("causal_mask", "sees-one-ahead")
 
 mistake(
     "causal_mask", "hides-only-the-next",
@@ -36,9 +28,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "causal_mask", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
+    "causal_mask", common="mask-opposite",
     change={"torch.triu(everything, diagonal=1)": "torch.tril(everything)"},
 )  # fmt: skip
 
@@ -168,8 +158,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
+    "masked_softmax", common="mask-thrown-away",
     change={
         "visible_scores = scores.masked_fill(mask, -torch.inf)": (
             "scores.masked_fill(mask, -torch.inf)"
@@ -181,9 +170,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
+    "masked_softmax", common="mask-opposite",
     change={
         "scores.masked_fill(mask": "scores.masked_fill(~mask",
         "attn_weights.masked_fill(mask": "attn_weights.masked_fill(~mask",
@@ -191,9 +178,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "opposite-mask-once",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
+    "masked_softmax", "opposite-mask-once", common="mask-opposite",
     change={
         "scores.masked_fill(mask": "scores.masked_fill(~mask",
         "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
@@ -217,25 +202,20 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
+    "masked_softmax", common="mask-fills-zero",
     change={"-torch.inf": "0.0", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
+    "masked_softmax", common="mask-multiplies",
     change={
         "scores.masked_fill(mask, -torch.inf)": "scores * ~mask",
         "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
     },
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
+    "masked_softmax", common="mask-fills-minus-one",
     change={"-torch.inf": "-1.0", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
@@ -246,22 +226,10 @@ mistake(
     change={"-torch.inf": "-100.0"},
 )  # fmt: skip
 
-mistake(
-    "masked_softmax", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={"-torch.inf": "torch.inf"},
-)  # fmt: skip
+common_mistakes("masked_softmax", "mask-fills-infinity", "mask-times-infinity")
 
 mistake(
-    "masked_softmax", "mask-times-infinity",
-    "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={"scores.masked_fill(mask, -torch.inf)": "scores + mask * -torch.inf"},
-)  # fmt: skip
-
-mistake(
-    "masked_softmax", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
+    "masked_softmax", common="mask-added",
     change={
         "scores.masked_fill(mask, -torch.inf)": "scores + mask.to(scores.dtype)",
         "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
@@ -269,8 +237,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
-    hint="How far does that move a hidden score, and is it enough?",
+    "masked_softmax", common="mask-subtracted",
     change={
         "scores.masked_fill(mask, -torch.inf)": "scores - mask.to(scores.dtype)",
         "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
@@ -278,9 +245,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
+    "masked_softmax", common="mask-after-softmax",
     change={"scores.masked_fill(mask, -torch.inf)": "scores"},
 )  # fmt: skip
 
@@ -296,15 +261,10 @@ def masked_after_the_softmax(scores, mask):
     return attn_weights / row_sums.masked_fill(row_sums == 0, 1.0)
 
 
-mistake(
-    "masked_softmax", "softmax-over-queries", "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={"dim=-1": "dim=-2"},
-)  # fmt: skip
+common_mistakes("masked_softmax", "softmax-over-queries")
 
 mistake(
-    "masked_softmax", "softmax-over-queries-once", "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
+    "masked_softmax", "softmax-over-queries-once", common="softmax-over-queries",
     change={"dim=-1": "dim=-2", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
@@ -315,12 +275,7 @@ mistake(
     change={"dim=-1": "dim=1"},
 )  # fmt: skip
 
-mistake(
-    "masked_softmax", "softmax-over-batch",
-    "The softmax runs over the batch, so sentences share their attention",
-    hint="Should one sentence lose weight when another one gains some?",
-    change={"dim=-1": "dim=0"},
-)  # fmt: skip
+mistake("masked_softmax", common="softmax-over-batch", change={"dim=-1": "dim=0"})
 
 mistake(
     "masked_softmax", "no-room-for-heads",
@@ -349,11 +304,7 @@ def masked_without_a_shift(scores, mask):
     return exps / row_sums.masked_fill(row_sums == 0, 1.0)
 
 
-mistake(
-    "masked_softmax", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"torch.softmax(": "torch.log_softmax("},
-)  # fmt: skip
+common_mistakes("masked_softmax", "log-softmax")
 
 mistake(
     "masked_softmax", "one-softmax-too-many", "The weights go through a second softmax",
@@ -409,18 +360,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "masked_softmax", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "masked_softmax", common="input-changed-in-place",
     change={"scores.masked_fill(mask, -torch.inf)": "scores.masked_fill_(mask, -torch.inf)"},
 )  # fmt: skip
 
-mistake(
-    "masked_softmax", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "scores.masked_fill(mask, -torch.inf)": "scores.detach().masked_fill(mask, -torch.inf)",
-    },
-)  # fmt: skip
+common_mistakes("masked_softmax", "no-gradient")
 
 
 @mistake(
@@ -446,23 +390,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "masked_softmax", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"scores.masked_fill(mask, -torch.inf)": "scores.float().masked_fill(mask, -torch.inf)"},
-)  # fmt: skip
+common_mistakes("masked_softmax", "returns-float32", "float32-inside")
 
 mistake(
-    "masked_softmax", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "visible_scores, dim=-1)": "visible_scores, dim=-1, dtype=torch.float32).to(scores.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "masked_softmax", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "masked_softmax", common="calls-torch-attention",
     change={
         "attn_weights = torch.softmax(visible_scores, dim=-1)": (
             "identity = torch.eye(scores.shape[-1])\n"
@@ -588,16 +519,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "renormalized_causal_weights", "hides-itself",
-    "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
+    "renormalized_causal_weights", common="hides-itself",
     change={"torch.tril(weights)": "torch.tril(weights, diagonal=-1)"},
 )  # fmt: skip
 
 mistake(
-    "renormalized_causal_weights", "sees-one-ahead",
-    "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
+    "renormalized_causal_weights", common="sees-one-ahead",
     change={"torch.tril(weights)": "torch.tril(weights, diagonal=1)"},
 )  # fmt: skip
 
@@ -659,17 +586,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "renormalized_causal_weights", "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "renormalized_causal_weights", common="input-changed-in-place",
     change={"torch.tril(weights)": "weights.tril_()"},
 )  # fmt: skip
 
-mistake(
-    "renormalized_causal_weights", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"torch.tril(weights)": "torch.tril(weights.detach())"},
-)  # fmt: skip
+common_mistakes("renormalized_causal_weights", "no-gradient")
 
 mistake(
     "renormalized_causal_weights", "sums-detached",
@@ -678,11 +599,7 @@ mistake(
     change={"keepdim=True)": "keepdim=True).detach()"},
 )  # fmt: skip
 
-mistake(
-    "renormalized_causal_weights", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"torch.tril(weights)": "torch.tril(weights.float())"},
-)  # fmt: skip
+common_mistakes("renormalized_causal_weights", "returns-float32")
 
 
 @accepted(
@@ -844,22 +761,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "apply_dropout", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "apply_dropout", common="input-changed-in-place",
     change={"survivors = weights * keep": "survivors = weights.mul_(keep)"},
 )  # fmt: skip
 
-mistake(
-    "apply_dropout", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"weights * keep": "weights.detach() * keep"},
-)  # fmt: skip
-
-mistake(
-    "apply_dropout", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"weights * keep": "weights.float() * keep"},
-)  # fmt: skip
+common_mistakes("apply_dropout", "no-gradient", "returns-float32")
 
 
 @accepted("apply_dropout", "where", "torch.where chooses")
@@ -898,67 +804,9 @@ accepted(
 
 # --- CausalAttention ------------------------------------------------------------------------------
 
-mistake(
-    "CausalAttention", "no-scale", "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: what brings it "
-        "back to one?"
-    ),
-    change={" / d_out**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "no-square-root", "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={"d_out**0.5": "d_out"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "scale-multiplied", "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={"/ d_out**0.5": "* d_out**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "scale-by-d-in", "The root is taken of the width of the input",
-    hint="Over which dimension were the dot products summed?",
-    change={"d_out**0.5": "_d_in**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "scale-by-number-of-keys", "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={"d_out**0.5": "num_tokens**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "scale-after-softmax", "The weights are scaled, and not the scores",
-    hint="Should the weights of a query still sum to one?",
-    change={
-        " / d_out**0.5": "",
-        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / d_out**0.5",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "softmax-over-queries", "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "softmax-over-batch",
-    "The softmax runs over the batch, so sentences share their attention",
-    hint="Should one sentence lose weight when another one gains some?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
-        ),
-    },
+common_mistakes(
+    "CausalAttention", "no-scale", "no-square-root", "scale-multiplied", "scale-by-d-in",
+    "scale-by-number-of-keys", "scale-after-softmax", "softmax-over-queries", "softmax-over-batch",
 )  # fmt: skip
 
 mistake(
@@ -967,17 +815,8 @@ mistake(
     change={"masked_softmax(attn_scores, mask)": "attn_scores.masked_fill(mask, 0.0)"},
 )  # fmt: skip
 
-mistake(
-    "CausalAttention", "queries-keys-swapped", "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
-    change={"queries @ keys.transpose": "keys @ queries.transpose"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "values-are-keys", "Keys stand where values belong",
-    hint="Which of the three carries the message?",
-    change={"attn_weights @ values": "attn_weights @ keys"},
-)  # fmt: skip
+mistake("CausalAttention", "queries-keys-swapped", common="queries-and-keys-swapped")
+common_mistakes("CausalAttention", "values-are-keys")
 
 mistake(
     "CausalAttention", "values-are-queries", "Queries stand where values belong",
@@ -991,24 +830,7 @@ mistake(
     change={"attn_weights @ values": "attn_weights @ x"},
 )  # fmt: skip
 
-mistake(
-    "CausalAttention", "keys-are-queries", "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
-    change={"self.W_key(x)": "self.W_query(x)"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "compares-with-values",
-    "Queries meet the values, and the keys are never used",
-    hint="What is a query compared with?",
-    change={"queries @ keys.transpose": "queries @ values.transpose"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "t-on-a-batch", "On a batch, .T turns all dimensions around",
-    hint="Which two dimensions should change places, and which should stay?",
-    change={"keys.transpose(-2, -1)": "keys.T"},
-)  # fmt: skip
+common_mistakes("CausalAttention", "keys-are-queries", "compares-with-values", "t-on-a-batch")
 
 mistake(
     "CausalAttention", "channels-compared",
@@ -1049,196 +871,12 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CausalAttention", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "_batch, num_tokens, _d_in = x.shape": (
-            "_batch, num_tokens, _d_in = x.shape\n"
-            "        x.transpose_(1, 2)"
-        ),
-        "self.W_query(x)": "self.W_query(x.mT)",
-        "self.W_key(x)": "self.W_key(x.mT)",
-        "self.W_value(x)": "self.W_value(x.mT)",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return attn_weights @ values": "return attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={"return attn_weights @ values": "return attn_weights @ values, attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the first one gets nothing but zeros",
-    hint="May the first token look at anything at all?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(2).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-opposite-and-zeros",
-    "The mask is the wrong way round, and the last token gets nothing but zeros",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-transposed", "The past is hidden, and the future seen",
-    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "no-mask", "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
-        "mask = self.mask[:num_tokens, :num_tokens]": (
-            "mask = self.mask[:num_tokens, :num_tokens]\n"
-            "        attn_scores.masked_fill(mask, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-fills-tiny", "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
-        ),
-    },
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-times-infinity",
-    "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
-    hint="How far does that move a hidden score, and is it enough?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores - mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
-        ),
-    },
+common_mistakes(
+    "CausalAttention", "input-changed-in-place", "weights-returned", "weights-returned-too",
+    "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead", "mask-opposite",
+    "mask-opposite-and-zeros", "mask-transposed", "no-mask", "mask-thrown-away", "mask-fills-zero",
+    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
+    "mask-times-infinity", "mask-added", "mask-subtracted", "mask-after-softmax",
 )  # fmt: skip
 
 mistake(
@@ -1288,9 +926,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CausalAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
-    hint="On which device is the input, and on which the mask?",
-    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+    "CausalAttention", common="mask-on-the-cpu",
     same_as={"mask-left-behind": "it is on the CPU either way, and torch says so"},
 )  # fmt: skip
 
@@ -1438,170 +1074,16 @@ mistake(
     change={"return attn_weights @ values": "return self.dropout(attn_weights @ values)"},
 )  # fmt: skip
 
-mistake(
-    "CausalAttention", "bias-left-on", "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "self.W_key = nn.Linear(d_in, d_out)",
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
+common_mistakes("CausalAttention", "bias-left-on")
+mistake("CausalAttention", "qkv-bias-by-default", common="bias-by-default")
+common_mistakes(
+    "CausalAttention", "bias-never", "value-bias-always", "no-super-init", "layers-turned-around",
+    "made-in-forward", "plain-tensors", "python-list", "float32-hard-coded", "float32-inside",
+    "no-gradient", "weights-detached", "in-place-after-softmax",
 )  # fmt: skip
 
 mistake(
-    "CausalAttention", "qkv-bias-by-default", "Without a word on it, there are biases",
-    hint="What does the caller get who does not speak of qkv_bias?",
-    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "bias-never", "There are never any biases, even when qkv_bias is True",
-    hint="Where does qkv_bias arrive?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "value-bias-always", "The values have a bias whether asked for or not",
-    hint="Does qkv_bias reach all three layers?",
-    change={
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={
-        "super().__init__()\n": "pass\n",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "layers-turned-around", "The layers take d_out and give d_in",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "plain-tensors",
-    "Torch finds no queries, keys and values to train in the module",
-    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = torch.randn(d_in, d_out)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = torch.randn(d_in, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(x)": "x @ self.W_key",
-        "self.W_value(x)": "x @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(x)": "self.layers[1](x)",
-        "self.W_value(x)": "self.layers[2](x)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "_batch, num_tokens, _d_in = x.shape": (
-            "_batch, num_tokens, _d_in = x.shape\n"
-            "        x = x.float()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
-            "        attn_weights.masked_fill_(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CausalAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "CausalAttention", common="calls-torch-attention",
     change={
         "return attn_weights @ values": (
             "return nn.functional.scaled_dot_product_attention(queries, keys, values, "

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 
 def softmax_skipping(scores, mask):
@@ -192,11 +192,8 @@ def mask_from_the_end(lengths, num_tokens):
 
 
 mistake(
-    "padding_mask", "axes-squeezed", "Axes of size one are lost",
+    "padding_mask", "axes-squeezed", common="squeezed",
     hint="Which shape comes out for one sentence, or for one token?",
-    change={
-        "return positions >= lengths[:, None]": "return (positions >= lengths[:, None]).squeeze()",
-    },
 )  # fmt: skip
 
 mistake(
@@ -214,7 +211,6 @@ mistake(
         ),
     },
 )  # fmt: skip
-
 
 accepted(
     "padding_mask", "not-smaller", "Whatever is not real",
@@ -301,30 +297,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "values-are-keys", "Keys are mixed, and not values",
-    hint="Which projection carries the message?",
-    change={"self.W_value(context": "self.W_key(context"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "no-scale", "The scores are not scaled",
-    hint="How does the variance of a dot product grow with its length?",
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "root-of-d-out",
-    "The scores are scaled by the root of d_out, and not of head_dim",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "keys.shape[-1] * self.num_heads"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "no-root", "The scores are divided by head_dim, without a root",
-    hint="Which power of head_dim does the standard deviation of a dot product grow with?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
+mistake("CrossAttention", "values-are-keys", common="keys-mixed")
+common_mistakes("CrossAttention", "no-scale")
+mistake("CrossAttention", "root-of-d-out", common="scale-d-out")
+mistake("CrossAttention", "no-root", common="no-square-root")
 
 mistake(
     "CrossAttention", "no-mask", "The mask is ignored",
@@ -338,16 +314,10 @@ mistake(
     change={"context_mask[:, None, None, :]": "~context_mask[:, None, None, :]"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, 0.0)"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "mask-fills-zero")
 
 mistake(
-    "CrossAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
+    "CrossAttention", common="mask-after-softmax",
     change={
         "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
         "torch.softmax(attn_scores, dim=-1)": (
@@ -372,21 +342,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "pass",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"merge_heads(context_vec)": "context_vec.reshape(*x.shape[:2], -1)"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "no-output-layer", "merged-without-turning")
 
 mistake(
     "CrossAttention", "values-from-x", "Values come from x",
@@ -522,18 +478,8 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "keys-are-values", "Values are asked, and not keys",
-    hint="Which projection do queries meet?",
-    change={"self.W_key(context": "self.W_value(context"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "no-attention",
-    "Nobody is asked: the queries go straight into the output layer",
-    hint="What does the result depend on, besides x?",
-    change={"attn_weights @ values": "queries"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "keys-are-values")
+mistake("CrossAttention", common="no-attention", hint="What does the result depend on, besides x?")
 
 mistake(
     "CrossAttention", "plain-average", "All visible tokens weigh the same",
@@ -551,48 +497,12 @@ mistake(
     change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "no-softmax", "The scores are used as weights as they are",
-    hint="What should the weights of one query sum to?",
-    change={"torch.softmax(attn_scores, dim=-1)": "attn_scores"},
+common_mistakes(
+    "CrossAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads",
+    "softmax-over-batch", "log-weights",
 )  # fmt: skip
-
-mistake(
-    "CrossAttention", "softmax-over-queries", "The softmax runs over the queries",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-2)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "softmax-over-heads", "The softmax runs over the heads",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "softmax-over-batch", "The softmax runs over the sentences of the batch",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=0)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "log-weights", "The logarithms of the weights are used",
-    hint="Are these probabilities?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.log_softmax(attn_scores, dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "wrong-way", "The scores are multiplied by the root",
-    hint="Which way does the variance go when scores grow?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "root-of-num-heads",
-    "The scores are scaled by the root of the number of heads",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "self.num_heads"},
-)  # fmt: skip
+mistake("CrossAttention", "wrong-way", common="scale-multiplied")
+mistake("CrossAttention", "root-of-num-heads", common="scale-num-heads")
 
 mistake(
     "CrossAttention", "root-of-d-query", "The scores are scaled by the root of the width of x",
@@ -613,32 +523,9 @@ mistake(
     change={"keys.shape[-1]": "keys.shape[-2]"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "scaled-after-softmax", "The weights are scaled, and not the scores",
-    hint="What should the weights of one query sum to?",
-    change={
-        " / head_dim**0.5": "",
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1) / head_dim**0.5",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "scaled-twice", "The scores are scaled twice",
-    hint="How often do you divide by the root?",
-    change={" / head_dim**0.5": " / head_dim**0.5 / head_dim**0.5"},
-    same_as={"no-root": "a root times itself"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
+mistake("CrossAttention", "scaled-after-softmax", common="scale-after-softmax")
+mistake("CrossAttention", common="scaled-twice", same_as={"no-root": "a root times itself"})
+common_mistakes("CrossAttention", "mask-thrown-away")
 
 mistake(
     "CrossAttention", "mask-on-queries", "The mask hides queries, and not keys",
@@ -690,41 +577,9 @@ mistake(
     change={"context_mask[:, None, None, :]": "context_mask.any(dim=0)"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="From how many heads is a hidden token hidden?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "torch.cat(\n"
-            "                [attn_scores[:, :1].masked_fill(hidden, -torch.inf), attn_scores[:, "
-            "1:]], dim=1\n"
-            "            )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores * ~hidden"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "mask-fills-tiny", "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, 1e-9)"},
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, -1.0)"},
+common_mistakes(
+    "CrossAttention", "mask-for-one-head", "mask-multiplies", "mask-fills-tiny",
+    "mask-fills-minus-one",
 )  # fmt: skip
 
 mistake(
@@ -742,17 +597,7 @@ mistake(
     change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden * -torch.inf"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden.to(x.dtype)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
-    hint="How far does that move a hidden score, and is it enough?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - hidden.to(x.dtype)"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "mask-added", "mask-subtracted")
 
 mistake(
     "CrossAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
@@ -875,22 +720,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_key(context), self.num_heads)": (
-            "self.W_key(context).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "self.W_value(context).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("CrossAttention", "every-nth-feature")
 
 mistake(
     "CrossAttention", "heads-never-turned",
@@ -924,11 +754,7 @@ mistake(
     change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "first-head-only", "All heads are replaced by the first",
-    hint="Where do the features of head 1 go?",
-    change={"merge_heads(context_vec)": "context_vec[:, 0].repeat(1, 1, self.num_heads)"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "first-head-only")
 
 mistake(
     "CrossAttention", "not-merged", "The heads are never merged",
@@ -936,49 +762,9 @@ mistake(
     change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "output-layer-first",
-    "The output layer mixes the values before the heads get them",
-    hint="What is it that the last layer mixes?",
-    change={
-        "self.W_value(context)": "self.out_proj(self.W_value(context))",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "output-layer-per-head",
-    "Each head has the output layer for itself, so heads never mix",
-    hint="How many features should the last layer take in?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out // num_heads, d_out // num_heads)"
-        ),
-        "self.out_proj(context_vec)": "context_vec",
-        "merge_heads(context_vec)": "merge_heads(self.out_proj(context_vec))",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "output-layer-without-bias", "The output layer has no bias",
-    hint="Which of the four layers has a bias here?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out, d_out, bias=False)"
-        ),
-    },
+common_mistakes(
+    "CrossAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
+    "output-layer-per-head", "output-layer-without-bias",
 )  # fmt: skip
 
 mistake(
@@ -1038,19 +824,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={
-        (
-            "super().__init__()\n"
-            ""
-        ): (
-            "pass\n"
-            ""
-        ),
-    },
-)  # fmt: skip
+common_mistakes("CrossAttention", "no-super-init")
 
 mistake(
     "CrossAttention", "layers-turned-around",
@@ -1088,52 +862,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={
-        "self.W_key(context)": (
-            "nn.Linear(context.shape[-1], self.W_key.out_features, bias=False)(context)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "plain-tensors",
-    "Torch finds no queries, keys and values to train in the module",
-    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
-    change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = torch.randn(d_query, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = torch.randn(d_context, d_out)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = torch.randn(d_context, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(context)": "context @ self.W_key",
-        "self.W_value(context)": "context @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.layers = [nn.Linear(width, d_out, bias=False) for width in (d_query, d_context, "
-            "d_context)]"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": "pass",
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": "pass",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(context)": "self.layers[1](context)",
-        "self.W_value(context)": "self.layers[2](context)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "made-in-forward", "plain-tensors", "python-list")
 
 mistake(
     "CrossAttention", "shared-keys-and-values", "One layer makes both keys and values",
@@ -1141,46 +870,8 @@ mistake(
     change={"self.W_value = nn.Linear(d_context, d_out, bias=False)": "self.W_value = self.W_key"},
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
-            "x = x.float()\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores.float(), dim=-1).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "no-gradient", "No gradient flows back",
-    hint="Does your result have a grad_fn?",
-    change={
-        (
-            "    def forward(\n"
-            ""
-        ): (
-            "    @torch.no_grad()\n"
-            "    def forward(\n"
-            ""
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1).detach()"},
+common_mistakes(
+    "CrossAttention", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
 )  # fmt: skip
 
 mistake(
@@ -1195,8 +886,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
+    "CrossAttention", common="in-place-after-softmax",
     change={
         "torch.softmax(attn_scores, dim=-1)": (
             "torch.softmax(attn_scores, dim=-1)\n"
@@ -1284,9 +974,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "axes-squeezed", "Axes of size one are lost",
+    "CrossAttention", "axes-squeezed", common="squeezed",
     hint="Which shape comes out if there is only one query?",
-    change={"self.out_proj(context_vec)": "self.out_proj(context_vec).squeeze()"},
 )  # fmt: skip
 
 mistake(
@@ -1307,28 +996,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CrossAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return self.out_proj(context_vec)": "return attn_weights"},
-)  # fmt: skip
+common_mistakes("CrossAttention", "weights-returned", "weights-returned-too", "nothing-returned")
 
 mistake(
-    "CrossAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={"return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "nothing-returned", "Nothing is returned",
-    hint="What does a function give back that has no return?",
-    change={"return self.out_proj(context_vec)": "self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "CrossAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "CrossAttention", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"
@@ -1739,30 +1410,10 @@ accepted(
 
 # --- EncoderSelfAttention -------------------------------------------------------------------------
 
-mistake(
-    "EncoderSelfAttention", "values-are-keys", "Keys are mixed, and not values",
-    hint="Which projection carries the message?",
-    change={"self.W_value(x": "self.W_key(x"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "no-scale", "The scores are not scaled",
-    hint="How does the variance of a dot product grow with its length?",
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "root-of-d-out",
-    "The scores are scaled by the root of d_out, and not of head_dim",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "keys.shape[-1] * self.num_heads"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "no-root", "The scores are divided by head_dim, without a root",
-    hint="Which power of head_dim does the standard deviation of a dot product grow with?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
+mistake("EncoderSelfAttention", "values-are-keys", common="keys-mixed")
+common_mistakes("EncoderSelfAttention", "no-scale")
+mistake("EncoderSelfAttention", "root-of-d-out", common="scale-d-out")
+mistake("EncoderSelfAttention", "no-root", common="no-square-root")
 
 mistake(
     "EncoderSelfAttention", "no-mask", "Padding is seen like any other token",
@@ -1776,16 +1427,10 @@ mistake(
     change={"padding[:, None, None, :]": "~padding[:, None, None, :]"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, 0.0)"},
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "mask-fills-zero")
 
 mistake(
-    "EncoderSelfAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
+    "EncoderSelfAttention", common="mask-after-softmax",
     change={
         "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
         "torch.softmax(attn_scores, dim=-1)": (
@@ -1809,33 +1454,13 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "pass",
-        "self.out_proj(context_vec)": "context_vec",
-    },
+common_mistakes(
+    "EncoderSelfAttention", "no-output-layer", "merged-without-turning", "keys-are-values",
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"merge_heads(context_vec)": "context_vec.reshape(*x.shape[:2], -1)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "keys-are-values", "Values are asked, and not keys",
-    hint="Which projection do queries meet?",
-    change={"self.W_key(x": "self.W_value(x"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "no-attention",
-    "Nobody is asked: the queries go straight into the output layer",
+    "EncoderSelfAttention", common="no-attention",
     hint="On which other tokens does an output depend?",
-    change={"attn_weights @ values": "queries"},
 )  # fmt: skip
 
 mistake(
@@ -1855,35 +1480,9 @@ mistake(
     change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "no-softmax", "The scores are used as weights as they are",
-    hint="What should the weights of one query sum to?",
-    change={"torch.softmax(attn_scores, dim=-1)": "attn_scores"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "softmax-over-queries", "The softmax runs over the queries",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-2)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "softmax-over-heads", "The softmax runs over the heads",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "softmax-over-batch",
-    "The softmax runs over the sentences of the batch",
-    hint="Each query shares out its attention: over what?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=0)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "log-weights", "The logarithms of the weights are used",
-    hint="Are these probabilities?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.log_softmax(attn_scores, dim=-1)"},
+common_mistakes(
+    "EncoderSelfAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads",
+    "softmax-over-batch", "log-weights",
 )  # fmt: skip
 
 mistake(
@@ -1896,18 +1495,8 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "wrong-way", "The scores are multiplied by the root",
-    hint="Which way does the variance go when scores grow?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "root-of-num-heads",
-    "The scores are scaled by the root of the number of heads",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "self.num_heads"},
-)  # fmt: skip
+mistake("EncoderSelfAttention", "wrong-way", common="scale-multiplied")
+mistake("EncoderSelfAttention", "root-of-num-heads", common="scale-num-heads")
 
 mistake(
     "EncoderSelfAttention", "root-of-d-in", "The scores are scaled by the root of the width of x",
@@ -1922,32 +1511,9 @@ mistake(
     change={"keys.shape[-1]": "keys.shape[-2]"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "scaled-after-softmax", "The weights are scaled, and not the scores",
-    hint="What should the weights of one query sum to?",
-    change={
-        " / head_dim**0.5": "",
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1) / head_dim**0.5",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "scaled-twice", "The scores are scaled twice",
-    hint="How often do you divide by the root?",
-    change={" / head_dim**0.5": " / head_dim**0.5 / head_dim**0.5"},
-    same_as={"no-root": "a root times itself"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
+mistake("EncoderSelfAttention", "scaled-after-softmax", common="scale-after-softmax")
+mistake("EncoderSelfAttention", common="scaled-twice", same_as={"no-root": "a root times itself"})
+common_mistakes("EncoderSelfAttention", "mask-thrown-away")
 
 mistake(
     "EncoderSelfAttention", "mask-on-queries", "The mask hides queries, and not keys",
@@ -2001,42 +1567,9 @@ mistake(
     change={"padding[:, None, None, :]": "padding.any(dim=0)"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="From how many heads is a hidden token hidden?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "torch.cat(\n"
-            "                [attn_scores[:, :1].masked_fill(hidden, -torch.inf), attn_scores[:, "
-            "1:]], dim=1\n"
-            "            )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores * ~hidden"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, 1e-9)"},
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, -1.0)"},
+common_mistakes(
+    "EncoderSelfAttention", "mask-for-one-head", "mask-multiplies", "mask-fills-tiny",
+    "mask-fills-minus-one",
 )  # fmt: skip
 
 mistake(
@@ -2054,17 +1587,7 @@ mistake(
     change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden * -torch.inf"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden.to(x.dtype)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
-    hint="How far does that move a hidden score, and is it enough?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - hidden.to(x.dtype)"},
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "mask-added", "mask-subtracted")
 
 mistake(
     "EncoderSelfAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
@@ -2279,22 +1802,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "every-nth-feature")
 
 mistake(
     "EncoderSelfAttention", "heads-never-turned",
@@ -2328,11 +1836,7 @@ mistake(
     change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "first-head-only", "All heads are replaced by the first",
-    hint="Where do the features of head 1 go?",
-    change={"merge_heads(context_vec)": "context_vec[:, 0].repeat(1, 1, self.num_heads)"},
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "first-head-only")
 
 mistake(
     "EncoderSelfAttention", "not-merged", "The heads are never merged",
@@ -2340,49 +1844,9 @@ mistake(
     change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "output-layer-first",
-    "The output layer mixes the values before the heads get them",
-    hint="What is it that the last layer mixes?",
-    change={
-        "self.W_value(x)": "self.out_proj(self.W_value(x))",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "output-layer-per-head",
-    "Each head has the output layer for itself, so heads never mix",
-    hint="How many features should the last layer take in?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out // num_heads, d_out // num_heads)"
-        ),
-        "self.out_proj(context_vec)": "context_vec",
-        "merge_heads(context_vec)": "merge_heads(self.out_proj(context_vec))",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "output-layer-without-bias", "The output layer has no bias",
-    hint="Which of the four layers has a bias here?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out, d_out, bias=False)"
-        ),
-    },
+common_mistakes(
+    "EncoderSelfAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
+    "output-layer-per-head", "output-layer-without-bias",
 )  # fmt: skip
 
 mistake(
@@ -2441,19 +1905,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={
-        (
-            "super().__init__()\n"
-            ""
-        ): (
-            "pass\n"
-            ""
-        ),
-    },
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "no-super-init")
 
 mistake(
     "EncoderSelfAttention", "layers-turned-around",
@@ -2491,45 +1943,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "plain-tensors",
-    "Torch finds no queries, keys and values to train in the module",
-    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": "self.W_key = torch.randn(d_in, d_out)",
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = torch.randn(d_in, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(x)": "x @ self.W_key",
-        "self.W_value(x)": "x @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.layers = [nn.Linear(width, d_out, bias=False) for width in (d_in, d_in, d_in)]"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": "pass",
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": "pass",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(x)": "self.layers[1](x)",
-        "self.W_value(x)": "self.layers[2](x)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "made-in-forward", "plain-tensors", "python-list")
 
 mistake(
     "EncoderSelfAttention", "shared-keys-and-values", "One layer makes both keys and values",
@@ -2537,46 +1951,9 @@ mistake(
     change={"self.W_value = nn.Linear(d_in, d_out, bias=False)": "self.W_value = self.W_key"},
 )  # fmt: skip
 
-mistake(
-    "EncoderSelfAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
-            "x = x.float()\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores.float(), dim=-1).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "no-gradient", "No gradient flows back",
-    hint="Does your result have a grad_fn?",
-    change={
-        (
-            "    def forward(\n"
-            ""
-        ): (
-            "    @torch.no_grad()\n"
-            "    def forward(\n"
-            ""
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1).detach()"},
+common_mistakes(
+    "EncoderSelfAttention", "float32-hard-coded", "float32-inside", "no-gradient",
+    "weights-detached",
 )  # fmt: skip
 
 mistake(
@@ -2590,9 +1967,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "in-place-after-softmax",
-    "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
+    "EncoderSelfAttention", common="in-place-after-softmax",
     change={
         "torch.softmax(attn_scores, dim=-1)": (
             "torch.softmax(attn_scores, dim=-1)\n"
@@ -2670,33 +2045,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "axes-squeezed", "Axes of size one are lost",
+    "EncoderSelfAttention", "axes-squeezed", common="squeezed",
     hint="Which shape comes out if there is only one token?",
-    change={"self.out_proj(context_vec)": "self.out_proj(context_vec).squeeze()"},
+)  # fmt: skip
+
+common_mistakes(
+    "EncoderSelfAttention", "weights-returned", "weights-returned-too", "nothing-returned",
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return self.out_proj(context_vec)": "return attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={"return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "nothing-returned", "Nothing is returned",
-    hint="What does a function give back that has no return?",
-    change={"return self.out_proj(context_vec)": "self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "EncoderSelfAttention", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"

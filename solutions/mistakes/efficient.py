@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- softmax_online ------------------------------------------------------------------------------
 
@@ -38,11 +38,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "softmax_online", "not-divided", "The exponentials are never divided by their sum",
-    hint="What do the weights of a row add up to?",
-    change={" / running_sum": ""},
-)  # fmt: skip
+mistake("softmax_online", "not-divided", common="not-normalised", change={" / running_sum": ""})
 
 mistake(
     "softmax_online", "last-block-counts", "Only the last block's sum is left at the end",
@@ -313,8 +309,7 @@ def blocks_that_grow(scores, block_size):
 
 
 mistake(
-    "softmax_online", "torch-softmax", "Torch's own softmax does the work",
-    hint="Which functions are off limits here?",
+    "softmax_online", common="torch-softmax",
     change={"return torch.exp(scores - running_max) / running_sum": "return scores.softmax(-1)"},
     same_as={"not-in-blocks": "torch's softmax looks at the whole row as well"},
 )  # fmt: skip
@@ -332,8 +327,7 @@ def blocks_by_logsumexp(scores, block_size):
 
 
 mistake(
-    "softmax_online", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
+    "softmax_online", common="log-softmax",
     change={
         "torch.exp(scores - running_max) / running_sum": (
             "scores - running_max - torch.log(running_sum)"
@@ -413,20 +407,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "softmax_online", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
+    "softmax_online", common="changes-its-input",
     change={"torch.exp(scores - running_max)": "scores.sub_(running_max).exp_()"},
 )  # fmt: skip
 
-mistake(
-    "softmax_online", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "return torch.exp(scores - running_max) / running_sum": (
-            "return (torch.exp(scores - running_max).float() / running_sum.float()).to(scores)"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("softmax_online", "float32-inside")
 
 mistake(
     "softmax_online", "buffers-of-float32", "The maximum so far is kept in float32",
@@ -441,11 +426,7 @@ mistake(
     same_as={"float32-inside": "both lose the same digits"},
 )  # fmt: skip
 
-mistake(
-    "softmax_online", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"torch.exp(scores - running_max)": "torch.exp(scores.double() - running_max)"},
-)  # fmt: skip
+common_mistakes("softmax_online", "returns-float64")
 
 mistake(
     "softmax_online", "statistics-too", "Maximum and sum are returned along with the weights",
@@ -463,11 +444,7 @@ mistake(
     change={"return torch.exp(scores - running_max) / running_sum": "return running_sum"},
 )  # fmt: skip
 
-mistake(
-    "softmax_online", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    change={"return torch.exp(": "torch.exp("},
-)  # fmt: skip
+mistake("softmax_online", "no-return", common="nothing-returned")
 
 mistake(
     "softmax_online", "scores-returned", "The scores come back as they were",
@@ -484,7 +461,6 @@ mistake(
         ),
     },
 )  # fmt: skip
-
 
 accepted(
     "softmax_online", "lowest-number", "The dtype's lowest number to start from",
@@ -633,14 +609,7 @@ mistake(
     change={"full_like(queries[..., :1], -torch.inf)": "zeros_like(queries[..., :1])"},
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "no-scale", "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
+common_mistakes("flash_attention", "no-scale")
 
 mistake(
     "flash_attention", "causal-ignored", "Later keys are seen though causal is set",
@@ -678,11 +647,7 @@ mistake(
     change={"torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)"},
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "no-square-root", "The scores are divided by the length, not by its root",
-    hint="A variance of head_dim is a spread of how much?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
+common_mistakes("flash_attention", "no-square-root")
 
 mistake(
     "flash_attention", "scale-by-heads", "The scale counts the heads, not their features",
@@ -710,11 +675,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "scale-multiplied", "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
+common_mistakes("flash_attention", "scale-multiplied")
 
 mistake(
     "flash_attention", "scale-by-block-size", "The scale counts the keys of a block",
@@ -735,9 +696,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "flash_attention", "scaled-twice", "The scores are scaled twice",
-    hint="How many times do you divide by a root?",
-    change={"queries @ key_block": "(queries / head_dim**0.5) @ key_block"},
+    "flash_attention", common="scaled-twice",
     same_as={"no-square-root": "two roots make the whole length"},
 )  # fmt: skip
 
@@ -1034,8 +993,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "flash_attention", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
+    "flash_attention", common="sees-one-ahead",
     change={
         "positions[start:end] > positions[:, None]": (
             "positions[start:end] > positions[:, None] + 1"
@@ -1043,16 +1001,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_fill(future, -torch.inf)": "masked_fill(future, 0.0)"},
-)  # fmt: skip
+common_mistakes("flash_attention", "mask-fills-zero")
 
 mistake(
-    "flash_attention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={"scores = scores.masked_fill(": "scores.masked_fill("},
+    "flash_attention", common="mask-thrown-away",
     same_as={"causal-ignored": "either way nothing is hidden"},
 )  # fmt: skip
 
@@ -1139,14 +1091,12 @@ def attention_within_blocks(queries, keys, values, block_size, causal=False):
 
 
 mistake(
-    "flash_attention", "values-are-keys", "Keys stand where values belong",
-    hint="Which of the three carries the message?",
+    "flash_attention", common="values-are-keys",
     change={"value_block = values[": "value_block = keys["},
 )  # fmt: skip
 
 mistake(
-    "flash_attention", "queries-and-keys-swapped", "Queries and keys have changed places",
-    hint="Who asks, and who answers?",
+    "flash_attention", common="queries-and-keys-swapped", hint="Who asks, and who answers?",
     change={
         "queries @ key_block.transpose(-2, -1)": (
             "keys @ queries[:, :, start:end].transpose(-2, -1)"
@@ -1224,8 +1174,7 @@ def attention_with_padding(queries, keys, values, block_size, causal=False):
 
 
 mistake(
-    "flash_attention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "flash_attention", common="calls-torch-attention",
     change={
         "return context / running_sum": (
             "return torch.nn.functional.scaled_dot_product_attention(\n"
@@ -1245,11 +1194,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    change={"return context / running_sum": "context / running_sum"},
-)  # fmt: skip
+mistake("flash_attention", "no-return", common="nothing-returned")
 
 mistake(
     "flash_attention", "values-returned", "The values come back as they were",
@@ -1270,8 +1215,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "flash_attention", "changes-its-input", "The caller's tensor is changed",
-    hint="What does the caller find in it after the call?",
+    "flash_attention", common="changes-its-input",
     change={
         "    for start in range(": "    queries /= head_dim**0.5\n    for start in range(",
         "key_block.transpose(-2, -1) / head_dim**0.5": "key_block.transpose(-2, -1)",
@@ -1292,8 +1236,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "flash_attention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
+    "flash_attention", common="float32-hard-coded",
     change={
         "return context / running_sum": (
             "return (context.float() / running_sum.float()).to(values.dtype)"
@@ -1301,12 +1244,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "flash_attention", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"return context / running_sum": "return (context / running_sum).double()"},
-)  # fmt: skip
-
+common_mistakes("flash_attention", "returns-float64")
 
 accepted(
     "flash_attention", "triangle-shifted", "A triangle of each block's own, shifted by its start",
@@ -1962,11 +1900,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "attention_backward", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    change={"return grad_queries, grad_keys, grad_values": "grad_queries, grad_keys, grad_values"},
-)  # fmt: skip
+mistake("attention_backward", "no-return", common="nothing-returned")
 
 mistake(
     "attention_backward", "zeros", "All gradients are zero",
@@ -1989,8 +1923,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_backward", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
+    "attention_backward", common="changes-its-input",
     change={
         "keys.transpose(-2, -1) / d**0.5": "keys.transpose(-2, -1)",
         "    scores = queries": "    queries /= d**0.5\n    scores = queries",
@@ -1999,8 +1932,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_backward", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
+    "attention_backward", common="float32-inside",
     change={
         "torch.softmax(scores, dim=-1)": "torch.softmax(scores.float(), dim=-1).to(scores.dtype)",
     },
@@ -2015,7 +1947,6 @@ mistake(
         ),
     },
 )  # fmt: skip
-
 
 accepted(
     "attention_backward", "list", "A list of three",
@@ -2390,18 +2321,12 @@ def attention_to_the_past(queries, keys, values):
 
 
 mistake(
-    "linear_attention", "queries-and-keys-swapped", "Queries and keys have changed places",
-    hint="Who asks, and who answers?",
-    change={
-        "elu(queries)": "elu(those)",
-        "elu(keys)": "elu(queries)",
-        "elu(those)": "elu(keys)",
-    },
+    "linear_attention", common="queries-and-keys-swapped", hint="Who asks, and who answers?",
+    change={"elu(queries)": "elu(those)", "elu(keys)": "elu(queries)", "elu(those)": "elu(keys)"},
 )  # fmt: skip
 
 mistake(
-    "linear_attention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "linear_attention", common="calls-torch-attention",
     change={
         "return mixed / totals": (
             "return torch.nn.functional.scaled_dot_product_attention(queries, keys, values)"
@@ -2411,8 +2336,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "linear_attention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
+    "linear_attention", common="weights-returned",
     change={
         "return mixed / totals": "return query_features @ key_features.transpose(-2, -1) / totals",
     },
@@ -2438,11 +2362,7 @@ mistake(
     change={"return mixed / totals": "return torch.zeros_like(values)"},
 )  # fmt: skip
 
-mistake(
-    "linear_attention", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    change={"return mixed / totals": "mixed / totals"},
-)  # fmt: skip
+mistake("linear_attention", "no-return", common="nothing-returned")
 
 mistake(
     "linear_attention", "total-without-gradient", "No gradient flows through the total",
@@ -2469,17 +2389,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "linear_attention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
+    "linear_attention", common="float32-inside",
     change={"elu(keys)": "elu(keys.float()).to(keys)"},
 )  # fmt: skip
 
-mistake(
-    "linear_attention", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"return mixed / totals": "return (mixed / totals).double()"},
-)  # fmt: skip
-
+common_mistakes("linear_attention", "returns-float64")
 
 accepted(
     "linear_attention", "scaled-features", "Both features are scaled, which cancels",

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 
 def future_of(x):
@@ -150,8 +150,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "repeat_kv", "heads-reversed", "The heads come out last first",
-    hint="Which head should stand first?",
+    "repeat_kv", common="heads-reversed", hint="Which head should stand first?",
     change={"x.repeat_interleave(groups, dim=1)": "x.flip(1).repeat_interleave(groups, dim=1)"},
 )  # fmt: skip
 
@@ -186,21 +185,8 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "repeat_kv", "through-float32", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "x.repeat_interleave(groups, dim=1)": (
-            "x.float().repeat_interleave(groups, dim=1).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "repeat_kv", "detached", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"x.repeat_interleave(groups, dim=1)": "x.detach().repeat_interleave(groups, dim=1)"},
-)  # fmt: skip
+mistake("repeat_kv", "through-float32", common="float32-inside")
+mistake("repeat_kv", "detached", common="no-gradient")
 
 mistake(
     "repeat_kv", "no-result-for-one-copy", "When groups is 1, nothing is returned",
@@ -224,8 +210,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "repeat_kv", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "repeat_kv", common="input-changed-in-place",
     change={
         "x.repeat_interleave(groups, dim=1)": (
             "x.unsqueeze_(2).expand(-1, -1, groups, -1, -1).flatten(1, 2)"
@@ -233,13 +218,7 @@ mistake(
     },
 )  # fmt: skip
 
-
-@mistake(
-    "repeat_kv", "nothing-returned", "Nothing is returned",
-    hint="What does the caller get from your last line?",
-)  # fmt: skip
-def forgets_to_return(x, groups):
-    x.repeat_interleave(groups, dim=1)
+common_mistakes("repeat_kv", "nothing-returned")
 
 
 @accepted("repeat_kv", "expanded", "A new axis behind the heads, expanded and joined")
@@ -602,44 +581,10 @@ mistake(
     change={"head_dim**0.5": "(head_dim * groups) ** 0.5"},
 )  # fmt: skip
 
-mistake(
-    "GroupedQueryAttention", "not-scaled", "The scores are not divided by anything",
-    hint="How large does a dot product become when the vectors get longer?",
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "root-forgotten",
-    "The scores are divided by head_dim, and not by its root",
-    hint="Is there a square root in the formula?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "scale-multiplied", "The scores are multiplied by the root",
-    hint="Should long vectors make scores larger, or smaller?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "scale-d-out",
-    "The scores are divided by the root of d_out, and not of the width of a head",
-    hint="Over how many features does each dot product run?",
-    change={"head_dim**0.5": "(head_dim * self.num_heads) ** 0.5"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "scale-num-heads",
-    "The scores are divided by the root of the number of heads",
-    hint="What was summed up in a dot product: heads, or features?",
-    change={"head_dim**0.5": "self.num_heads**0.5"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "scale-tokens",
-    "The scores are divided by the root of the number of tokens",
-    hint="What was summed up in a dot product: tokens, or features?",
-    change={"head_dim**0.5": "tokens**0.5"},
+mistake("GroupedQueryAttention", "not-scaled", common="no-scale")
+mistake("GroupedQueryAttention", "root-forgotten", common="no-square-root")
+common_mistakes(
+    "GroupedQueryAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
 mistake(
@@ -648,341 +593,25 @@ mistake(
     change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
 )  # fmt: skip
 
-mistake(
-    "GroupedQueryAttention", "scale-always-two",
-    "The scores are always divided by 2, which is right for heads of four features only",
-    hint="Where does your divisor come from, and what should it be for heads of 5?",
-    change={"head_dim**0.5": "2"},
+common_mistakes("GroupedQueryAttention", "scale-always-two")
+mistake("GroupedQueryAttention", "scaled-after-softmax", common="scale-after-softmax")
+common_mistakes(
+    "GroupedQueryAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
+    "no-softmax",
 )  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "scaled-after-softmax", "The weights are scaled, and not the scores",
-    hint="What do the weights of a query sum to?",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / head_dim**0.5",
-    },
+mistake("GroupedQueryAttention", "log-softmax", common="log-weights")
+common_mistakes(
+    "GroupedQueryAttention", "one-maximum-for-all", "one-maximum-per-head",
+    "one-maximum-per-sentence",
 )  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "softmax-over-queries", "The softmax runs over the queries",
-    hint="Who shares out attention, and over whom?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "softmax-over-heads", "The softmax runs over the heads",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "softmax-over-batch", "The softmax runs over the batch",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-softmax", "There is no softmax, and scores are used as weights",
-    hint="What makes weights out of scores?",
-    change={"masked_softmax(attn_scores, mask)": "attn_scores.masked_fill(mask, 0.0)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "log-softmax", "The logarithms of the weights are used",
-    hint="Is a weight ever negative?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.log_softmax(attn_scores.masked_fill(mask, -1e9), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "one-maximum-for-all",
-    "One maximum is taken for all sentences and heads, and rows far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "one-maximum-per-head",
-    "One maximum is taken for a head in all sentences, and sentences far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "one-maximum-per-sentence",
-    "One maximum is taken for all heads of a sentence, and heads far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another head?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "values-are-keys",
-    "The keys are mixed, and the values are never used",
-    hint="Which projection carries what a token has to say?",
-    change={"self.W_value(x)": "self.W_key(x)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "keys-are-values",
-    "Queries are compared with values, and there are no keys of their own",
-    hint="Which projection makes a token findable, and do you use it?",
-    change={"self.W_key(x)": "self.W_value(x)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "queries-and-keys-swapped", "Queries and keys have changed places",
-    hint="On which axis of the scores should the keys stand?",
-    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "compares-with-values",
-    "Queries meet the values, and the keys are used for nothing",
-    hint="What is a query compared with?",
-    change={"queries @ keys.transpose": "queries @ values.transpose"},
-    same_as={"keys-are-values": "either way the scores are made of queries and values"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-attention",
-    "The output layer gets the queries, and no token looks at another",
-    hint="Where do the values go?",
-    change={"attn_weights @ values": "queries"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "own-value-only",
-    "Every token gets its own value back, and looks at no other",
-    hint="What do the weights do in your last steps?",
-    change={"attn_weights @ values": "values"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "all-weights-equal",
-    "All visible tokens count the same, whatever the scores are",
-    hint="What goes into the softmax?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores * 0, mask)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "all-zeros", "The result is zero",
-    hint="Which line makes everything vanish?",
-    change={"return self.out_proj(context_vec)": "return 0 * self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-mask", "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = causal_mask(tokens).to(x.device)\n"
-            "        attn_scores.masked_fill(mask, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "hides-itself",
-    "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(0).bool()"
-        ),
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the first one gets nothing but zeros",
-    hint="May the first token look at anything at all?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(0).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "sees-one-ahead",
-    "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(2).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-transposed", "The past is hidden, and the future seen",
-    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-opposite-and-zeros",
-    "The mask is the wrong way round, and the last token gets nothing but zeros",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
-        ),
-    },
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint=(
-        "What stands in such a row just before the softmax: is any of it NaN, or plus infinity?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-times-infinity", "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="Against which axes of the scores does your mask line up?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.cat(\n"
-            "            [masked_softmax(attn_scores[:, :1], mask), attn_scores[:, "
-            "1:].softmax(dim=-1)], dim=1\n"
-            "        )"
-        ),
-    },
+mistake("GroupedQueryAttention", "values-are-keys", common="keys-mixed")
+common_mistakes(
+    "GroupedQueryAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
+    "no-attention", "own-value-only", "all-weights-equal", "all-zeros", "no-mask",
+    "mask-thrown-away", "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead",
+    "mask-transposed", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero",
+    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
+    "mask-times-infinity", "mask-added", "mask-after-softmax", "mask-for-one-head",
 )  # fmt: skip
 
 mistake(
@@ -1009,343 +638,20 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "GroupedQueryAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
-    hint="On which device is the input, and on which the mask?",
-    change={"mask = causal_mask(tokens).to(x.device)": "mask = causal_mask(tokens)"},
+common_mistakes(
+    "GroupedQueryAttention", "mask-on-the-cpu", "reshaped-into-heads",
+    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
+    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
+    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
+    "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
+    "output-layer-from-d-in", "output-layer-to-d-in",
 )  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "reshaped-into-heads",
-    "The tensor is reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_kv_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_kv_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_kv_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_kv_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "reshaped-into-heads-and-back",
-    "The tensor is reshaped straight into heads and straight back, without a turn",
-    hint="Follow the first token: which features of which tokens does head 0 see?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_kv_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_kv_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_kv_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_kv_heads, tokens, -1)"
-        ),
-        "merge_heads(context_vec)": "context_vec.reshape(_batch, tokens, -1)",
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_key(x), self.num_kv_heads)": (
-            "self.W_key(x).unflatten(-1, (-1, self.num_kv_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_value(x), self.num_kv_heads)": (
-            "self.W_value(x).unflatten(-1, (-1, self.num_kv_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "values-not-split-alike",
-    "The values are cut into heads in another way than queries and keys",
-    hint="Are your three lines that split alike?",
-    change={
-        "split_heads(self.W_value(x), self.num_kv_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_kv_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"merge_heads(context_vec)": "context_vec.reshape(_batch, tokens, -1)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
-    change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "keys-of-the-first-head",
-    "All heads look at the keys of the first one",
-    hint="Whose keys does head 1 look at?",
-    change={"keys.transpose(-2, -1)": "keys[:, :1].transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "values-of-the-first-head",
-    "All heads get the values of the first one",
-    hint="Whose values does head 1 mix?",
-    change={"attn_weights @ values": "attn_weights @ values[:, :1]"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(context_vec)": "context_vec.sum(dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "output-layer-without-bias", "The output layer has no bias",
-    hint="Which of the layers has a bias?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=False)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "output-layer-from-d-in",
-    "The output layer expects tokens as wide as the input",
-    hint="How wide is a token when the heads are merged?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_in, d_out)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "output-layer-to-d-in",
-    "The output layer makes tokens as wide as the input",
-    hint="How wide should a token be in the end?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_in)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "residual-added",
-    "What comes out of the heads is added on top of the last layer",
-    hint="What is the last step, and does anything come after it?",
-    change={"self.out_proj(context_vec)": "context_vec + self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "bias-left-on", "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim)"
-        ),
-        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "value-bias", "The values have a bias, and nothing else has",
-    hint="Do all of your layers have the same setting for the bias?",
-    change={
-        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "pass\n"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "layers-turned-around",
-    "The layers take what they should give, and give what they should take",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_key = nn.Linear(num_kv_heads * head_dim, d_in, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_value = nn.Linear(num_kv_heads * head_dim, d_in, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "plain-tensors",
-    "Torch finds nothing to train in the module but its last layer",
-    hint=(
-        "What does list(layer.parameters()) show, and where does torch look for what it shows?"
-    ),
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_key = torch.randn(d_in, num_kv_heads * head_dim)"
-        ),
-        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": (
-            "self.W_value = torch.randn(d_in, num_kv_heads * head_dim)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(x)": "x @ self.W_key",
-        "self.W_value(x)": "x @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.layers = [nn.Linear(d_in, d_out, bias=False), nn.Linear(d_in, num_kv_heads "
-            "* head_dim, bias=False), nn.Linear(d_in, num_kv_heads * head_dim, bias=False)]"
-        ),
-        "self.W_key = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": "",
-        "self.W_value = nn.Linear(d_in, num_kv_heads * head_dim, bias=False)": "",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(x)": "self.layers[1](x)",
-        "self.W_value(x)": "self.layers[2](x)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x = x.float()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "weights-detached",
-    "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "layer-read-through-data",
-    "The weights of a layer are read through .data, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"self.W_key(x)": "x @ self.W_key.weight.data.T"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "in-place-after-softmax",
-    "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
-            "        attn_weights.masked_fill_(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x.transpose_(1, 2)"
-        ),
-        "self.W_query(x)": "self.W_query(x.mT)",
-        "self.W_key(x)": "self.W_key(x.mT)",
-        "self.W_value(x)": "self.W_value(x.mT)",
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "weights-returned",
-    "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return self.out_proj(context_vec)": "return attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={
-        "return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights",
-    },
+mistake("GroupedQueryAttention", "residual-added", common="residual-after-output-layer")
+common_mistakes(
+    "GroupedQueryAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
+    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
+    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
+    "input-changed-in-place", "weights-returned", "weights-returned-too",
 )  # fmt: skip
 
 mistake(
@@ -1368,17 +674,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "GroupedQueryAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "            queries, keys, values, is_causal=True\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("GroupedQueryAttention", "calls-torch-attention")
 
 
 @accepted(
@@ -1751,14 +1047,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "sees-one-ahead", "A token can see the one that comes right after it",
+    "CachedAttention", common="sees-one-ahead",
     hint="What may the first new token know about the second?",
     change={"diagonal=seen + 1": "diagonal=seen + 2"},
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
-    hint="Which keys may the very first token look at?",
+    "CachedAttention", common="hides-itself", hint="Which keys may the very first token look at?",
     change={
         "diagonal=seen + 1": "diagonal=seen",
         "masked_softmax(attn_scores, mask)": (
@@ -1782,23 +1077,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "no-mask", "Nothing hides the future",
+    "CachedAttention", common="no-mask",
     hint="Which keys may the first of two new tokens not look at?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1)\n"
-            "        attn_scores.masked_fill(mask, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
+common_mistakes("CachedAttention", "mask-thrown-away")
 
 mistake(
     "CachedAttention", "mask-square",
@@ -1846,11 +1129,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
-    hint="On which device is the input, and on which the mask?",
-    change={", device=x.device": ""},
-)  # fmt: skip
+common_mistakes("CachedAttention", "mask-on-the-cpu")
 
 mistake(
     "CachedAttention", "new-before-old", "New keys and values are put before the old ones",
@@ -2311,44 +1590,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "not-scaled", "The scores are not divided by anything",
-    hint="How large does a dot product become when the vectors get longer?",
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "root-forgotten",
-    "The scores are divided by head_dim, and not by its root",
-    hint="Is there a square root in the formula?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "scale-multiplied", "The scores are multiplied by the root",
-    hint="Should long vectors make scores larger, or smaller?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "scale-d-out",
-    "The scores are divided by the root of d_out, and not of the width of a head",
-    hint="Over how many features does each dot product run?",
-    change={"head_dim**0.5": "(head_dim * self.num_heads) ** 0.5"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "scale-num-heads",
-    "The scores are divided by the root of the number of heads",
-    hint="What was summed up in a dot product: heads, or features?",
-    change={"head_dim**0.5": "self.num_heads**0.5"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "scale-tokens",
-    "The scores are divided by the root of the number of tokens",
-    hint="What was summed up in a dot product: tokens, or features?",
-    change={"head_dim**0.5": "tokens**0.5"},
+mistake("CachedAttention", "not-scaled", common="no-scale")
+mistake("CachedAttention", "root-forgotten", common="no-square-root")
+common_mistakes(
+    "CachedAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
 mistake(
@@ -2357,604 +1602,43 @@ mistake(
     change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "scale-always-two",
-    "The scores are always divided by 2, which is right for heads of four features only",
-    hint="Where does your divisor come from, and what should it be for heads of 5?",
-    change={"head_dim**0.5": "2"},
+common_mistakes("CachedAttention", "scale-always-two")
+mistake("CachedAttention", "scaled-after-softmax", common="scale-after-softmax")
+common_mistakes(
+    "CachedAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
+    "no-softmax",
+)  # fmt: skip
+mistake("CachedAttention", "log-softmax", common="log-weights")
+common_mistakes(
+    "CachedAttention", "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
+)  # fmt: skip
+mistake("CachedAttention", "values-are-keys", common="keys-mixed")
+common_mistakes(
+    "CachedAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
+    "no-attention",
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "scaled-after-softmax", "The weights are scaled, and not the scores",
-    hint="What do the weights of a query sum to?",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / head_dim**0.5",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "softmax-over-queries", "The softmax runs over the queries",
-    hint="Who shares out attention, and over whom?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "softmax-over-heads", "The softmax runs over the heads",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "softmax-over-batch", "The softmax runs over the batch",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "no-softmax", "There is no softmax, and scores are used as weights",
-    hint="What makes weights out of scores?",
-    change={"masked_softmax(attn_scores, mask)": "attn_scores.masked_fill(mask, 0.0)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "log-softmax", "The logarithms of the weights are used",
-    hint="Is a weight ever negative?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.log_softmax(attn_scores.masked_fill(mask, -1e9), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "one-maximum-for-all",
-    "One maximum is taken for all sentences and heads, and rows far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "one-maximum-per-head",
-    "One maximum is taken for a head in all sentences, and sentences far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "one-maximum-per-sentence",
-    "One maximum is taken for all heads of a sentence, and heads far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another head?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "values-are-keys", "The keys are mixed, and the values are never used",
-    hint="Which projection carries what a token has to say?",
-    change={"self.W_value(x)": "self.W_key(x)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "keys-are-values",
-    "Queries are compared with values, and there are no keys of their own",
-    hint="Which projection makes a token findable, and do you use it?",
-    change={"self.W_key(x)": "self.W_value(x)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "queries-and-keys-swapped", "Queries and keys have changed places",
-    hint="On which axis of the scores should the keys stand?",
-    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "compares-with-values",
-    "Queries meet the values, and the keys are used for nothing",
-    hint="What is a query compared with?",
-    change={"queries @ keys.transpose": "queries @ values.transpose"},
-    same_as={"keys-are-values": "either way the scores are made of queries and values"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "no-attention",
-    "The output layer gets the queries, and no token looks at another",
-    hint="Where do the values go?",
-    change={"attn_weights @ values": "queries"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "own-value-only",
-    "Every token gets its own value back, and looks at no other",
-    hint="What do the weights do in your last steps?",
+    "CachedAttention", common="own-value-only",
     change={"attn_weights @ values": "values[:, :, -tokens:]"},
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "all-weights-equal",
-    "All visible tokens count the same, whatever the scores are",
-    hint="What goes into the softmax?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores * 0, mask)"},
+common_mistakes(
+    "CachedAttention", "all-weights-equal", "all-zeros", "mask-opposite", "mask-opposite-and-zeros",
+    "mask-fills-zero", "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one",
+    "mask-fills-infinity", "mask-times-infinity", "mask-added", "mask-after-softmax",
+    "mask-for-one-head", "reshaped-into-heads", "reshaped-into-heads-and-back", "every-nth-feature",
+    "values-not-split-alike", "merged-without-turning", "features-interleaved",
+    "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
+    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
+    "output-layer-from-d-in", "output-layer-to-d-in",
 )  # fmt: skip
-
-mistake(
-    "CachedAttention", "all-zeros", "The result is zero",
-    hint="Which line makes everything vanish?",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return 0 * self.out_proj(context_vec), (keys, values)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-opposite-and-zeros",
-    "The mask is the wrong way round, and the last token gets nothing but zeros",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
-        ),
-    },
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint=(
-        "What stands in such a row just before the softmax: is any of it NaN, or plus infinity?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-times-infinity", "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="Against which axes of the scores does your mask line up?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.cat(\n"
-            "            [masked_softmax(attn_scores[:, :1], mask), attn_scores[:, "
-            "1:].softmax(dim=-1)], dim=1\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "reshaped-into-heads",
-    "The tensor is reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "reshaped-into-heads-and-back",
-    "The tensor is reshaped straight into heads and straight back, without a turn",
-    hint="Follow the first token: which features of which tokens does head 0 see?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "merge_heads(attn_weights @ values)": (
-            "(attn_weights @ values).reshape(_batch, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "values-not-split-alike",
-    "The values are cut into heads in another way than queries and keys",
-    hint="Are your three lines that split alike?",
-    change={
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={
-        "merge_heads(attn_weights @ values)": (
-            "(attn_weights @ values).reshape(_batch, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
-    change={
-        "merge_heads(attn_weights @ values)": (
-            "(attn_weights @ values).permute(0, 2, 3, 1).flatten(2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "keys-of-the-first-head", "All heads look at the keys of the first one",
-    hint="Whose keys does head 1 look at?",
-    change={"keys.transpose(-2, -1)": "keys[:, :1].transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "values-of-the-first-head", "All heads get the values of the first one",
-    hint="Whose values does head 1 mix?",
-    change={"attn_weights @ values": "attn_weights @ values[:, :1]"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(attn_weights @ values)": "(attn_weights @ values).sum(dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
-    change={
-        "merge_heads(attn_weights @ values)": (
-            "(attn_weights @ values).mean(dim=1).repeat(1, 1, self.num_heads)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "output-layer-without-bias", "The output layer has no bias",
-    hint="Which of the layers has a bias?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=False)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "output-layer-from-d-in",
-    "The output layer expects tokens as wide as the input",
-    hint="How wide is a token when the heads are merged?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_in, d_out)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "output-layer-to-d-in",
-    "The output layer makes tokens as wide as the input",
-    hint="How wide should a token be in the end?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_in)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "residual-added",
-    "What comes out of the heads is added on top of the last layer",
-    hint="What is the last step, and does anything come after it?",
-    change={"self.out_proj(context_vec)": "context_vec + self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "bias-left-on", "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": "self.W_key = nn.Linear(d_in, d_out)",
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "value-bias", "The values have a bias, and nothing else has",
-    hint="Do all of your layers have the same setting for the bias?",
-    change={
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "pass\n"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "layers-turned-around",
-    "The layers take what they should give, and give what they should take",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_out, d_in, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "plain-tensors",
-    "Torch finds nothing to train in the module but its last layer",
-    hint=(
-        "What does list(layer.parameters()) show, and where does torch look for what it shows?"
-    ),
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_key = torch.randn(d_in, d_out)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = torch.randn(d_in, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(x)": "x @ self.W_key",
-        "self.W_value(x)": "x @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.layers = [nn.Linear(d_in, d_out, bias=False), nn.Linear(d_in, d_out, "
-            "bias=False), nn.Linear(d_in, d_out, bias=False)]"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": "",
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": "",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(x)": "self.layers[1](x)",
-        "self.W_value(x)": "self.layers[2](x)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x = x.float()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "layer-read-through-data",
-    "The weights of a layer are read through .data, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"self.W_key(x)": "x @ self.W_key.weight.data.T"},
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
-            "        attn_weights.masked_fill_(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return attn_weights, (keys, values)"
-        ),
-    },
+mistake("CachedAttention", "residual-added", common="residual-after-output-layer")
+common_mistakes(
+    "CachedAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
+    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
+    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
+    "weights-returned",
 )  # fmt: skip
 
 mistake(
@@ -2978,8 +1662,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "CachedAttention", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"
@@ -3544,44 +2227,10 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "LatentAttention", "not-scaled", "The scores are not divided by anything",
-    hint="How large does a dot product become when the vectors get longer?",
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "root-forgotten",
-    "The scores are divided by head_dim, and not by its root",
-    hint="Is there a square root in the formula?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "scale-multiplied", "The scores are multiplied by the root",
-    hint="Should long vectors make scores larger, or smaller?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "scale-d-out",
-    "The scores are divided by the root of d_out, and not of the width of a head",
-    hint="Over how many features does each dot product run?",
-    change={"head_dim**0.5": "(head_dim * self.num_heads) ** 0.5"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "scale-num-heads",
-    "The scores are divided by the root of the number of heads",
-    hint="What was summed up in a dot product: heads, or features?",
-    change={"head_dim**0.5": "self.num_heads**0.5"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "scale-tokens",
-    "The scores are divided by the root of the number of tokens",
-    hint="What was summed up in a dot product: tokens, or features?",
-    change={"head_dim**0.5": "tokens**0.5"},
+mistake("LatentAttention", "not-scaled", common="no-scale")
+mistake("LatentAttention", "root-forgotten", common="no-square-root")
+common_mistakes(
+    "LatentAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
 mistake(
@@ -3590,338 +2239,24 @@ mistake(
     change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
 )  # fmt: skip
 
-mistake(
-    "LatentAttention", "scale-always-two",
-    "The scores are always divided by 2, which is right for heads of four features only",
-    hint="Where does your divisor come from, and what should it be for heads of 5?",
-    change={"head_dim**0.5": "2"},
+common_mistakes("LatentAttention", "scale-always-two")
+mistake("LatentAttention", "scaled-after-softmax", common="scale-after-softmax")
+common_mistakes(
+    "LatentAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
+    "no-softmax",
 )  # fmt: skip
-
-mistake(
-    "LatentAttention", "scaled-after-softmax", "The weights are scaled, and not the scores",
-    hint="What do the weights of a query sum to?",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / head_dim**0.5",
-    },
+mistake("LatentAttention", "log-softmax", common="log-weights")
+common_mistakes(
+    "LatentAttention", "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
 )  # fmt: skip
-
-mistake(
-    "LatentAttention", "softmax-over-queries", "The softmax runs over the queries",
-    hint="Who shares out attention, and over whom?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "softmax-over-heads", "The softmax runs over the heads",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "softmax-over-batch", "The softmax runs over the batch",
-    hint="On which axis do the keys stand?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-softmax", "There is no softmax, and scores are used as weights",
-    hint="What makes weights out of scores?",
-    change={"masked_softmax(attn_scores, mask)": "attn_scores.masked_fill(mask, 0.0)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "log-softmax", "The logarithms of the weights are used",
-    hint="Is a weight ever negative?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.log_softmax(attn_scores.masked_fill(mask, -1e9), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "one-maximum-for-all",
-    "One maximum is taken for all sentences and heads, and rows far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "one-maximum-per-head",
-    "One maximum is taken for a head in all sentences, and sentences far below it vanish",
-    hint=(
-        "What does exp make of a row that lies 200 below the largest score of another sentence?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "one-maximum-per-sentence",
-    "One maximum is taken for all heads of a sentence, and heads far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another head?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "values-are-keys", "The keys are mixed, and the values are never used",
-    hint="Which projection carries what a token has to say?",
-    change={"self.W_up_value(latent)": "self.W_up_key(latent)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "keys-are-values",
-    "Queries are compared with values, and there are no keys of their own",
-    hint="Which projection makes a token findable, and do you use it?",
-    change={"self.W_up_key(latent)": "self.W_up_value(latent)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "queries-and-keys-swapped", "Queries and keys have changed places",
-    hint="On which axis of the scores should the keys stand?",
-    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "compares-with-values",
-    "Queries meet the values, and the keys are used for nothing",
-    hint="What is a query compared with?",
-    change={"queries @ keys.transpose": "queries @ values.transpose"},
-    same_as={"keys-are-values": "either way the scores are made of queries and values"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-attention",
-    "The output layer gets the queries, and no token looks at another",
-    hint="Where do the values go?",
-    change={"attn_weights @ values": "queries"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "own-value-only",
-    "Every token gets its own value back, and looks at no other",
-    hint="What do the weights do in your last steps?",
-    change={"attn_weights @ values": "values"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "all-weights-equal",
-    "All visible tokens count the same, whatever the scores are",
-    hint="What goes into the softmax?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores * 0, mask)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "all-zeros", "The result is zero",
-    hint="Which line makes everything vanish?",
-    change={"return self.out_proj(context_vec)": "return 0 * self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-mask", "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = causal_mask(tokens).to(x.device)\n"
-            "        attn_scores.masked_fill(mask, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "hides-itself", "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(0).bool()"
-        ),
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the first one gets nothing but zeros",
-    hint="May the first token look at anything at all?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(0).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.ones(tokens, tokens, device=x.device).triu(2).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-transposed", "The past is hidden, and the future seen",
-    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-opposite-and-zeros",
-    "The mask is the wrong way round, and the last token gets nothing but zeros",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
-        ),
-    },
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint=(
-        "What stands in such a row just before the softmax: is any of it NaN, or plus infinity?"
-    ),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-times-infinity", "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="Against which axes of the scores does your mask line up?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.cat(\n"
-            "            [masked_softmax(attn_scores[:, :1], mask), attn_scores[:, "
-            "1:].softmax(dim=-1)], dim=1\n"
-            "        )"
-        ),
-    },
+mistake("LatentAttention", "values-are-keys", common="keys-mixed")
+common_mistakes(
+    "LatentAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
+    "no-attention", "own-value-only", "all-weights-equal", "all-zeros", "no-mask",
+    "mask-thrown-away", "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead",
+    "mask-transposed", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero",
+    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
+    "mask-times-infinity", "mask-added", "mask-after-softmax", "mask-for-one-head",
 )  # fmt: skip
 
 mistake(
@@ -3948,354 +2283,19 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "LatentAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
-    hint="On which device is the input, and on which the mask?",
-    change={"mask = causal_mask(tokens).to(x.device)": "mask = causal_mask(tokens)"},
+common_mistakes(
+    "LatentAttention", "mask-on-the-cpu", "reshaped-into-heads", "reshaped-into-heads-and-back",
+    "every-nth-feature", "values-not-split-alike", "merged-without-turning", "features-interleaved",
+    "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
+    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
+    "output-layer-from-d-in", "output-layer-to-d-in",
 )  # fmt: skip
-
-mistake(
-    "LatentAttention", "reshaped-into-heads",
-    "The tensor is reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_up_key(latent), self.num_heads)": (
-            "self.W_up_key(latent).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_up_value(latent), self.num_heads)": (
-            "self.W_up_value(latent).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "reshaped-into-heads-and-back",
-    "The tensor is reshaped straight into heads and straight back, without a turn",
-    hint="Follow the first token: which features of which tokens does head 0 see?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_up_key(latent), self.num_heads)": (
-            "self.W_up_key(latent).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "split_heads(self.W_up_value(latent), self.num_heads)": (
-            "self.W_up_value(latent).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-        "merge_heads(context_vec)": "context_vec.reshape(_batch, tokens, -1)",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_up_key(latent), self.num_heads)": (
-            "self.W_up_key(latent).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_up_value(latent), self.num_heads)": (
-            "self.W_up_value(latent).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "values-not-split-alike",
-    "The values are cut into heads in another way than queries and keys",
-    hint="Are your three lines that split alike?",
-    change={
-        "split_heads(self.W_up_value(latent), self.num_heads)": (
-            "self.W_up_value(latent).reshape(_batch, self.num_heads, tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"merge_heads(context_vec)": "context_vec.reshape(_batch, tokens, -1)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
-    change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "keys-of-the-first-head", "All heads look at the keys of the first one",
-    hint="Whose keys does head 1 look at?",
-    change={"keys.transpose(-2, -1)": "keys[:, :1].transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "values-of-the-first-head", "All heads get the values of the first one",
-    hint="Whose values does head 1 mix?",
-    change={"attn_weights @ values": "attn_weights @ values[:, :1]"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(context_vec)": "context_vec.sum(dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "output-layer-without-bias", "The output layer has no bias",
-    hint="Which of the layers has a bias?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=False)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "output-layer-from-d-in",
-    "The output layer expects tokens as wide as the input",
-    hint="How wide is a token when the heads are merged?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_in, d_out)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "output-layer-to-d-in",
-    "The output layer makes tokens as wide as the input",
-    hint="How wide should a token be in the end?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_in)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "residual-added",
-    "What comes out of the heads is added on top of the last layer",
-    hint="What is the last step, and does anything come after it?",
-    change={"self.out_proj(context_vec)": "context_vec + self.out_proj(context_vec)"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "bias-left-on", "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_down = nn.Linear(d_in, d_latent, bias=False)": (
-            "self.W_down = nn.Linear(d_in, d_latent)"
-        ),
-        "self.W_up_key = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_key = nn.Linear(d_latent, d_out)"
-        ),
-        "self.W_up_value = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_value = nn.Linear(d_latent, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "value-bias", "The values have a bias, and nothing else has",
-    hint="Do all of your layers have the same setting for the bias?",
-    change={
-        "self.W_up_value = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_value = nn.Linear(d_latent, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "pass\n"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "layers-turned-around",
-    "The layers take what they should give, and give what they should take",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_down = nn.Linear(d_in, d_latent, bias=False)": (
-            "self.W_down = nn.Linear(d_latent, d_in, bias=False)"
-        ),
-        "self.W_up_key = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_key = nn.Linear(d_out, d_latent, bias=False)"
-        ),
-        "self.W_up_value = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_value = nn.Linear(d_out, d_latent, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "plain-tensors",
-    "Torch finds nothing to train in the module but its last layer",
-    hint=(
-        "What does list(layer.parameters()) show, and where does torch look for what it shows?"
-    ),
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_down = nn.Linear(d_in, d_latent, bias=False)": (
-            "self.W_down = torch.randn(d_in, d_latent)"
-        ),
-        "self.W_up_key = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_key = torch.randn(d_latent, d_out)"
-        ),
-        "self.W_up_value = nn.Linear(d_latent, d_out, bias=False)": (
-            "self.W_up_value = torch.randn(d_latent, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_down(x)": "x @ self.W_down",
-        "self.W_up_key(latent)": "latent @ self.W_up_key",
-        "self.W_up_value(latent)": "latent @ self.W_up_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.layers = [nn.Linear(d_in, d_out, bias=False), nn.Linear(d_in, d_latent, "
-            "bias=False), nn.Linear(d_latent, d_out, bias=False), nn.Linear(d_latent, d_out, "
-            "bias=False)]"
-        ),
-        "self.W_down = nn.Linear(d_in, d_latent, bias=False)": "",
-        "self.W_up_key = nn.Linear(d_latent, d_out, bias=False)": "",
-        "self.W_up_value = nn.Linear(d_latent, d_out, bias=False)": "",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_down(x)": "self.layers[1](x)",
-        "self.W_up_key(latent)": "self.layers[2](latent)",
-        "self.W_up_value(latent)": "self.layers[3](latent)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={
-        "self.W_up_key(latent)": (
-            "nn.Linear(latent.shape[-1], self.W_up_key.out_features, bias=False)(latent)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x = x.float()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "layer-read-through-data",
-    "The weights of a layer are read through .data, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"self.W_up_key(latent)": "latent @ self.W_up_key.weight.data.T"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
-            "        attn_weights.masked_fill_(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x.transpose_(1, 2)"
-        ),
-        "self.W_query(x)": "self.W_query(x.mT)",
-        "self.W_down(x)": "self.W_down(x.mT)",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return self.out_proj(context_vec)": "return attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={
-        "return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights",
-    },
+mistake("LatentAttention", "residual-added", common="residual-after-output-layer")
+common_mistakes(
+    "LatentAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
+    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
+    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
+    "input-changed-in-place", "weights-returned", "weights-returned-too",
 )  # fmt: skip
 
 mistake(
@@ -4311,17 +2311,7 @@ mistake(
     same_as={"values-are-keys": "the keys are mixed either way"},
 )  # fmt: skip
 
-mistake(
-    "LatentAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "            queries, keys, values, is_causal=True\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("LatentAttention", "calls-torch-attention")
 
 
 @accepted("LatentAttention", "absorbed-keys", "The queries absorb the layer that unpacks keys")

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 
 class OwnHead(nn.Module):
@@ -26,9 +26,7 @@ class OwnHead(nn.Module):
 # --- split_heads ----------------------------------------------------------------------------------
 
 mistake(
-    "split_heads", "reshaped-into-heads",
-    "The tensor is reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
+    "split_heads", common="reshaped-into-heads",
     change={
         "x.reshape(batch, tokens, num_heads, head_dim)": (
             "x.reshape(batch, num_heads, tokens, head_dim)"
@@ -48,9 +46,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "split_heads", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
+    "split_heads", common="every-nth-feature",
     change={
         "x.reshape(batch, tokens, num_heads, head_dim)": (
             "x.reshape(batch, tokens, head_dim, num_heads)"
@@ -72,8 +68,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "split_heads", "heads-reversed", "The heads come out last first",
-    hint="Which features belong to head 0?",
+    "split_heads", common="heads-reversed",
     change={"x.transpose(1, 2)": "x.transpose(1, 2).flip(1)"},
 )  # fmt: skip
 
@@ -198,44 +193,19 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "split_heads", "axes-squeezed", "Axes of size one are lost",
+    "split_heads", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one head only?",
-    change={"x.transpose(1, 2)": "x.transpose(1, 2).squeeze()"},
 )  # fmt: skip
 
 mistake(
-    "split_heads", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "split_heads", common="input-changed-in-place",
     change={
         "x = x.reshape(batch, tokens, num_heads, head_dim)": "x.unsqueeze_(1)",
         "return x.transpose(1, 2)": "return torch.cat(x.chunk(num_heads, dim=-1), dim=1)",
     },
 )  # fmt: skip
 
-mistake(
-    "split_heads", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "x.reshape(batch, tokens, num_heads, head_dim)": (
-            "x.detach().reshape(batch, tokens, num_heads, head_dim)"
-        ),
-    },
-)  # fmt: skip
-
-
-@mistake(
-    "split_heads", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def split_into_float32(x, num_heads):
-    batch, tokens, d_out = x.shape
-    if d_out % num_heads != 0:
-        raise ValueError("d_out must be a multiple of num_heads")
-    head_dim = d_out // num_heads
-    heads = torch.zeros(batch, num_heads, tokens, head_dim)
-    for h in range(num_heads):
-        heads[:, h] = x[:, :, h * head_dim : (h + 1) * head_dim]
-    return heads
+common_mistakes("split_heads", "no-gradient", "returns-float32")
 
 
 @accepted("split_heads", "view-and-permute", "view, permute, and an assert")
@@ -301,17 +271,10 @@ def split_by_loop(x, num_heads):
 
 # --- merge_heads ----------------------------------------------------------------------------------
 
-mistake(
-    "merge_heads", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"x = x.transpose(1, 2)": "x = x"},
-)  # fmt: skip
+mistake("merge_heads", common="merged-without-turning", change={"x = x.transpose(1, 2)": "x = x"})
 
 mistake(
-    "merge_heads", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
+    "merge_heads", common="features-interleaved",
     change={"x.transpose(1, 2)": "x.permute(0, 2, 3, 1)"},
 )  # fmt: skip
 
@@ -343,26 +306,22 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "merge_heads", "heads-reversed", "The heads come out last first",
-    hint="Which features belong to head 0?",
+    "merge_heads", common="heads-reversed",
     change={"x.transpose(1, 2)": "x.flip(1).transpose(1, 2)"},
 )  # fmt: skip
 
 mistake(
-    "merge_heads", "first-head-only", "All heads are replaced by the first",
-    hint="Where do the features of head 1 go?",
+    "merge_heads", common="first-head-only",
     change={"x.transpose(1, 2)": "x[:, :1].repeat(1, num_heads, 1, 1).transpose(1, 2)"},
 )  # fmt: skip
 
 mistake(
-    "merge_heads", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
+    "merge_heads", common="heads-summed",
     change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x.sum(dim=2)"},
 )  # fmt: skip
 
 mistake(
-    "merge_heads", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
+    "merge_heads", common="heads-averaged",
     change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x.mean(dim=2)"},
 )  # fmt: skip
 
@@ -405,29 +364,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "merge_heads", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "merge_heads", common="input-changed-in-place",
     change={"x = x.transpose(1, 2)": "x.transpose_(1, 2)"},
 )  # fmt: skip
 
-mistake(
-    "merge_heads", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"x.transpose(1, 2)": "x.detach().transpose(1, 2)"},
-)  # fmt: skip
-
-
-@mistake(
-    "merge_heads", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def merge_into_float32(x):
-    batch, num_heads, tokens, head_dim = x.shape
-    merged = torch.zeros(batch, tokens, num_heads * head_dim)
-    for h in range(num_heads):
-        merged[:, :, h * head_dim : (h + 1) * head_dim] = x[:, h]
-    return merged
-
+common_mistakes("merge_heads", "no-gradient", "returns-float32")
 
 accepted(
     "merge_heads", "contiguous-view", "contiguous, then view",
@@ -508,33 +449,27 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
+    "MultiHeadAttentionWrapper", common="features-interleaved",
     change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs, dim=-1).flatten(2)"},
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
+    "MultiHeadAttentionWrapper", common="heads-summed",
     change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs).sum(dim=0)"},
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
+    "MultiHeadAttentionWrapper", common="heads-averaged",
     change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs).mean(dim=0)"},
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "heads-reversed", "The heads come out last first",
-    hint="Which features belong to head 0?",
+    "MultiHeadAttentionWrapper", common="heads-reversed",
     change={"[head(x) for head in self.heads]": "[head(x) for head in reversed(self.heads)]"},
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "first-head-only", "All heads are replaced by the first",
-    hint="Where do the features of head 1 go?",
+    "MultiHeadAttentionWrapper", common="first-head-only",
     change={"[head(x) for head in self.heads]": "[self.heads[0](x) for _ in self.heads]"},
 )  # fmt: skip
 
@@ -588,18 +523,8 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttentionWrapper", "bias-never",
-    "There are never any biases, even when qkv_bias is True",
-    hint="Where does qkv_bias arrive?",
-    change={"dropout, qkv_bias)": "dropout)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttentionWrapper", "qkv-bias-by-default", "Without a word on it, there are biases",
-    hint="What does the caller get who does not speak of qkv_bias?",
-    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
-)  # fmt: skip
+mistake("MultiHeadAttentionWrapper", common="bias-never", change={"dropout, qkv_bias)": "dropout)"})
+mistake("MultiHeadAttentionWrapper", "qkv-bias-by-default", common="bias-by-default")
 
 mistake(
     "MultiHeadAttentionWrapper", "dropout-forgotten", "Dropout is never applied",
@@ -663,8 +588,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "no-mask", "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
+    "MultiHeadAttentionWrapper", common="no-mask",
     change={
         "[head(x) for head in self.heads]": (
             "[\n"
@@ -732,9 +656,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "MultiHeadAttentionWrapper", common="input-changed-in-place",
     change={
         "[head(x) for head in self.heads]": (
             "[\n"
@@ -748,8 +670,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
+    "MultiHeadAttentionWrapper", common="made-in-forward",
     change={
         "self.heads = nn.ModuleList(": "self.make = lambda: list(",
         "in self.heads]": "in self.make()]",
@@ -757,34 +678,15 @@ mistake(
     same_as={"python-list": "nothing can be adopted, so no result is ever compared"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttentionWrapper", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={
-        "super().__init__()\n": "pass\n",
-    },
-)  # fmt: skip
+common_mistakes("MultiHeadAttentionWrapper", "no-super-init", "no-gradient")
 
 mistake(
-    "MultiHeadAttentionWrapper", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttentionWrapper", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
+    "MultiHeadAttentionWrapper", common="float32-hard-coded",
     change={"[head(x) for head in self.heads]": "[head(x.float()) for head in self.heads]"},
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttentionWrapper", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "MultiHeadAttentionWrapper", common="calls-torch-attention",
     change={
         "[head(x) for head in self.heads]": (
             "[\n"
@@ -890,38 +792,9 @@ class OneWideLayer(nn.Module):
 
 # --- MultiHeadAttention ---------------------------------------------------------------------------
 
-mistake(
-    "MultiHeadAttention", "no-scale", "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: what brings it "
-        "back to one?"
-    ),
-    change={" / head_dim**0.5": ""},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "no-square-root", "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={"head_dim**0.5": "head_dim"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "scale-multiplied", "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={"/ head_dim**0.5": "* head_dim**0.5"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "scale-by-d-in", "The root is taken of the width of the input",
-    hint="Over which dimension were the dot products summed?",
-    change={"head_dim**0.5": "_d_in**0.5"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={"head_dim**0.5": "num_tokens**0.5"},
+common_mistakes(
+    "MultiHeadAttention", "no-scale", "no-square-root", "scale-multiplied", "scale-by-d-in",
+    "scale-by-number-of-keys",
 )  # fmt: skip
 
 mistake(
@@ -936,24 +809,7 @@ mistake(
     change={"head_dim**0.5": "self.num_heads**0.5"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "scale-after-softmax", "The weights are scaled, and not the scores",
-    hint="Should the weights of a query still sum to one?",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask) / head_dim**0.5",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "softmax-over-queries", "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-2)"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("MultiHeadAttention", "scale-after-softmax", "softmax-over-queries")
 
 mistake(
     "MultiHeadAttention", "softmax-over-heads",
@@ -966,28 +822,9 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "softmax-over-batch",
-    "The softmax runs over the batch, so sentences share their attention",
-    hint="Should one sentence lose weight when another one gains some?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "queries-keys-swapped", "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
-    change={"queries @ keys.transpose": "keys @ queries.transpose"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "values-are-keys", "Keys stand where values belong",
-    hint="Which of the three carries the message?",
-    change={"attn_weights @ values": "attn_weights @ keys"},
-)  # fmt: skip
+common_mistakes("MultiHeadAttention", "softmax-over-batch")
+mistake("MultiHeadAttention", "queries-keys-swapped", common="queries-and-keys-swapped")
+common_mistakes("MultiHeadAttention", "values-are-keys")
 
 mistake(
     "MultiHeadAttention", "values-are-queries", "Queries stand where values belong",
@@ -995,153 +832,11 @@ mistake(
     change={"attn_weights @ values": "attn_weights @ queries"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "keys-are-queries", "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
-    change={"self.W_key(x)": "self.W_query(x)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "compares-with-values",
-    "Queries meet the values, and the keys are never used",
-    hint="What is a query compared with?",
-    change={"queries @ keys.transpose": "queries @ values.transpose"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "scale-always-two",
-    "The scores are always divided by 2, which is right for heads of four features only",
-    hint="Where does your divisor come from, and what should it be for heads of 5?",
-    change={"head_dim**0.5": "2"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "one-maximum-for-all",
-    "One maximum is taken for all sentences and heads, and rows far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "one-maximum-per-head",
-    "One maximum is taken for a head in all sentences, and sentences far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "one-maximum-per-sentence",
-    "One maximum is taken for all heads of a sentence, and heads far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another head?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "input-changed-in-place", "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "_batch, num_tokens, _d_in = x.shape": (
-            "_batch, num_tokens, _d_in = x.shape\n"
-            "        x.transpose_(1, 2)"
-        ),
-        "self.W_query(x)": "self.W_query(x.mT)",
-        "self.W_key(x)": "self.W_key(x.mT)",
-        "self.W_value(x)": "self.W_value(x.mT)",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "reshaped-into-heads",
-    "The tensor is reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "reshaped-into-heads-and-back",
-    "The tensor is reshaped straight into heads and straight back, without a turn",
-    hint="Follow the first token: which features of which tokens does head 0 see?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-        "merge_heads(context_vec)": "context_vec.reshape(_batch, num_tokens, -1)",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "every-nth-feature",
-    "Each head gets every so-many-th feature, and not neighbouring ones",
-    hint="Which features of six belong to the first of two heads?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "values-not-split-alike",
-    "The values are cut into heads in another way than queries and keys",
-    hint="Are your three lines that split alike?",
-    change={
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(_batch, self.num_heads, num_tokens, -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "merged-without-turning",
-    "The heads are flattened where they stand, and tokens get features of others",
-    hint="Split, then merge: do you get back what you put in?",
-    change={"merge_heads(context_vec)": "context_vec.reshape(_batch, num_tokens, -1)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "features-interleaved",
-    "The features of the heads are shuffled into one another",
-    hint="In a merged token, what comes right after the first feature of head 0?",
-    change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
+common_mistakes(
+    "MultiHeadAttention", "keys-are-queries", "compares-with-values", "scale-always-two",
+    "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
+    "input-changed-in-place", "reshaped-into-heads", "reshaped-into-heads-and-back",
+    "every-nth-feature", "values-not-split-alike", "merged-without-turning", "features-interleaved",
 )  # fmt: skip
 
 mistake(
@@ -1175,194 +870,12 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "keys-of-the-first-head", "All heads look at the keys of the first one",
-    hint="Whose keys does head 1 look at?",
-    change={"keys.transpose(-2, -1)": "keys[:, :1].transpose(-2, -1)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "heads-summed", "The heads are added up",
-    hint="How wide should a token be afterwards?",
-    change={"merge_heads(context_vec)": "context_vec.sum(dim=1)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "heads-averaged", "The heads are averaged",
-    hint="How wide should a token be afterwards?",
-    change={
-        "merge_heads(context_vec)": (
-            "context_vec.mean(dim=1, keepdim=True).expand_as(context_vec).transpose(1, "
-            "2).flatten(2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "hides-itself",
-    "The diagonal is hidden too, so a token cannot see itself",
-    hint="May the first token look at anything at all?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the first one gets nothing but zeros",
-    hint="May the first token look at anything at all?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(0).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={
-        "causal_mask(context_length)": "torch.ones(context_length, context_length).triu(2).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(~mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-opposite-and-zeros",
-    "The mask is the wrong way round, and the last token gets nothing but zeros",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, ~mask)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-transposed", "The past is hidden, and the future seen",
-    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask.T)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "no-mask", "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-thrown-away", "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={
-        "masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores, dim=-1)",
-        "mask = self.mask[:num_tokens, :num_tokens]": (
-            "mask = self.mask[:num_tokens, :num_tokens]\n"
-            "        attn_scores.masked_fill(mask, -torch.inf)"
-        ),
-    },
-    same_as={"no-mask": "either way the scores stay as they were"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-fills-zero", "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 0.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-multiplies", "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"masked_softmax(attn_scores, mask)": "torch.softmax(attn_scores * ~mask, dim=-1)"},
-    same_as={"mask-fills-zero": "a number times 0 is 0"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, 1e-9), dim=-1)"
-        ),
-    },
-    same_as={
-        "mask-fills-zero": "a number so small is 0 to the exponential",
-        "mask-multiplies": "a number so small is 0 to the exponential",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-fills-minus-one",
-    "Hidden scores become a number that is a score like any other",
-    hint="Which score turns into a weight of exactly 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -1.0), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-fills-infinity", "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-times-infinity",
-    "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask * -torch.inf, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-added", "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores + mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-subtracted", "The mask is taken from the scores as 0 and 1",
-    hint="How far does that move a hidden score, and is it enough?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores - mask.to(x.dtype), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)"
-        ),
-    },
+common_mistakes(
+    "MultiHeadAttention", "keys-of-the-first-head", "heads-summed", "heads-averaged",
+    "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead", "mask-opposite",
+    "mask-opposite-and-zeros", "mask-transposed", "no-mask", "mask-thrown-away", "mask-fills-zero",
+    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
+    "mask-times-infinity", "mask-added", "mask-subtracted", "mask-after-softmax",
 )  # fmt: skip
 
 mistake(
@@ -1412,24 +925,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttention", "mask-on-the-cpu", "The mask is always built on the CPU",
-    hint="On which device is the input, and on which the mask?",
-    change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
+    "MultiHeadAttention", common="mask-on-the-cpu",
     same_as={"mask-left-behind": "it is on the CPU either way, and torch says so"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "mask-for-one-head", "Only the first head is masked",
-    hint="Against which axes of the scores does your mask line up?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.cat(\n"
-            "            [masked_softmax(attn_scores[:, :1], mask), attn_scores[:, "
-            "1:].softmax(dim=-1)], dim=1\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("MultiHeadAttention", "mask-for-one-head")
 
 mistake(
     "MultiHeadAttention", "dropout-forgotten", "Dropout is never applied",
@@ -1595,52 +1095,14 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "no-output-layer", "The output layer is missing",
-    hint="What comes after the heads are merged?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": "",
-        "self.out_proj(context_vec)": "context_vec",
-    },
+common_mistakes(
+    "MultiHeadAttention", "no-output-layer", "output-layer-unused", "output-layer-first",
+    "output-layer-twice", "output-layer-per-head",
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttention", "output-layer-unused", "The output layer is made, and never used",
-    hint="Which of your layers does forward call?",
-    change={"self.out_proj(context_vec)": "context_vec"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "output-layer-first",
-    "The output layer mixes the values before the heads get them",
-    hint="What is it that the last layer mixes?",
-    change={
-        "self.W_value(x)": "self.out_proj(self.W_value(x))",
-        "self.out_proj(context_vec)": "context_vec",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "output-layer-twice", "The output layer is applied twice",
-    hint="How often does the last layer come?",
-    change={"self.out_proj(context_vec)": "self.out_proj(self.out_proj(context_vec))"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "output-layer-per-head",
-    "Each head has the output layer for itself, so heads never mix",
-    hint="How many features should the last layer take in?",
-    change={
-        "nn.Linear(d_out, d_out)": "nn.Linear(d_out // num_heads, d_out // num_heads)",
-        "self.out_proj(context_vec)": "context_vec",
-        "merge_heads(context_vec)": "merge_heads(self.out_proj(context_vec))",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "output-layer-without-bias", "The output layer has no bias",
+    "MultiHeadAttention", common="output-layer-without-bias",
     hint="Of which layers does qkv_bias speak?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=False)"},
 )  # fmt: skip
 
 mistake(
@@ -1656,19 +1118,7 @@ mistake(
     change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=not qkv_bias)"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "output-layer-from-d-in",
-    "The output layer expects tokens as wide as the input",
-    hint="How wide is a token when the heads are merged?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_in, d_out)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "output-layer-to-d-in",
-    "The output layer makes tokens as wide as the input",
-    hint="How wide should a token be in the end?",
-    change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_in)"},
-)  # fmt: skip
+common_mistakes("MultiHeadAttention", "output-layer-from-d-in", "output-layer-to-d-in")
 
 mistake(
     "MultiHeadAttention", "residual-added", "Each token's own value is added on top",
@@ -1722,183 +1172,17 @@ mistake(
     same_as={"no-check": "the caller gets a layer either way"},
 )  # fmt: skip
 
-mistake(
-    "MultiHeadAttention", "bias-left-on", "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "self.W_key = nn.Linear(d_in, d_out)",
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
+common_mistakes("MultiHeadAttention", "bias-left-on")
+mistake("MultiHeadAttention", "qkv-bias-by-default", common="bias-by-default")
+common_mistakes(
+    "MultiHeadAttention", "bias-never", "value-bias-always", "no-super-init",
+    "layers-turned-around", "made-in-forward", "plain-tensors", "python-list", "float32-hard-coded",
+    "float32-inside", "no-gradient", "weights-detached", "in-place-after-softmax",
+    "weights-returned", "weights-returned-too",
 )  # fmt: skip
 
 mistake(
-    "MultiHeadAttention", "qkv-bias-by-default", "Without a word on it, there are biases",
-    hint="What does the caller get who does not speak of qkv_bias?",
-    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "bias-never", "There are never any biases, even when qkv_bias is True",
-    hint="Where does qkv_bias arrive?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "value-bias-always", "The values have a bias whether asked for or not",
-    hint="Does qkv_bias reach all three layers?",
-    change={
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "no-super-init", "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={
-        "super().__init__()\n": "pass\n",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "layers-turned-around", "The layers take d_out and give d_in",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_out, d_in, bias=qkv_bias)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "made-in-forward", "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
-    change={"self.W_key(x)": "nn.Linear(x.shape[-1], self.W_key.out_features, bias=False)(x)"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "plain-tensors",
-    "Torch finds no queries, keys and values to train in the module",
-    hint="What does list(layer.parameters()) show, and where does torch look for what it shows?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = torch.randn(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = torch.randn(d_in, d_out)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = torch.randn(d_in, d_out)"
-        ),
-        "self.W_query(x)": "x @ self.W_query",
-        "self.W_key(x)": "x @ self.W_key",
-        "self.W_value(x)": "x @ self.W_value",
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "python-list", "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": "",
-        "self.W_query(x)": "self.layers[0](x)",
-        "self.W_key(x)": "self.layers[1](x)",
-        "self.W_value(x)": "self.layers[2](x)",
-    },
-    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "float32-hard-coded", "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={
-        "_batch, num_tokens, _d_in = x.shape": (
-            "_batch, num_tokens, _d_in = x.shape\n"
-            "        x = x.float()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.float(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "    def forward(": (
-            "    @torch.no_grad()\n"
-            "    def forward("
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "weights-detached", "Queries and keys get no gradient, and never learn",
-    hint="Which parameters have a .grad after backward?",
-    change={"masked_softmax(attn_scores, mask)": "masked_softmax(attn_scores, mask).detach()"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "in-place-after-softmax", "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
-            "        attn_weights.masked_fill_(mask, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "weights-returned", "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"return self.out_proj(context_vec)": "return attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={"return self.out_proj(context_vec)": "return self.out_proj(context_vec), attn_weights"},
-)  # fmt: skip
-
-mistake(
-    "MultiHeadAttention", "calls-torch-attention", "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "MultiHeadAttention", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- sinusoidal_positions -------------------------------------------------------------------------
 
@@ -263,13 +263,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "sinusoidal_positions", "axes-squeezed", "Axes of size one are lost",
+    "sinusoidal_positions", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one token only?",
-    change={
-        "return pairs.reshape(num_tokens, d_model)": (
-            "return pairs.reshape(num_tokens, d_model).squeeze()"
-        ),
-    },
 )  # fmt: skip
 
 mistake(
@@ -490,7 +485,6 @@ mistake(
     hint="Which dtype does torch.arange have, when you say nothing?",
     change={"dtype=x.dtype, ": ""},
 )  # fmt: skip
-
 
 mistake(
     "apply_rope", "input-changed-in-place", "A tensor of the caller is changed in place",
@@ -839,18 +833,7 @@ def rope_by_a_detour(x, positions, theta=10000.0):
     return torch.view_as_real(pairs * turns).flatten(-2).type_as(x)
 
 
-@mistake(
-    "apply_rope", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def rope_in_float32(x, positions, theta=10000.0):
-    d = x.size(-1)
-    freqs = 1.0 / (theta ** (torch.arange(0, d, 2).float() / d))
-    freqs = torch.outer(positions.float(), freqs)
-    turns = torch.polar(torch.ones_like(freqs), freqs)
-    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
-    return torch.view_as_real(pairs * turns).flatten(-2)
-
+common_mistakes("apply_rope", "returns-float32")
 
 mistake(
     "apply_rope", "returns-float64", "The result is float64, whatever came in",
@@ -863,9 +846,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "apply_rope", "axes-squeezed", "Axes of size one are lost",
+    "apply_rope", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one token only?",
-    change={"return pairs.reshape(x.shape)": "return pairs.reshape(x.shape).squeeze()"},
 )  # fmt: skip
 
 mistake(
@@ -1301,13 +1283,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "alibi_bias", "axes-squeezed", "Axes of size one are lost",
+    "alibi_bias", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one head only?",
-    change={
-        "bias.masked_fill(causal_mask(num_tokens), -torch.inf)": (
-            "bias.masked_fill(causal_mask(num_tokens), -torch.inf).squeeze()"
-        ),
-    },
 )  # fmt: skip
 
 mistake(
@@ -1479,9 +1456,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "sliding_window_mask", "mask-opposite",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
+    "sliding_window_mask", common="mask-opposite",
     change={"causal_mask(num_tokens) | too_far_back": "~(causal_mask(num_tokens) | too_far_back)"},
 )  # fmt: skip
 
@@ -1508,11 +1483,7 @@ mistake(
     change={"causal_mask(num_tokens) | too_far_back": "(distances <= 0) | (distances > window)"},
 )  # fmt: skip
 
-mistake(
-    "sliding_window_mask", "sees-one-ahead", "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={"causal_mask(num_tokens) | too_far_back": "(distances < -1) | too_far_back"},
-)  # fmt: skip
+common_mistakes("sliding_window_mask", "sees-one-ahead")
 
 mistake(
     "sliding_window_mask", "transposed",

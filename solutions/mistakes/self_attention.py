@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 
 def attend(queries, keys, values):
@@ -121,27 +121,12 @@ mistake(
     hint="Which lines would you write if that function did not exist?",
     change={"x @ weight.T": "nn.functional.linear(x, weight)"},
 )
+mistake("linear_by_hand", common="detached", change={"weight.T": "weight.data.T"})
 mistake(
-    "linear_by_hand",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
-    change={"weight.T": "weight.data.T"},
-)
-mistake(
-    "linear_by_hand",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
+    "linear_by_hand", common="float32-hard-coded",
     change={"x @ weight.T": "x.float() @ weight.T.float()"},
-)
-mistake(
-    "linear_by_hand",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={"weight.T": "weight.t_()"},
-)
+)  # fmt: skip
+common_mistakes("linear_by_hand", "input-changed-in-place")
 
 accepted(
     "linear_by_hand",
@@ -219,20 +204,8 @@ mistake(
     hint="In which order does the caller unpack the three?",
     change={"return queries, keys, values": "return queries, values, keys"},
 )
-mistake(
-    "project_qkv",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
-    change={"inputs @ W_value": "inputs @ W_key"},
-)
-mistake(
-    "project_qkv",
-    "keys-are-queries",
-    "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
-    change={"inputs @ W_key": "inputs @ W_query"},
-)
+mistake("project_qkv", common="values-are-keys", change={"inputs @ W_value": "inputs @ W_key"})
+mistake("project_qkv", common="keys-are-queries", change={"inputs @ W_key": "inputs @ W_query"})
 mistake(
     "project_qkv",
     "one-matrix-for-all",
@@ -270,16 +243,13 @@ mistake(
     },
 )
 mistake(
-    "project_qkv",
-    "t-on-a-batch",
-    "On a batch, .T turns all dimensions around",
-    hint="Which two dimensions should change places, and which should stay?",
+    "project_qkv", common="t-on-a-batch",
     change={
         "inputs @ W_query": "(W_query.T @ inputs.T).T",
         "inputs @ W_key": "(W_key.T @ inputs.T).T",
         "inputs @ W_value": "(W_value.T @ inputs.T).T",
     },
-)
+)  # fmt: skip
 mistake(
     "project_qkv",
     "scaled-here",
@@ -323,13 +293,7 @@ mistake(
         )
     },
 )
-mistake(
-    "project_qkv",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
-    change={"inputs @ W_query": "inputs.detach() @ W_query"},
-)
+mistake("project_qkv", common="detached", change={"inputs @ W_query": "inputs.detach() @ W_query"})
 mistake(
     "project_qkv",
     "new-parameters",
@@ -338,23 +302,17 @@ mistake(
     change={"inputs @ W_value": "inputs @ nn.Parameter(W_value)"},
 )
 mistake(
-    "project_qkv",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
+    "project_qkv", common="float32-hard-coded",
     change={"return queries, keys, values": "return queries.float(), keys.float(), values.float()"},
-)
+)  # fmt: skip
 mistake(
-    "project_qkv",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "project_qkv", common="input-changed-in-place",
     change={
         "values = inputs @ W_value": (
             "values = inputs @ W_value\n    inputs.div_(inputs.shape[-1] ** 0.5)"
         )
     },
-)
+)  # fmt: skip
 mistake(
     "project_qkv",
     "input-changed-without-gradient",
@@ -398,30 +356,7 @@ def project_with_other_names(x, Wk, Wv, Wq):
 
 # --- scaled_scores -------------------------------------------------------------------------------
 
-mistake(
-    "scaled_scores",
-    "no-scale",
-    "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={" / d_k**0.5": ""},
-)
-mistake(
-    "scaled_scores",
-    "no-square-root",
-    "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={"d_k**0.5": "d_k"},
-)
-mistake(
-    "scaled_scores",
-    "scale-multiplied",
-    "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={"/ d_k**0.5": "* d_k**0.5"},
-)
+common_mistakes("scaled_scores", "no-scale", "no-square-root", "scale-multiplied")
 mistake(
     "scaled_scores",
     "half-for-root",
@@ -444,12 +379,9 @@ mistake(
     change={"d_k**0.5": "int(d_k**0.5)"},
 )
 mistake(
-    "scaled_scores",
-    "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
+    "scaled_scores", common="scale-by-number-of-keys",
     change={"keys.shape[-1]": "keys.shape[-2]"},
-)
+)  # fmt: skip
 mistake(
     "scaled_scores",
     "scale-by-number-of-queries",
@@ -512,13 +444,7 @@ mistake(
         "return attn_scores / d_k**0.5": "return torch.softmax(attn_scores / d_k**0.5, dim=-1)"
     },
 )
-mistake(
-    "scaled_scores",
-    "queries-and-keys-swapped",
-    "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
-    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
-)
+common_mistakes("scaled_scores", "queries-and-keys-swapped")
 mistake(
     "scaled_scores",
     "reshaped-for-transposed",
@@ -528,13 +454,7 @@ mistake(
         "keys.transpose(-2, -1)": ("keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2])")
     },
 )
-mistake(
-    "scaled_scores",
-    "t-on-a-batch",
-    "On a batch, .T turns all dimensions around",
-    hint="Which two dimensions should change places, and which should stay?",
-    change={"keys.transpose(-2, -1)": "keys.T"},
-)
+common_mistakes("scaled_scores", "t-on-a-batch")
 mistake(
     "scaled_scores",
     "not-transposed",
@@ -557,10 +477,7 @@ mistake(
     change={"queries @ keys.transpose(-2, -1)": "queries @ queries.transpose(-2, -1)"},
 )
 mistake(
-    "scaled_scores",
-    "calls-torch-attention",
-    "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "scaled_scores", common="calls-torch-attention",
     change={
         "return attn_scores / d_k**0.5": (
             "each = torch.eye(keys.shape[-2]).expand(*keys.shape[:-1], keys.shape[-2])\n"
@@ -568,31 +485,22 @@ mistake(
             "    return torch.log(weights)"
         )
     },
-)
+)  # fmt: skip
 mistake(
-    "scaled_scores",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
+    "scaled_scores", common="detached",
     change={"@ keys.transpose": "@ keys.detach().transpose"},
-)
+)  # fmt: skip
 mistake(
-    "scaled_scores",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
+    "scaled_scores", common="float32-hard-coded",
     change={"return attn_scores / d_k**0.5": "return attn_scores.float() / d_k**0.5"},
-)
+)  # fmt: skip
 mistake(
-    "scaled_scores",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "scaled_scores", common="input-changed-in-place",
     change={
         "attn_scores = queries": "queries /= d_k**0.5\n    attn_scores = queries",
         "attn_scores / d_k**0.5": "attn_scores",
     },
-)
+)  # fmt: skip
 
 accepted(
     "scaled_scores",
@@ -646,30 +554,8 @@ def scores_turned_back(queries, keys):
 
 # --- scaled_dot_product_attention ----------------------------------------------------------------
 
-mistake(
-    "scaled_dot_product_attention",
-    "no-scale",
-    "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={"scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1)"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "softmax-over-queries",
-    "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={"dim=-1": "dim=-2"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-inverted",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_fill(mask": "masked_fill(~mask"},
-)
+common_mistakes("scaled_dot_product_attention", "no-scale", "softmax-over-queries")
+mistake("scaled_dot_product_attention", "mask-inverted", common="mask-opposite")
 mistake(
     "scaled_dot_product_attention",
     "mask-ignored",
@@ -682,18 +568,9 @@ mistake(
         ): ""
     },
 )
+common_mistakes("scaled_dot_product_attention", "mask-fills-zero")
 mistake(
-    "scaled_dot_product_attention",
-    "mask-fills-zero",
-    "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"-torch.inf": "0.0"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
+    "scaled_dot_product_attention", common="mask-after-softmax",
     change={
         (
             "    if mask is not None:\n"
@@ -705,14 +582,8 @@ mistake(
             "        attn_weights = attn_weights.masked_fill(mask, 0.0)\n"
         ),
     },
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-added",
-    "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores + mask"},
-)
+)  # fmt: skip
+common_mistakes("scaled_dot_product_attention", "mask-added")
 mistake(
     "scaled_dot_product_attention",
     "mask-transposed",
@@ -720,20 +591,7 @@ mistake(
     hint="What do the rows of the scores stand for, and what those of your mask?",
     change={"masked_fill(mask,": "masked_fill(mask.transpose(-2, -1),"},
 )
-mistake(
-    "scaled_dot_product_attention",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
-    change={"attn_weights @ values": "attn_weights @ keys"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "no-square-root",
-    "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={"scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) / keys.shape[-1]"},
-)
+common_mistakes("scaled_dot_product_attention", "values-are-keys", "no-square-root")
 mistake(
     "scaled_dot_product_attention",
     "scale-by-d-v",
@@ -745,51 +603,23 @@ mistake(
         )
     },
 )
+common_mistakes("scaled_dot_product_attention", "no-softmax", "scale-multiplied")
 mistake(
-    "scaled_dot_product_attention",
-    "no-softmax",
-    "The scores are used as weights, without a softmax",
-    hint="What do the weights of a query sum to?",
-    change={"torch.softmax(attn_scores, dim=-1)": "attn_scores"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "scale-multiplied",
-    "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={
-        "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) * keys.shape[-1] ** 0.5"
-    },
-)
-mistake(
-    "scaled_dot_product_attention",
-    "scaled-twice",
-    "The scores are scaled twice",
+    "scaled_dot_product_attention", common="scaled-twice",
     hint="What has your scaled_scores done already?",
     change={"scaled_scores(queries, keys)": "scaled_scores(queries, keys) / keys.shape[-1] ** 0.5"},
     same_as={"no-square-root": "Two roots make the whole length"},
-)
+)  # fmt: skip
+common_mistakes("scaled_dot_product_attention", "scale-by-number-of-keys")
 mistake(
-    "scaled_dot_product_attention",
-    "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={
-        "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1) / keys.shape[-2] ** 0.5"
-    },
-)
-mistake(
-    "scaled_dot_product_attention",
-    "scale-after-softmax",
-    "The weights are scaled, and not the scores",
-    hint="Should the weights of a query still sum to one?",
+    "scaled_dot_product_attention", common="scale-after-softmax",
     change={
         "scaled_scores(queries, keys)": "queries @ keys.transpose(-2, -1)",
         "torch.softmax(attn_scores, dim=-1)": (
             "torch.softmax(attn_scores, dim=-1) / keys.shape[-1] ** 0.5"
         ),
     },
-)
+)  # fmt: skip
 mistake(
     "scaled_dot_product_attention",
     "softmax-over-first",
@@ -827,40 +657,12 @@ mistake(
         )
     },
 )
+common_mistakes("scaled_dot_product_attention", "log-softmax")
 mistake(
-    "scaled_dot_product_attention",
-    "log-softmax",
-    "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"torch.softmax": "torch.log_softmax"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-thrown-away",
-    "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={"attn_scores = attn_scores.masked_fill": "attn_scores.masked_fill"},
+    "scaled_dot_product_attention", common="mask-thrown-away",
     same_as={"mask-ignored": "Scores that are thrown away leave no trace in any result"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-multiplies",
-    "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores * ~mask"},
-    same_as={"mask-fills-zero": "A finite score times zero is zero"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={"-torch.inf": "1e-9"},
-    same_as={
-        "mask-fills-zero": "To a softmax 1e-9 is zero, within float32",
-        "mask-multiplies": "To a softmax 1e-9 is zero, within float32",
-    },
-)
+)  # fmt: skip
+common_mistakes("scaled_dot_product_attention", "mask-multiplies", "mask-fills-tiny")
 mistake(
     "scaled_dot_product_attention",
     "mask-fills-minus-ten",
@@ -875,20 +677,7 @@ mistake(
     hint="Is there a number so small that no score is smaller?",
     change={"-torch.inf": "-50.0"},
 )
-mistake(
-    "scaled_dot_product_attention",
-    "mask-fills-infinity",
-    "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={"-torch.inf": "torch.inf"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "mask-times-infinity",
-    "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={"attn_scores.masked_fill(mask, -torch.inf)": "attn_scores + mask.float() * -torch.inf"},
-)
+common_mistakes("scaled_dot_product_attention", "mask-fills-infinity", "mask-times-infinity")
 mistake(
     "scaled_dot_product_attention",
     "infinity-after-softmax",
@@ -951,25 +740,9 @@ mistake(
         )
     },
 )
+common_mistakes("scaled_dot_product_attention", "weights-returned", "weights-returned-too")
 mistake(
-    "scaled_dot_product_attention",
-    "weights-returned",
-    "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"attn_weights @ values": "attn_weights"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "weights-returned-too",
-    "The weights are returned along with the mix of values",
-    hint="How many tensors does the caller expect?",
-    change={"return attn_weights @ values": "return attn_weights @ values, attn_weights"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "calls-torch-attention",
-    "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "scaled_dot_product_attention", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"
@@ -977,44 +750,25 @@ mistake(
             "    )"
         )
     },
-)
+)  # fmt: skip
 mistake(
-    "scaled_dot_product_attention",
-    "in-place-after-softmax",
-    "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
+    "scaled_dot_product_attention", common="in-place-after-softmax",
     change={
         "return attn_weights @ values": (
             "attn_weights /= attn_weights.sum(dim=-1, keepdim=True)\n"
             "    return attn_weights @ values"
         )
     },
-)
+)  # fmt: skip
+common_mistakes("scaled_dot_product_attention", "detached", "float32-hard-coded")
 mistake(
-    "scaled_dot_product_attention",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
-    change={"attn_weights @ values": "attn_weights.detach() @ values"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={"attn_weights @ values": "attn_weights.float() @ values.float()"},
-)
-mistake(
-    "scaled_dot_product_attention",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "scaled_dot_product_attention", common="input-changed-in-place",
     change={
         "scaled_scores(queries, keys)": (
             "queries.div_(keys.shape[-1] ** 0.5) @ keys.transpose(-2, -1)"
         )
     },
-)
+)  # fmt: skip
 
 accepted(
     "scaled_dot_product_attention",
@@ -1111,52 +865,19 @@ def attention_by_logarithms(queries, keys, values, mask=None):
 
 # --- SelfAttention_v1 ----------------------------------------------------------------------------
 
+common_mistakes("SelfAttention_v1", "no-scale", "softmax-over-queries")
 mistake(
-    "SelfAttention_v1",
-    "no-scale",
-    "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "softmax-over-queries",
-    "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "keys-are-queries",
-    "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
+    "SelfAttention_v1", common="keys-are-queries",
     change={"x, self.W_query, self.W_key,": "x, self.W_query, self.W_query,"},
-)
+)  # fmt: skip
 mistake(
-    "SelfAttention_v1",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
+    "SelfAttention_v1", common="values-are-keys",
     change={"self.W_key, self.W_value)": "self.W_key, self.W_key)"},
-)
+)  # fmt: skip
 mistake(
-    "SelfAttention_v1",
-    "queries-and-keys-swapped",
-    "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
+    "SelfAttention_v1", common="queries-and-keys-swapped",
     change={"queries, keys, values = ": "keys, queries, values = "},
-)
+)  # fmt: skip
 mistake(
     "SelfAttention_v1",
     "tied",
@@ -1181,39 +902,7 @@ mistake(
         ),
     },
 )
-mistake(
-    "SelfAttention_v1",
-    "no-square-root",
-    "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1], dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "scale-by-d-in",
-    "The root is taken of the width of the input",
-    hint="Over which dimension were the dot products summed?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / x.shape[-1] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "no-softmax",
-    "The scores are used as weights, without a softmax",
-    hint="What do the weights of a query sum to?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "(queries @ keys.T / keys.shape[-1] ** 0.5) @ values"
-        )
-    },
-)
+common_mistakes("SelfAttention_v1", "no-square-root", "scale-by-d-in", "no-softmax")
 mistake(
     "SelfAttention_v1",
     "values-not-projected",
@@ -1228,39 +917,15 @@ mistake(
     hint="Which shape comes out when there is one token only?",
     change={"(queries, keys, values)": "(queries, keys, values).squeeze()"},
 )
+common_mistakes("SelfAttention_v1", "scale-multiplied", "scale-by-number-of-keys")
 mistake(
-    "SelfAttention_v1",
-    "scale-multiplied",
-    "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T * keys.shape[-1] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[0] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "scale-after-softmax",
-    "The weights are scaled, and not the scores",
-    hint="Should the weights of a query still sum to one?",
+    "SelfAttention_v1", common="scale-after-softmax",
     change={
         "scaled_dot_product_attention(queries, keys, values)": (
             "torch.softmax(queries @ keys.T, dim=-1) / keys.shape[-1] ** 0.5 @ values"
         )
     },
-)
+)  # fmt: skip
 mistake(
     "SelfAttention_v1",
     "weights-remembered",
@@ -1287,17 +952,7 @@ mistake(
         )
     },
 )
-mistake(
-    "SelfAttention_v1",
-    "weights-returned",
-    "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1)"
-        )
-    },
-)
+common_mistakes("SelfAttention_v1", "weights-returned")
 mistake(
     "SelfAttention_v1",
     "no-attention",
@@ -1366,15 +1021,7 @@ mistake(
 )
 
 
-@mistake(
-    "SelfAttention_v1",
-    "python-list",
-    "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
-    same_as={
-        "plain-tensors": "Without parameters nothing can be adopted, and no test gets further"
-    },
-)
+@mistake("SelfAttention_v1", common="python-list")
 class V1WithList(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -1386,14 +1033,11 @@ class V1WithList(nn.Module):
 
 
 @mistake(
-    "SelfAttention_v1",
-    "made-in-forward",
-    "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
+    "SelfAttention_v1", common="made-in-forward",
     same_as={
         "plain-tensors": "Without parameters nothing can be adopted, and no test gets further"
     },
-)
+)  # fmt: skip
 class V1MadeInForward(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -1422,12 +1066,7 @@ class V1WithOneMatrix(nn.Module):
         return attend(h, h, h)
 
 
-@mistake(
-    "SelfAttention_v1",
-    "bias-left-on",
-    "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-)
+@mistake("SelfAttention_v1", common="bias-left-on")
 class V1WithLinears(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -1462,13 +1101,7 @@ mistake(
         ),
     },
 )
-mistake(
-    "SelfAttention_v1",
-    "no-super-init",
-    "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "self.d_in, self.d_out = d_in, d_out\n"},
-)
+common_mistakes("SelfAttention_v1", "no-super-init")
 mistake(
     "SelfAttention_v1",
     "self-forgotten",
@@ -1483,42 +1116,12 @@ mistake(
     hint="What is the method called that torch runs, and how far is it indented in your class?",
     change={"def forward(": "def foward("},
 )
+common_mistakes("SelfAttention_v1", "calls-torch-attention")
 mistake(
-    "SelfAttention_v1",
-    "calls-torch-attention",
-    "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
-    change={
-        "scaled_dot_product_attention(": "nn.functional.scaled_dot_product_attention(",
-    },
-)
-mistake(
-    "SelfAttention_v1",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
+    "SelfAttention_v1", common="detached",
     change={"(queries, keys, values)": "(queries.detach(), keys, values)"},
-)
-mistake(
-    "SelfAttention_v1",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={"(queries, keys, values)": "(queries.float(), keys.float(), values.float())"},
-)
-mistake(
-    "SelfAttention_v1",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "return scaled_dot_product_attention(queries, keys, values)": (
-            "with torch.no_grad():\n"
-            "            x -= x.mean(dim=0)\n"
-            "        return scaled_dot_product_attention(queries, keys, values)"
-        ),
-    },
-)
+)  # fmt: skip
+common_mistakes("SelfAttention_v1", "float32-hard-coded", "input-changed-in-place")
 mistake(
     "SelfAttention_v1",
     "input-changed-without-gradient",
@@ -1615,38 +1218,7 @@ class V1WithScale(nn.Module):
 
 # --- SelfAttention_v2 ----------------------------------------------------------------------------
 
-mistake(
-    "SelfAttention_v2",
-    "no-scale",
-    "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "softmax-over-queries",
-    "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=0) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "keys-are-queries",
-    "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
-    change={"keys = self.W_key(x)": "keys = self.W_query(x)"},
-)
+common_mistakes("SelfAttention_v2", "no-scale", "softmax-over-queries", "keys-are-queries")
 mistake(
     "SelfAttention_v2",
     "bias-left-on",
@@ -1664,30 +1236,8 @@ mistake(
         ),
     },
 )
-mistake(
-    "SelfAttention_v2",
-    "bias-on-by-default",
-    "Without a word on it, there are biases",
-    hint="What does the caller get who passes two arguments only?",
-    change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
-)
-mistake(
-    "SelfAttention_v2",
-    "bias-never",
-    "There are never any biases, even when qkv_bias is True",
-    hint="Where does qkv_bias arrive?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_in, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out, bias=False)"
-        ),
-    },
-)
+mistake("SelfAttention_v2", "bias-on-by-default", common="bias-by-default")
+common_mistakes("SelfAttention_v2", "bias-never")
 mistake(
     "SelfAttention_v2",
     "bias-inverted",
@@ -1697,42 +1247,11 @@ mistake(
         "super().__init__()\n": "super().__init__()\n        qkv_bias = not qkv_bias\n",
     },
 )
+common_mistakes("SelfAttention_v2", "no-square-root", "scale-by-d-in", "queries-and-keys-swapped")
 mistake(
-    "SelfAttention_v2",
-    "no-square-root",
-    "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1], dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "scale-by-d-in",
-    "The root is taken of the width of the input",
-    hint="Over which dimension were the dot products summed?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / x.shape[-1] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "queries-and-keys-swapped",
-    "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
-    change={"(queries, keys, values)": "(keys, queries, values)"},
-)
-mistake(
-    "SelfAttention_v2",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
+    "SelfAttention_v2", common="values-are-keys",
     change={"(queries, keys, values)": "(queries, keys, keys)"},
-)
+)  # fmt: skip
 mistake(
     "SelfAttention_v2",
     "key-bias-missing",
@@ -1744,28 +1263,7 @@ mistake(
         ),
     },
 )
-mistake(
-    "SelfAttention_v2",
-    "scale-multiplied",
-    "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T * keys.shape[-1] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[0] ** 0.5, dim=-1) @ values"
-        )
-    },
-)
+common_mistakes("SelfAttention_v2", "scale-multiplied", "scale-by-number-of-keys")
 mistake(
     "SelfAttention_v2",
     "root-of-four",
@@ -1778,39 +1276,15 @@ mistake(
     },
 )
 mistake(
-    "SelfAttention_v2",
-    "scaled-twice",
-    "The scores are scaled twice",
-    hint="What has your scaled_scores done already?",
+    "SelfAttention_v2", common="scaled-twice", hint="What has your scaled_scores done already?",
     change={
         "scaled_dot_product_attention(queries, keys, values)": (
             "scaled_dot_product_attention(queries / keys.shape[-1] ** 0.5, keys, values)"
         )
     },
     same_as={"no-square-root": "Two roots make the whole length"},
-)
-mistake(
-    "SelfAttention_v2",
-    "no-softmax",
-    "The scores are used as weights, without a softmax",
-    hint="What do the weights of a query sum to?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "(queries @ keys.T / keys.shape[-1] ** 0.5) @ values"
-        )
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "weights-returned",
-    "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={
-        "scaled_dot_product_attention(queries, keys, values)": (
-            "torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, dim=-1)"
-        )
-    },
-)
+)  # fmt: skip
+common_mistakes("SelfAttention_v2", "no-softmax", "weights-returned")
 mistake(
     "SelfAttention_v2",
     "keys-from-queries",
@@ -1854,17 +1328,7 @@ mistake(
         ),
     },
 )
-mistake(
-    "SelfAttention_v2",
-    "value-bias-always",
-    "The values have a bias whether asked for or not",
-    hint="Does qkv_bias reach all three layers?",
-    change={
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-)
+common_mistakes("SelfAttention_v2", "value-bias-always")
 mistake(
     "SelfAttention_v2",
     "bias-not-used",
@@ -1902,23 +1366,12 @@ class V2MadeInForward(nn.Module):
         return attend(W_query(x), W_key(x), W_value(x))
 
 
-@mistake(
-    "SelfAttention_v2",
-    "python-list",
-    "The weights hide in a Python list",
-    hint="Where does torch look for what a module holds?",
+mistake(
+    "SelfAttention_v2", common="python-list",
     same_as={
         "made-in-forward": "Without parameters nothing can be adopted, and no test gets further"
     },
-)
-class V2WithList(nn.Module):
-    def __init__(self, d_in, d_out, qkv_bias=False):
-        super().__init__()
-        self.layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]
-
-    def forward(self, x):
-        queries, keys, values = (layer(x) for layer in self.layers)
-        return attend(queries, keys, values)
+)  # fmt: skip
 
 
 @mistake(
@@ -1939,13 +1392,7 @@ class V2OfTorch(nn.Module):
         return self.attention(self.W_query(x), self.W_key(x), self.W_value(x))[0]
 
 
-mistake(
-    "SelfAttention_v2",
-    "no-super-init",
-    "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "self.d_in, self.d_out = d_in, d_out\n"},
-)
+common_mistakes("SelfAttention_v2", "no-super-init")
 mistake(
     "SelfAttention_v2",
     "self-forgotten",
@@ -1953,42 +1400,12 @@ mistake(
     hint="Where did the constructor put it?",
     change={"self.W_key(x)": "W_key(x)"},
 )
+common_mistakes("SelfAttention_v2", "calls-torch-attention")
 mistake(
-    "SelfAttention_v2",
-    "calls-torch-attention",
-    "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
-    change={
-        "scaled_dot_product_attention(": "nn.functional.scaled_dot_product_attention(",
-    },
-)
-mistake(
-    "SelfAttention_v2",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
+    "SelfAttention_v2", common="detached",
     change={"(queries, keys, values)": "(queries, keys, values.detach())"},
-)
-mistake(
-    "SelfAttention_v2",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={"(queries, keys, values)": "(queries.float(), keys.float(), values.float())"},
-)
-mistake(
-    "SelfAttention_v2",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={
-        "return scaled_dot_product_attention(queries, keys, values)": (
-            "with torch.no_grad():\n"
-            "            x -= x.mean(dim=0)\n"
-            "        return scaled_dot_product_attention(queries, keys, values)"
-        ),
-    },
-)
+)  # fmt: skip
+common_mistakes("SelfAttention_v2", "float32-hard-coded", "input-changed-in-place")
 mistake(
     "SelfAttention_v2",
     "input-changed-without-gradient",
@@ -2161,9 +1578,7 @@ mistake(
     },
 )
 mistake(
-    "v1_weights_from_v2",
-    "queries-and-keys-swapped",
-    "Queries and keys have changed places",
+    "v1_weights_from_v2", common="queries-and-keys-swapped",
     hint="Whose matrix stands under W_query?",
     change={
         'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
@@ -2174,7 +1589,7 @@ mistake(
             "    }"
         )
     },
-)
+)  # fmt: skip
 mistake(
     "v1_weights_from_v2",
     "one-matrix-for-all",
@@ -2185,10 +1600,7 @@ mistake(
     },
 )
 mistake(
-    "v1_weights_from_v2",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
+    "v1_weights_from_v2", common="values-are-keys",
     change={
         'return {name.removesuffix(".weight"): weight.T for name, weight in state.items()}': (
             "return {\n"
@@ -2198,7 +1610,7 @@ mistake(
             "    }"
         )
     },
-)
+)  # fmt: skip
 mistake(
     "v1_weights_from_v2",
     "values-left-out",
@@ -2217,20 +1629,8 @@ mistake(
         )
     },
 )
-mistake(
-    "v1_weights_from_v2",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={"weight.T": "weight.T.float()"},
-)
-mistake(
-    "v1_weights_from_v2",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
-    change={"weight.T": "weight.t_()"},
-)
+mistake("v1_weights_from_v2", common="float32-hard-coded", change={"weight.T": "weight.T.float()"})
+common_mistakes("v1_weights_from_v2", "input-changed-in-place")
 
 
 @accepted("v1_weights_from_v2", "one-by-one", "Three entries, written out")
@@ -2275,23 +1675,11 @@ def v1_weights_through_a_module(state):
 
 # --- CausalHead ----------------------------------------------------------------------------------
 
+common_mistakes("CausalHead", "no-scale")
 mistake(
-    "CausalHead",
-    "no-scale",
-    "The scores are not scaled",
-    hint=(
-        "The variance of a dot product grows with the length of the vectors: "
-        "what brings it back to one?"
-    ),
-    change={"attn_scores / head_size**0.5": "attn_scores"},
-)
-mistake(
-    "CausalHead",
-    "no-mask",
-    "Nothing hides the future",
-    hint="Change the last token: which outputs may change?",
+    "CausalHead", common="no-mask",
     change={"        attn_scores = attn_scores.masked_fill(future, -torch.inf)\n": ""},
-)
+)  # fmt: skip
 mistake(
     "CausalHead",
     "hides-itself",
@@ -2299,44 +1687,9 @@ mistake(
     hint="May the first token look at anything at all?",
     change={"diagonal=1": "diagonal=0"},
 )
-mistake(
-    "CausalHead",
-    "mask-fills-zero",
-    "Hidden scores become zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"-torch.inf": "0.0"},
-)
-mistake(
-    "CausalHead",
-    "mask-inverted",
-    "The mask is the wrong way round: it hides what may be seen, and shows the rest",
-    hint="What does True mean here: look, or do not look?",
-    change={"masked_fill(future": "masked_fill(~future"},
-)
-mistake(
-    "CausalHead",
-    "softmax-over-queries",
-    "Each column sums to one, not each row",
-    hint="Each query shares out its attention over the keys: along which axis do these lie?",
-    change={"dim=-1": "dim=-2"},
-)
-mistake(
-    "CausalHead",
-    "bias-left-on",
-    "Biases are trained though nobody asked",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    change={
-        "self.key = nn.Linear(d_in, head_size, bias=False)": (
-            "self.key = nn.Linear(d_in, head_size)"
-        ),
-        "self.query = nn.Linear(d_in, head_size, bias=False)": (
-            "self.query = nn.Linear(d_in, head_size)"
-        ),
-        "self.value = nn.Linear(d_in, head_size, bias=False)": (
-            "self.value = nn.Linear(d_in, head_size)"
-        ),
-    },
-)
+common_mistakes("CausalHead", "mask-fills-zero")
+mistake("CausalHead", "mask-inverted", common="mask-opposite")
+common_mistakes("CausalHead", "softmax-over-queries", "bias-left-on")
 mistake(
     "CausalHead",
     "always-scaled",
@@ -2345,45 +1698,18 @@ mistake(
     change={"if self.scaled:": "if True:"},
 )
 mistake(
-    "CausalHead",
-    "mask-after-softmax",
-    "Hidden weights are zeroed after the softmax, and the rest no longer makes one",
-    hint="What do the weights of a row sum to at the end?",
+    "CausalHead", common="mask-after-softmax",
     change={
         "attn_scores = attn_scores.masked_fill(future, -torch.inf)\n\n        ": "",
         "torch.softmax(attn_scores, dim=-1)": (
             "torch.softmax(attn_scores, dim=-1).masked_fill(future, 0.0)"
         ),
     },
-)
-mistake(
-    "CausalHead",
-    "no-square-root",
-    "The scores are divided by the length, not by its root",
-    hint="A variance of d_k is a spread of how much?",
-    change={"head_size**0.5": "head_size"},
-)
-mistake(
-    "CausalHead",
-    "queries-and-keys-swapped",
-    "Queries and keys have changed places",
-    hint="In row i of the scores, who asks and who answers?",
-    change={"queries @ keys.transpose(-2, -1)": "keys @ queries.transpose(-2, -1)"},
-)
-mistake(
-    "CausalHead",
-    "values-are-keys",
-    "Keys stand where values belong",
-    hint="Which of the three carries the message?",
-    change={"attn_weights @ values": "attn_weights @ keys"},
-)
-mistake(
-    "CausalHead",
+)  # fmt: skip
+common_mistakes(
+    "CausalHead", "no-square-root", "queries-and-keys-swapped", "values-are-keys",
     "scale-multiplied",
-    "The scores are multiplied by the root, not divided",
-    hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
-    change={"/ head_size**0.5": "* head_size**0.5"},
-)
+)  # fmt: skip
 mistake(
     "CausalHead",
     "half-for-root",
@@ -2398,30 +1724,15 @@ mistake(
     hint="How long are the keys of the next caller?",
     change={"head_size**0.5": "2.0"},
 )
+common_mistakes("CausalHead", "scale-by-d-in")
+mistake("CausalHead", common="scale-by-number-of-keys", change={"head_size**0.5": "time**0.5"})
 mistake(
-    "CausalHead",
-    "scale-by-d-in",
-    "The root is taken of the width of the input",
-    hint="Over which dimension were the dot products summed?",
-    change={"head_size**0.5": "_d_in**0.5"},
-)
-mistake(
-    "CausalHead",
-    "scale-by-number-of-keys",
-    "The scale counts the keys, not their features",
-    hint="Over which dimension were the dot products summed?",
-    change={"head_size**0.5": "time**0.5"},
-)
-mistake(
-    "CausalHead",
-    "scale-after-softmax",
-    "The weights are scaled, and not the scores",
-    hint="Should the weights of a query still sum to one?",
+    "CausalHead", common="scale-after-softmax",
     change={
         "attn_scores / head_size**0.5": "attn_scores",
         "attn_weights @ values": "attn_weights @ values / values.shape[-1] ** self.scaled ** 0.5",
     },
-)
+)  # fmt: skip
 mistake(
     "CausalHead",
     "scaled-inverted",
@@ -2443,70 +1754,15 @@ mistake(
     hint="How many arguments may the caller pass?",
     change={", scaled: bool = True": "", "self.scaled = scaled": "self.scaled = True"},
 )
+common_mistakes("CausalHead", "mask-thrown-away", "sees-one-ahead")
 mistake(
-    "CausalHead",
-    "mask-thrown-away",
-    "The masked scores are thrown away",
-    hint="Does masked_fill change your scores, or hand you new ones?",
-    change={"attn_scores = attn_scores.masked_fill": "attn_scores.masked_fill"},
-    same_as={"no-mask": "Scores that are thrown away leave no trace in any result"},
-)
-mistake(
-    "CausalHead",
-    "sees-one-ahead",
-    "A token can see the one that comes right after it",
-    hint="What may the first token know about the second?",
-    change={"diagonal=1": "diagonal=2"},
-)
-mistake(
-    "CausalHead",
-    "mask-transposed",
-    "The past is hidden, and the future seen",
-    hint="Rows are queries: on which side of the diagonal do the later keys stand?",
+    "CausalHead", common="mask-transposed",
     change={"torch.triu(everything, diagonal=1)": "torch.tril(everything, diagonal=-1)"},
-)
-mistake(
-    "CausalHead",
-    "mask-multiplies",
-    "Hidden scores are multiplied by zero",
-    hint="What does a softmax make of a score of 0?",
-    change={"attn_scores.masked_fill(future, -torch.inf)": "attn_scores * everything.tril()"},
-    same_as={"mask-fills-zero": "A finite score times zero is zero"},
-)
-mistake(
-    "CausalHead",
-    "mask-fills-tiny",
-    "Hidden scores become a tiny number, not a very low one",
-    hint="Where does 1e-9 stand among your scores?",
-    change={"-torch.inf": "1e-9"},
-    same_as={
-        "mask-fills-zero": "To a softmax 1e-9 is zero, within float32",
-        "mask-multiplies": "To a softmax 1e-9 is zero, within float32",
-    },
-)
-mistake(
-    "CausalHead",
-    "mask-fills-infinity",
-    "A query from which keys are hidden gets NaN",
-    hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={"-torch.inf": "torch.inf"},
-)
-mistake(
-    "CausalHead",
-    "mask-times-infinity",
-    "Every result is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={
-        "attn_scores.masked_fill(future, -torch.inf)": "attn_scores + future.float() * -torch.inf"
-    },
-)
-mistake(
-    "CausalHead",
-    "mask-added",
-    "The mask is added to the scores as 0 and 1",
-    hint="How far does that move a hidden score, and which way?",
-    change={"attn_scores.masked_fill(future, -torch.inf)": "attn_scores + future"},
-)
+)  # fmt: skip
+common_mistakes(
+    "CausalHead", "mask-multiplies", "mask-fills-tiny", "mask-fills-infinity",
+    "mask-times-infinity", "mask-added",
+)  # fmt: skip
 mistake(
     "CausalHead",
     "scores-replaced",
@@ -2534,33 +1790,11 @@ mistake(
     },
 )
 mistake(
-    "CausalHead",
-    "no-softmax",
-    "The scores are used as weights, without a softmax",
-    hint="What do the weights of a query sum to?",
+    "CausalHead", common="no-softmax",
     change={"torch.softmax(attn_scores, dim=-1)": "attn_scores.masked_fill(future, 0.0)"},
-)
-mistake(
-    "CausalHead",
-    "keys-are-queries",
-    "The keys are the queries once more",
-    hint="Which matrix makes a token findable, and do you use it?",
-    change={"self.key(x)": "self.query(x)"},
-)
-mistake(
-    "CausalHead",
-    "t-on-a-batch",
-    "On a batch, .T turns all dimensions around",
-    hint="Which two dimensions should change places, and which should stay?",
-    change={"keys.transpose(-2, -1)": "keys.T"},
-)
-mistake(
-    "CausalHead",
-    "weights-returned",
-    "The weights are returned, and not what they mix",
-    hint="What is mixed by the weights, and in which line?",
-    change={"attn_weights @ values": "attn_weights"},
-)
+)  # fmt: skip
+mistake("CausalHead", common="keys-are-queries", change={"self.key(x)": "self.query(x)"})
+common_mistakes("CausalHead", "t-on-a-batch", "weights-returned")
 mistake(
     "CausalHead",
     "batch-for-time",
@@ -2602,13 +1836,7 @@ mistake(
         ),
     },
 )
-mistake(
-    "CausalHead",
-    "no-super-init",
-    "nn.Module never gets to set itself up",
-    hint="Who prepares self to hold parameters, and when?",
-    change={"super().__init__()\n": "self.d_in, self.head_size = d_in, head_size\n"},
-)
+common_mistakes("CausalHead", "no-super-init")
 
 
 @mistake(
@@ -2633,12 +1861,9 @@ class HeadWithList(nn.Module):
 
 
 @mistake(
-    "CausalHead",
-    "made-in-forward",
-    "There are new weights at every call",
-    hint="Call the layer twice on the same input: what should happen?",
+    "CausalHead", common="made-in-forward",
     same_as={"python-list": "Without parameters nothing can be adopted, and no test gets further"},
-)
+)  # fmt: skip
 class HeadMadeInForward(nn.Module):
     def __init__(self, d_in, head_size, scaled=True):
         super().__init__()
@@ -2656,10 +1881,7 @@ class HeadMadeInForward(nn.Module):
 
 
 mistake(
-    "CausalHead",
-    "calls-torch-attention",
-    "Torch's own attention does the work",
-    hint="Which lines would you write if that function did not exist?",
+    "CausalHead", common="calls-torch-attention",
     change={
         "attn_weights @ values": (
             "nn.functional.scaled_dot_product_attention(\n"
@@ -2668,43 +1890,25 @@ mistake(
             "        )"
         )
     },
-)
+)  # fmt: skip
+common_mistakes("CausalHead", "detached")
 mistake(
-    "CausalHead",
-    "detached",
-    "Gradients are cut off",
-    hint="After a backward call on the result, which inputs have a gradient?",
-    change={"attn_weights @ values": "attn_weights.detach() @ values"},
-)
-mistake(
-    "CausalHead",
-    "in-place-after-softmax",
-    "The softmax's result is overwritten in place",
-    hint="What does the softmax need to remember for its gradient?",
+    "CausalHead", common="in-place-after-softmax",
     change={
         "return attn_weights @ values": (
             "attn_weights[:, future] = 0.0\n        return attn_weights @ values"
         )
     },
-)
+)  # fmt: skip
+common_mistakes("CausalHead", "float32-hard-coded")
 mistake(
-    "CausalHead",
-    "float32-hard-coded",
-    "float32 is forced upon float64",
-    hint="Which dtype goes into each line, and which comes out?",
-    change={"attn_weights @ values": "attn_weights.float() @ values.float()"},
-)
-mistake(
-    "CausalHead",
-    "input-changed-in-place",
-    "The caller's tensor is changed in place",
-    hint="What does the caller find in it after the call?",
+    "CausalHead", common="input-changed-in-place",
     change={
         "return attn_weights @ values": (
             "x.data -= x.data.mean(dim=-1, keepdim=True)\n        return attn_weights @ values"
         )
     },
-)
+)  # fmt: skip
 mistake(
     "CausalHead",
     "input-changed-without-gradient",

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- attention_scores_for_query ------------------------------------------------------------------
 
@@ -66,9 +66,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_scores_for_query", "scaled-too-early",
-    "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
+    "attention_scores_for_query", common="scaled-too-early",
     change={"return inputs @ query": "return inputs @ query / inputs.shape[-1] ** 0.5"},
 )  # fmt: skip
 
@@ -104,11 +102,7 @@ mistake(
     change={"return inputs @ query": "return inputs @ inputs.T"},
 )  # fmt: skip
 
-mistake(
-    "attention_scores_for_query", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return inputs @ query": "return (inputs @ query).detach()"},
-)  # fmt: skip
+common_mistakes("attention_scores_for_query", "no-gradient")
 
 mistake(
     "attention_scores_for_query", "query-without-gradient", "No gradient flows through the query",
@@ -116,22 +110,10 @@ mistake(
     change={"inputs[query_index]": "inputs[query_index].detach()"},
 )  # fmt: skip
 
-
-@mistake(
-    "attention_scores_for_query", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def scores_in_a_new_vector(inputs, query_index):
-    scores = torch.empty(inputs.shape[0])
-    for i, token in enumerate(inputs):
-        scores[i] = torch.dot(token, inputs[query_index])
-    return scores
+common_mistakes("attention_scores_for_query", "returns-float32")
 
 
-@mistake(
-    "attention_scores_for_query", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("attention_scores_for_query", common="changes-its-input")
 def query_normalised_in_place(inputs, query_index):
     query = inputs[query_index].clone()
     inputs *= query
@@ -225,9 +207,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_scores_loop", "scaled-too-early",
-    "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
+    "attention_scores_loop", common="scaled-too-early",
     change={"torch.dot(query, key)": "torch.dot(query, key) / len(query) ** 0.5"},
 )  # fmt: skip
 
@@ -249,14 +229,7 @@ mistake(
     change={"return torch.stack(rows)": "return rows"},
 )  # fmt: skip
 
-mistake(
-    "attention_scores_loop", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={
-        "torch.dot(query, key)": "torch.dot(query, key).item()",
-        "rows.append(torch.stack(row))": "rows.append(torch.tensor(row, dtype=inputs.dtype))",
-    },
-)  # fmt: skip
+common_mistakes("attention_scores_loop", "no-gradient")
 
 mistake(
     "attention_scores_loop", "key-without-gradient", "No gradient flows through the keys",
@@ -264,18 +237,7 @@ mistake(
     change={"torch.dot(query, key)": "torch.dot(query, key.detach())"},
 )  # fmt: skip
 
-
-@mistake(
-    "attention_scores_loop", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def table_without_a_dtype(inputs):
-    n = inputs.shape[0]
-    scores = torch.empty(n, n)
-    for i, query in enumerate(inputs):
-        for j, key in enumerate(inputs):
-            scores[i, j] = torch.dot(query, key)
-    return scores
+common_mistakes("attention_scores_loop", "returns-float32")
 
 
 @mistake(
@@ -344,16 +306,7 @@ def table_with_an_early_return(inputs):
         return scores
 
 
-@mistake(
-    "attention_scores_loop", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-)  # fmt: skip
-def table_without_return(inputs):
-    n = inputs.shape[0]
-    scores = inputs.new_zeros(n, n)
-    for i in range(n):
-        for j in range(n):
-            scores[i, j] = torch.dot(inputs[i], inputs[j])
+mistake("attention_scores_loop", "no-return", common="nothing-returned")
 
 
 @mistake(
@@ -368,10 +321,7 @@ def table_for_six_words(inputs):
     return scores
 
 
-@mistake(
-    "attention_scores_loop", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("attention_scores_loop", common="changes-its-input")
 def table_of_tokens_turned_in_place(inputs):
     columns = inputs.t_()
     n = columns.shape[1]
@@ -471,8 +421,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "attention_scores", "scaled-too-early", "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
+    "attention_scores", common="scaled-too-early",
     change={"inputs @ inputs.T": "inputs @ inputs.T / inputs.shape[-1] ** 0.5"},
 )  # fmt: skip
 
@@ -520,11 +469,7 @@ mistake(
     change={"return inputs @ inputs.T": "return torch.tril(inputs @ inputs.T)"},
 )  # fmt: skip
 
-mistake(
-    "attention_scores", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"inputs @ inputs.T": "inputs.detach() @ inputs.detach().T"},
-)  # fmt: skip
+common_mistakes("attention_scores", "no-gradient")
 
 mistake(
     "attention_scores", "key-without-gradient", "No gradient flows through the keys",
@@ -532,27 +477,10 @@ mistake(
     change={"inputs @ inputs.T": "inputs @ inputs.detach().T"},
 )  # fmt: skip
 
-mistake(
-    "attention_scores", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={"inputs @ inputs.T": "(inputs.float() @ inputs.float().T).to(inputs.dtype)"},
-)  # fmt: skip
+common_mistakes("attention_scores", "float32-inside", "returns-float32", "returns-float64")
 
 mistake(
-    "attention_scores", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"inputs @ inputs.T": "inputs.float() @ inputs.float().T"},
-)  # fmt: skip
-
-mistake(
-    "attention_scores", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"inputs @ inputs.T": "inputs.double() @ inputs.double().T"},
-)  # fmt: skip
-
-mistake(
-    "attention_scores", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
+    "attention_scores", common="changes-its-input",
     change={"inputs @ inputs.T": "inputs.clone() @ inputs.t_()"},
 )  # fmt: skip
 
@@ -597,29 +525,14 @@ def scores_by_bmm(inputs):
 
 # --- attention_weights ---------------------------------------------------------------------------
 
-mistake(
-    "attention_weights", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
-    change={"dim=-1": "dim=0"},
-)  # fmt: skip
+common_mistakes("attention_weights", "columns-sum-to-one")
 
 mistake(
-    "attention_weights", "whole-matrix", "The whole matrix sums to one, not each row",
-    hint="How many distributions are there in the matrix?",
+    "attention_weights", common="whole-matrix",
     change={"torch.softmax(scores, dim=-1)": "torch.softmax(scores.flatten(), 0).view_as(scores)"},
 )  # fmt: skip
 
-mistake(
-    "attention_weights", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
-    change={"torch.softmax(scores, dim=-1)": "scores / scores.sum(dim=-1, keepdim=True)"},
-)  # fmt: skip
-
-mistake(
-    "attention_weights", "scaled-too-early", "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
-    change={"torch.softmax(scores,": "torch.softmax(scores / inputs.shape[-1] ** 0.5,"},
-)  # fmt: skip
+common_mistakes("attention_weights", "no-exp", "scaled-too-early")
 
 mistake(
     "attention_weights", "scaled-afterwards", "The weights are scaled after the softmax",
@@ -633,17 +546,7 @@ mistake(
     change={"return torch.softmax(scores, dim=-1)": "return scores"},
 )  # fmt: skip
 
-mistake(
-    "attention_weights", "not-normalised", "The exponentials are never divided by their sum",
-    hint="What do the weights add up to?",
-    change={"torch.softmax(scores, dim=-1)": "torch.exp(scores)"},
-)  # fmt: skip
-
-mistake(
-    "attention_weights", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"torch.softmax(": "torch.log_softmax("},
-)  # fmt: skip
+common_mistakes("attention_weights", "not-normalised", "log-softmax")
 
 mistake(
     "attention_weights", "sigmoid-for-softmax", "A sigmoid judges each score alone",
@@ -707,29 +610,7 @@ mistake(
     change={"torch.softmax(scores, dim=-1)": "(scores == scores.amax(1, keepdim=True)).to(scores)"},
 )  # fmt: skip
 
-mistake(
-    "attention_weights", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"torch.softmax(scores,": "torch.softmax(scores.detach(),"},
-)  # fmt: skip
-
-mistake(
-    "attention_weights", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={"dim=-1)": "dim=-1, dtype=torch.float32).to(inputs.dtype)"},
-)  # fmt: skip
-
-mistake(
-    "attention_weights", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"dim=-1)": "dim=-1, dtype=torch.float32)"},
-)  # fmt: skip
-
-mistake(
-    "attention_weights", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"dim=-1)": "dim=-1).squeeze()"},
-)  # fmt: skip
+common_mistakes("attention_weights", "no-gradient", "float32-inside", "returns-float32", "squeezed")
 
 mistake(
     "attention_weights", "rounded", "The numbers are rounded",
@@ -739,8 +620,7 @@ mistake(
 
 
 @mistake(
-    "attention_weights", "no-keepdim", "The totals line up with the wrong axis",
-    hint="Does a total of shape (n,) line up with the rows or with the columns?",
+    "attention_weights", common="no-keepdim",
     same_as={"columns-sum-to-one": "the scores are symmetric"},
 )  # fmt: skip
 def weights_over_totals_of_rows(inputs):
@@ -748,10 +628,7 @@ def weights_over_totals_of_rows(inputs):
     return positive / positive.sum(dim=-1)
 
 
-@mistake(
-    "attention_weights", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("attention_weights", common="changes-its-input")
 def weights_of_tokens_changed_in_place(inputs):
     scores = inputs @ inputs.T
     inputs -= inputs.mean(dim=0)
@@ -759,9 +636,7 @@ def weights_of_tokens_changed_in_place(inputs):
 
 
 mistake(
-    "attention_weights", "turned-in-place",
-    "The caller's tensor is changed, though all results are right",
-    hint="Who else holds the tensor that you were given?",
+    "attention_weights", common="turned-in-place",
     change={"attention_scores(inputs)": "inputs.clone() @ inputs.t_()"},
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
@@ -827,23 +702,7 @@ mistake(
     change={"torch.softmax(scores, dim=-1)": "scores"},
 )  # fmt: skip
 
-mistake(
-    "context_vector", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
-    change={"torch.softmax(scores, dim=-1)": "scores / scores.sum()"},
-)  # fmt: skip
-
-mistake(
-    "context_vector", "not-normalised", "The exponentials are never divided by their sum",
-    hint="What do the weights add up to?",
-    change={"torch.softmax(scores, dim=-1)": "torch.exp(scores)"},
-)  # fmt: skip
-
-mistake(
-    "context_vector", "scaled-too-early", "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
-    change={"torch.softmax(scores,": "torch.softmax(scores / inputs.shape[-1] ** 0.5,"},
-)  # fmt: skip
+common_mistakes("context_vector", "no-exp", "not-normalised", "scaled-too-early")
 
 mistake(
     "context_vector", "scaled-afterwards", "The weights are scaled after the softmax",
@@ -896,8 +755,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "context_vector", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
+    "context_vector", common="squeezed",
     change={"torch.softmax(scores,": "torch.softmax(scores.squeeze(),"},
 )  # fmt: skip
 
@@ -943,11 +801,7 @@ mistake(
     change={"return weights @ inputs": "return inputs[query_index] + weights @ inputs"},
 )  # fmt: skip
 
-mistake(
-    "context_vector", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return weights @ inputs": "return (weights @ inputs).detach()"},
-)  # fmt: skip
+common_mistakes("context_vector", "no-gradient")
 
 mistake(
     "context_vector", "weights-without-gradient", "No gradient flows through the weights",
@@ -955,23 +809,10 @@ mistake(
     change={"return weights @ inputs": "return weights.detach() @ inputs"},
 )  # fmt: skip
 
-
-@mistake(
-    "context_vector", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def context_in_a_new_vector(inputs, query_index):
-    weights = torch.softmax(inputs @ inputs[query_index], dim=0)
-    context = torch.zeros(inputs.shape[1])
-    for i, token in enumerate(inputs):
-        context += weights[i] * token
-    return context
+common_mistakes("context_vector", "returns-float32")
 
 
-@mistake(
-    "context_vector", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("context_vector", common="changes-its-input")
 def context_in_the_query(inputs, query_index):
     context = torch.softmax(inputs @ inputs[query_index], dim=0) @ inputs
     inputs[query_index] = context
@@ -979,9 +820,7 @@ def context_in_the_query(inputs, query_index):
 
 
 @mistake(
-    "context_vector", "turned-in-place",
-    "The caller's tensor is changed, though all results are right",
-    hint="Who else holds the tensor that you were given?",
+    "context_vector", common="turned-in-place",
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
 def context_of_tokens_turned_in_place(inputs, query_index):
@@ -1036,15 +875,12 @@ def context_divided_last(inputs, query_index):
 # --- simple_self_attention -----------------------------------------------------------------------
 
 mistake(
-    "simple_self_attention", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
+    "simple_self_attention", common="columns-sum-to-one",
     change={"attention_weights(inputs)": "torch.softmax(inputs @ inputs.T, dim=0)"},
 )  # fmt: skip
 
 mistake(
-    "simple_self_attention", "transposed", "Rows and columns have changed places",
-    hint="Does a row belong to the token that listens, or to the one that is heard?",
-    change={"return weights @ inputs": "return weights.T @ inputs"},
+    "simple_self_attention", common="transposed",
     same_as={"columns-sum-to-one": "the scores are symmetric"},
 )  # fmt: skip
 
@@ -1056,8 +892,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "simple_self_attention", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
+    "simple_self_attention", common="no-exp",
     change={
         "attention_weights(inputs)": "attention_scores(inputs)",
         "return weights @": "return weights / weights.sum(dim=-1, keepdim=True) @",
@@ -1065,9 +900,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "simple_self_attention", "scaled-too-early",
-    "The scores are scaled, and no scale was asked for",
-    hint="In which unit does the square root come in?",
+    "simple_self_attention", common="scaled-too-early",
     change={
         "attention_weights(inputs)":
             "torch.softmax(inputs @ inputs.T / inputs.shape[-1] ** 0.5, dim=-1)",
@@ -1091,8 +924,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "simple_self_attention", "whole-matrix", "The whole matrix sums to one, not each row",
-    hint="How many distributions are there in the matrix?",
+    "simple_self_attention", common="whole-matrix",
     change={
         "attention_weights(inputs)":
             "torch.softmax((inputs @ inputs.T).flatten(), 0).view(len(inputs), -1)",
@@ -1176,11 +1008,7 @@ mistake(
     change={"return weights @ inputs": "return torch.dropout(weights, 0.1, True) @ inputs"},
 )  # fmt: skip
 
-mistake(
-    "simple_self_attention", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return weights @ inputs": "return (weights @ inputs).detach()"},
-)  # fmt: skip
+common_mistakes("simple_self_attention", "no-gradient")
 
 mistake(
     "simple_self_attention", "weights-without-gradient", "No gradient flows through the weights",
@@ -1195,23 +1023,10 @@ mistake(
     change={"return weights @ inputs": "return weights @ inputs.data"},
 )  # fmt: skip
 
-mistake(
-    "simple_self_attention", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={"weights @ inputs": "(weights.float() @ inputs.float()).to(inputs.dtype)"},
-)  # fmt: skip
-
-mistake(
-    "simple_self_attention", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return weights @ inputs": "return (weights @ inputs).squeeze()"},
-)  # fmt: skip
+common_mistakes("simple_self_attention", "float32-inside", "squeezed")
 
 
-@mistake(
-    "simple_self_attention", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-)  # fmt: skip
+@mistake("simple_self_attention", common="changes-its-input")
 def contexts_written_into_the_tokens(inputs):
     contexts = torch.softmax(inputs @ inputs.T, dim=-1) @ inputs
     inputs.copy_(contexts)
@@ -1219,9 +1034,7 @@ def contexts_written_into_the_tokens(inputs):
 
 
 @mistake(
-    "simple_self_attention", "turned-in-place",
-    "The caller's tensor is changed, though all results are right",
-    hint="Who else holds the tensor that you were given?",
+    "simple_self_attention", common="turned-in-place",
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
 def contexts_of_tokens_turned_in_place(inputs):
@@ -1251,15 +1064,7 @@ def contexts_of_contexts(inputs):
     return tokens
 
 
-@mistake(
-    "simple_self_attention", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def contexts_in_a_new_table(inputs):
-    contexts = torch.zeros(inputs.shape)
-    for i, query in enumerate(inputs):
-        contexts[i] = torch.softmax(inputs @ query, dim=0) @ inputs
-    return contexts
+common_mistakes("simple_self_attention", "returns-float32")
 
 
 @accepted("simple_self_attention", "one-line", "All in one line")

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from grader.mistakes import accepted, mistake
+from grader.mistakes import accepted, common_mistakes, mistake
 
 # --- normalize_by_sum ----------------------------------------------------------------------------
 
@@ -94,51 +94,21 @@ mistake(
     change={"return scores / total": "return [score / total for score in scores]"},
 )  # fmt: skip
 
-mistake(
-    "normalize_by_sum", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return scores / total": "return (scores / total).squeeze()"},
-)  # fmt: skip
+common_mistakes("normalize_by_sum", "squeezed")
+mistake("normalize_by_sum", "no-return", common="nothing-returned")
 
 mistake(
-    "normalize_by_sum", "no-return", "Nothing is returned",
-    hint="What does a Python function give back that has no return?",
-    change={"return scores / total": "scores / total"},
-)  # fmt: skip
-
-mistake(
-    "normalize_by_sum", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
+    "normalize_by_sum", common="changes-its-input",
     change={"return scores / total": "scores /= total\n    return scores"},
 )  # fmt: skip
 
-mistake(
-    "normalize_by_sum", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"return scores / total": "return (scores / total).detach()"},
+common_mistakes(
+    "normalize_by_sum", "no-gradient", "total-without-gradient", "returns-float32",
+    "returns-float64",
 )  # fmt: skip
 
 mistake(
-    "normalize_by_sum", "total-without-gradient", "No gradient flows through the sum",
-    hint="Does the sum depend on the scores as well?",
-    change={"scores.sum(dim=-1)": "scores.sum(dim=-1).item()"},
-)  # fmt: skip
-
-mistake(
-    "normalize_by_sum", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-    change={"return scores / total": "return (scores / total).float()"},
-)  # fmt: skip
-
-mistake(
-    "normalize_by_sum", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"return scores / total": "return scores.double() / total.double()"},
-)  # fmt: skip
-
-mistake(
-    "normalize_by_sum", "torch-softmax", "Torch's own softmax does the work",
-    hint="Which functions are off limits in this unit?",
+    "normalize_by_sum", common="torch-softmax",
     change={"return scores / total": "return torch.softmax(torch.log(scores), dim=-1)"},
 )  # fmt: skip
 
@@ -179,11 +149,7 @@ def total_with_epsilon(scores, eps=1e-10):
 
 # --- softmax_naive -------------------------------------------------------------------------------
 
-mistake(
-    "softmax_naive", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
-    change={"torch.exp(scores)": "scores"},
-)  # fmt: skip
+common_mistakes("softmax_naive", "no-exp")
 
 mistake(
     "softmax_naive", "absolute-scores", "Negative scores count as if they were positive",
@@ -251,11 +217,7 @@ mistake(
     change={"positive.sum(dim=-1)": "positive.shape[0]"},
 )  # fmt: skip
 
-mistake(
-    "softmax_naive", "not-normalised", "The exponentials are never divided by their sum",
-    hint="What do the weights add up to?",
-    change={"return positive / total": "return positive"},
-)  # fmt: skip
+common_mistakes("softmax_naive", "not-normalised")
 
 mistake(
     "softmax_naive", "exp-of-fractions", "The exp comes after the division, not before",
@@ -266,11 +228,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "softmax_naive", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"return positive / total": "return scores - torch.log(total)"},
-)  # fmt: skip
+common_mistakes("softmax_naive", "log-softmax")
 
 mistake(
     "softmax_naive", "winner-takes-all", "The largest score gets everything",
@@ -278,11 +236,7 @@ mistake(
     change={"torch.exp(scores)": "(scores == scores.max()).to(scores)"},
 )  # fmt: skip
 
-mistake(
-    "softmax_naive", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return positive / total": "return (positive / total).squeeze()"},
-)  # fmt: skip
+common_mistakes("softmax_naive", "squeezed")
 
 mistake(
     "softmax_naive", "epsilon", "A constant in the divisor swallows small totals",
@@ -296,37 +250,9 @@ mistake(
     change={"torch.exp(scores)": "torch.exp(scores.clamp(max=10))"},
 )  # fmt: skip
 
-mistake(
-    "softmax_naive", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-    change={"torch.exp(scores)": "scores.exp_()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_naive", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"torch.exp(scores)": "torch.exp(scores.detach())"},
-)  # fmt: skip
-
-mistake(
-    "softmax_naive", "total-without-gradient", "No gradient flows through the sum",
-    hint="Does the sum depend on the scores as well?",
-    change={"positive.sum(dim=-1)": "positive.sum(dim=-1).detach()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_naive", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "torch.exp(scores)": "torch.exp(scores.float())",
-        "return positive / total": "return (positive / total).to(scores.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "softmax_naive", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"torch.exp(scores)": "torch.exp(scores.double())"},
+common_mistakes(
+    "softmax_naive", "changes-its-input", "no-gradient", "total-without-gradient", "float32-inside",
+    "returns-float64",
 )  # fmt: skip
 
 
@@ -341,8 +267,7 @@ def weights_out_of_python_numbers(scores):
 
 
 mistake(
-    "softmax_naive", "torch-softmax", "Torch's own softmax does the work",
-    hint="Which functions are off limits in this unit?",
+    "softmax_naive", common="torch-softmax",
     change={"return positive / total": "return torch.softmax(scores, dim=-1)"},
 )  # fmt: skip
 
@@ -406,23 +331,7 @@ def naive_in_float64(scores):
 
 # --- softmax_rows --------------------------------------------------------------------------------
 
-mistake(
-    "softmax_rows", "columns-sum-to-one", "Each column sums to one, not each row",
-    hint="Which axis should sum to one?",
-    change={"dim=-1": "dim=0"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "whole-matrix", "The whole matrix sums to one, not each row",
-    hint="How many distributions are there in the matrix?",
-    change={"positive.sum(dim=-1, keepdim=True)": "positive.sum()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "no-keepdim", "The totals line up with the wrong axis",
-    hint="Does a total of shape (n,) line up with the rows or with the columns?",
-    change={"sum(dim=-1, keepdim=True)": "sum(dim=-1)"},
-)  # fmt: skip
+common_mistakes("softmax_rows", "columns-sum-to-one", "whole-matrix", "no-keepdim")
 
 mistake(
     "softmax_rows", "one-total-for-all", "All rows are divided by the total of the first one",
@@ -442,17 +351,7 @@ mistake(
     change={"torch.exp(scores)": "torch.exp(scores) / torch.exp(scores).sum(dim=0)"},
 )  # fmt: skip
 
-mistake(
-    "softmax_rows", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
-    change={"torch.exp(scores)": "scores"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "not-normalised", "The exponentials are never divided by their sum",
-    hint="What do the weights add up to?",
-    change={"return positive / totals": "return positive"},
-)  # fmt: skip
+common_mistakes("softmax_rows", "no-exp", "not-normalised")
 
 mistake(
     "softmax_rows", "largest-for-sum", "The exponentials are divided by the largest of them",
@@ -472,23 +371,14 @@ mistake(
     change={"torch.exp(scores)": "2**scores"},
 )  # fmt: skip
 
-mistake(
-    "softmax_rows", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
-    change={"return positive / totals": "return scores - torch.log(totals)"},
-)  # fmt: skip
+common_mistakes("softmax_rows", "log-softmax")
 
 mistake(
-    "softmax_rows", "result-transposed", "Rows and columns have changed places",
+    "softmax_rows", "result-transposed", common="transposed",
     hint="Does the result have a row for each query?",
-    change={"return positive / totals": "return (positive / totals).T"},
 )  # fmt: skip
 
-mistake(
-    "softmax_rows", "squeezed", "Axes of size one disappear",
-    hint="Which shape comes out when an axis has size one?",
-    change={"return positive / totals": "return (positive / totals).squeeze()"},
-)  # fmt: skip
+common_mistakes("softmax_rows", "squeezed")
 
 mistake(
     "softmax_rows", "epsilon", "A constant in the divisor swallows small totals",
@@ -496,37 +386,9 @@ mistake(
     change={"return positive / totals": "return positive / (totals + 1e-8)"},
 )  # fmt: skip
 
-mistake(
-    "softmax_rows", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
-    change={"torch.exp(scores)": "scores.exp_()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"torch.exp(scores)": "torch.exp(scores.data)"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "total-without-gradient", "No gradient flows through the sum",
-    hint="Does the sum depend on the scores as well?",
-    change={"sum(dim=-1, keepdim=True)": "sum(dim=-1, keepdim=True).detach()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "torch.exp(scores)": "torch.exp(scores.float())",
-        "return positive / totals": "return (positive / totals).to(scores.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "softmax_rows", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"torch.exp(scores)": "torch.exp(scores.double())"},
+common_mistakes(
+    "softmax_rows", "changes-its-input", "no-gradient", "total-without-gradient", "float32-inside",
+    "returns-float64",
 )  # fmt: skip
 
 
@@ -541,15 +403,7 @@ def rows_but_the_last(scores):
     return weights
 
 
-@mistake(
-    "softmax_rows", "returns-float32", "The result is float32, whatever came in",
-    hint="Which dtype comes out when float64 goes in?",
-)  # fmt: skip
-def rows_into_a_new_table(scores):
-    weights = torch.zeros(scores.shape)
-    for i, row in enumerate(scores):
-        weights[i] = torch.exp(row) / torch.exp(row).sum()
-    return weights
+common_mistakes("softmax_rows", "returns-float32")
 
 
 @mistake(
@@ -562,8 +416,7 @@ def rows_out_of_python_numbers(scores):
 
 
 mistake(
-    "softmax_rows", "torch-softmax", "Torch's own softmax does the work",
-    hint="Which functions are off limits in this unit?",
+    "softmax_rows", common="torch-softmax",
     change={"return positive / totals": "return torch.nn.Softmax(dim=-1)(scores)"},
 )  # fmt: skip
 
@@ -667,11 +520,7 @@ mistake(
     change={"positive.sum(dim=dim, keepdim=True)": "positive.sum()"},
 )  # fmt: skip
 
-mistake(
-    "softmax_stable", "no-keepdim", "The totals line up with the wrong axis",
-    hint="Does a total of shape (n,) line up with the rows or with the columns?",
-    change={"sum(dim=dim, keepdim=True)": "sum(dim=dim)"},
-)  # fmt: skip
+common_mistakes("softmax_stable", "no-keepdim")
 
 mistake(
     "softmax_stable", "clamped", "Scores above a bound count as if they were at the bound",
@@ -729,15 +578,10 @@ mistake(
     change={"totals = positive.sum(": "totals = torch.exp(scores).sum("},
 )  # fmt: skip
 
-mistake(
-    "softmax_stable", "no-exp", "The raw scores are divided by their sum, without exp",
-    hint="What if a score is negative?",
-    change={"torch.exp(shifted)": "scores"},
-)  # fmt: skip
+common_mistakes("softmax_stable", "no-exp")
 
 mistake(
-    "softmax_stable", "log-softmax", "These are logarithms of weights",
-    hint="Can a weight be negative?",
+    "softmax_stable", common="log-softmax",
     change={"return positive / totals": "return shifted - torch.log(totals)"},
 )  # fmt: skip
 
@@ -797,15 +641,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "softmax_stable", "changes-its-input", "The caller's tensor is changed",
-    hint="Who else holds the tensor that you were given?",
+    "softmax_stable", common="changes-its-input",
     change={"shifted = scores - largest": "scores -= largest\n    shifted = scores"},
 )  # fmt: skip
 
 mistake(
-    "softmax_stable", "changes-the-data",
-    "The caller's tensor is changed, though all results are right",
-    hint="Who else holds the tensor that you were given?",
+    "softmax_stable", "changes-the-data", common="turned-in-place",
     change={"shifted = scores - largest": "scores.data -= largest.data\n    shifted = scores"},
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
@@ -820,31 +661,8 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "softmax_stable", "no-gradient", "No gradient flows back to the input",
-    hint="Does your result have a grad_fn?",
-    change={"torch.exp(shifted)": "torch.exp(shifted.detach())"},
-)  # fmt: skip
-
-mistake(
-    "softmax_stable", "total-without-gradient", "No gradient flows through the sum",
-    hint="Does the sum depend on the scores as well?",
-    change={"sum(dim=dim, keepdim=True)": "sum(dim=dim, keepdim=True).detach()"},
-)  # fmt: skip
-
-mistake(
-    "softmax_stable", "float32-inside", "The numbers pass through float32 on their way",
-    hint="How many digits of a float64 are left after a visit to float32?",
-    change={
-        "torch.exp(shifted)": "torch.exp(shifted.float())",
-        "return positive / totals": "return (positive / totals).to(scores.dtype)",
-    },
-)  # fmt: skip
-
-mistake(
-    "softmax_stable", "returns-float64", "The result is float64, whatever was asked for",
-    hint="Which dtype should come out, and which one does?",
-    change={"torch.exp(shifted)": "torch.exp(shifted.double())"},
+common_mistakes(
+    "softmax_stable", "no-gradient", "total-without-gradient", "float32-inside", "returns-float64",
 )  # fmt: skip
 
 
@@ -860,8 +678,7 @@ def stable_for_matrices(scores, dim=-1):
 
 
 mistake(
-    "softmax_stable", "torch-softmax", "Torch's own softmax does the work",
-    hint="Which functions are off limits in this unit?",
+    "softmax_stable", common="torch-softmax",
     change={"return positive / totals": "return torch.nn.functional.softmax(scores, dim=dim)"},
 )  # fmt: skip
 

@@ -1,0 +1,271 @@
+"""The common table: a mistake is declared once, and becomes a change of many references."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from grader.course.course import Course, load_course
+from grader.records.faults import CallError
+from grader.mistakes import Library, Variant, load_library
+from tests.conftest import TINY
+
+ROOT = Path(__file__).parents[1]
+TABLE = r"""
+import re
+
+from grader.mistakes import common
+
+common("halved", "The result is halved", hint="Is anything divided by two?",
+       change={re.compile("return (.+)"): r"return (\1) / 2"})
+common("added", "What should be taken away is added", hint="Plus or minus?",
+       change=[{"x - ": "x + "}, {"scores - largest": "scores + largest"}],
+       same_as={"twice": "not really"})
+common("own", "Everyone does it in another way", hint="Which way?")
+"""
+USES = """
+from grader.mistakes import accepted, common_mistakes, mistake
+
+common_mistakes("center", "halved", "added")
+common_mistakes("weigh", "added", "halved")
+mistake("weigh", "twice", common="halved", hint="Once or twice?")
+mistake("staircase", common="own", change={"tril": "triu"}, same_as={"nobody": "no reason"})
+
+@mistake("center", common="own")
+def something_else(x):
+    return x
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A copy of the tiny course, with a common table."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    course = load_course(tmp_path / "tiny" / "exercises")
+    course.common_mistakes_file.write_text(TABLE, "utf-8")
+    course.mistakes_file("basics").write_text(USES, "utf-8")
+    return course
+
+
+def found(library: Library, id: str) -> Variant:
+    return next(variant for variant in library.variants if variant.id == id)
+
+
+def body(variant: Variant) -> str:
+    """The last line of a definition."""
+    return variant.definition.splitlines()[-1].strip()
+
+
+@pytest.mark.parametrize(
+    ("id", "line"),
+    [
+        ("center/halved", "return (x - x.mean()) / 2"),
+        ("center/added", "return x + x.mean()"),
+        ("weigh/halved", "return (weights / weights.sum(dim=-1, keepdim=True)) / 2"),
+        ("staircase/own", "return torch.ones(size, size, dtype=torch.bool).triu()"),
+        ("center/own", "return x"),
+    ],
+)
+def test_a_common_mistake_becomes_a_change_of_each_reference(
+    course: Course, id: str, line: str
+) -> None:
+    assert body(found(load_library(course), id)) == line
+
+
+def test_of_several_changes_the_first_that_fits_is_made(course: Course) -> None:
+    assert "torch.exp(scores + largest)" in found(load_library(course), "weigh/added").definition
+
+
+def test_title_hint_and_reasons_come_from_the_table_unless_an_exercise_says_better(
+    course: Course,
+) -> None:
+    library = load_library(course)
+    plain, own = found(library, "weigh/halved"), found(library, "weigh/twice")
+    assert (plain.title, plain.hint) == ("The result is halved", "Is anything divided by two?")
+    assert (own.title, own.hint, own.common) == (plain.title, "Once or twice?", "halved")
+    assert found(library, "weigh/added").same_as == {"twice": "not really"}
+    assert found(library, "staircase/own").same_as == {"nobody": "no reason"}
+
+
+def test_mistakes_stand_in_the_order_in_which_their_unit_lists_them(course: Course) -> None:
+    listed = [variant.slug for variant in load_library(course).of("weigh", "mistake")]
+    assert listed == ["added", "halved", "twice"]
+
+
+@pytest.mark.parametrize("names", [("added", "halved"), ("halved", "added")])
+def test_common_mistakes_are_combined_in_either_order(
+    course: Course, names: tuple[str, str]
+) -> None:
+    library = load_library(course)
+    both = library.combined(*(found(library, f"center/{name}") for name in names))
+    assert both is not None
+    assert both.slug == "+".join(names)
+    assert body(both) == "return (x + x.mean()) / 2"
+
+
+def test_a_pattern_does_not_take_away_the_words_that_a_string_looks_for(course: Course) -> None:
+    path = course.mistakes_file("basics")
+    with path.open("a", encoding="utf-8") as file:
+        file.write('mistake("center", "one", "One", hint="?", change={"return x": "return 1"})\n')
+    library = load_library(course)
+    both = library.combined(found(library, "center/halved"), found(library, "center/one"))
+    assert both is not None
+    assert body(both) == "return (1 - x.mean()) / 2"
+
+
+def test_what_changes_the_same_words_is_not_combined(course: Course) -> None:
+    library = load_library(course)
+    added = found(library, "center/added")
+    assert library.combined(added, added) is None
+
+
+def test_without_names_an_exercise_gets_all_that_fit_and_that_it_does_not_bring_itself(
+    course: Course,
+) -> None:
+    path = course.mistakes_file("basics")
+    text = """
+from grader.mistakes import common_mistakes, mistake
+common_mistakes("center")
+common_mistakes("weigh", but=["added"])
+common_mistakes("staircase")
+mistake("center", common="halved", change={"x - x.mean()": "(x - x.mean()) * 0.5"})
+"""
+    path.write_text(text, "utf-8")
+    library = load_library(course)
+    assert [variant.id for variant in library.variants] == [
+        "center/added", "weigh/halved", "staircase/halved", "center/halved",
+    ]  # fmt: skip
+    assert body(found(library, "center/halved")) == "return (x - x.mean()) * 0.5"
+
+
+# --- what makes no sense -------------------------------------------------------------------------
+
+BAD_USES = {
+    "center/gone: there is no common mistake 'gone'": 'common_mistakes("center", "gone")',
+    "staircase/added: 'x - ' occurs 0 times in the reference, not once; 'scores - largest'": (
+        'common_mistakes("staircase", "added")'
+    ),
+    "center: there is no common mistake 'gone'": 'common_mistakes("center", but=["gone"])',
+    "basics.py: center: `but` leaves out some of all": 'common_mistakes("center", "halved", but=["added"])',
+    "'nobody' is no exercise of unit basics": 'common_mistakes("nobody", "added")',
+    "center/own: there is neither a change nor a definition": 'common_mistakes("center", "own")',
+    "center/a: 'x' cannot become '\\\\2': invalid group reference": (
+        'mistake("center", "a", "A", hint="?", change={re.compile("x"): r"\\2"})'
+    ),
+    "there are two variants center/added": 'common_mistakes("center", "added", "added")',
+    "center/a: there is neither a change nor a definition": (
+        'mistake("center", "a", "A", hint="?")'
+    ),
+    "basics.py: center: a mistake has a slug, a title and a hint": (
+        'mistake("center", hint="?", change={"x - ": "x + "})'
+    ),
+    "center/a: there is both a change and a definition below it": (
+        '@mistake("center", "a", "A", hint="?", change={"x - ": "x + "})\ndef a(x):\n    return x'
+    ),
+    "common mistakes are declared in common.py only": (
+        'from grader.mistakes import common\ncommon("a", "A", hint="?")'
+    ),
+}
+BAD_TABLES = {
+    "there are two common mistakes 'a'": 'common("a", "A", hint="?")\n' * 2,
+    "holds common mistakes only": 'common_mistakes("center", "halved")',
+    "cannot be imported: NameError": "common(nobody)",
+    "unexpected end of pattern": r'common("a", "A", hint="?", change={re.compile("(?P"): ""})',
+}
+
+
+@pytest.mark.parametrize(("why", "text"), BAD_USES.items())
+def test_a_use_that_makes_no_sense_is_refused_with_file_and_reason(
+    course: Course, why: str, text: str
+) -> None:
+    path = course.mistakes_file("basics")
+    imports = "import re\nfrom grader.mistakes import common_mistakes, mistake"
+    path.write_text(f"{imports}\n{text}\n", "utf-8")
+    with pytest.raises(CallError) as refused:
+        load_library(course)
+    assert why in str(refused.value)
+    assert "mistakes" in str(refused.value)
+
+
+@pytest.mark.parametrize(("why", "text"), BAD_TABLES.items())
+def test_a_table_that_makes_no_sense_is_refused_with_file_and_reason(
+    course: Course, why: str, text: str
+) -> None:
+    path = course.common_mistakes_file
+    path.write_text(
+        f"import re\nfrom grader.mistakes import common, common_mistakes\n{text}\n", "utf-8"
+    )
+    with pytest.raises(CallError) as refused:
+        load_library(course)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert why in str(refused.value)
+
+
+def test_a_unit_cannot_have_the_name_of_the_table(course: Course) -> None:
+    path = course.folder / "course.toml"
+    text = path.read_text("utf-8")
+    path.write_text(text.replace('name = "basics"', 'name = "common"'), "utf-8")
+    for folder in (course.folder, course.solutions):
+        shutil.copy(folder / "basics.py", folder / "common.py")
+    with pytest.raises(CallError, match="no unit can be 'common'"):
+        load_library(load_course(course.folder))
+
+
+# --- a course without a table, and one over another -----------------------------------------------
+
+
+def test_a_course_needs_no_table(tiny: Course) -> None:
+    assert not tiny.common_mistakes_file.exists()
+    assert not any(variant.common for variant in load_library(tiny).variants)
+
+
+def test_the_table_is_part_of_the_fingerprint(course: Course) -> None:
+    before = course.fingerprint()
+    course.common_mistakes_file.write_text(TABLE.replace("Plus", "Add"), "utf-8")
+    changed = course.fingerprint()
+    course.common_mistakes_file.unlink()
+    assert len({before, changed, course.fingerprint()}) == 3
+
+
+def test_a_private_table_takes_the_place_of_the_other(course: Course, tmp_path: Path) -> None:
+    private = tmp_path / "mine" / "solutions" / "mistakes" / "common.py"
+    private.parent.mkdir(parents=True)
+    private.write_text(TABLE.replace("Plus or minus?", "Which sign?"), "utf-8")
+    over = dataclasses.replace(course, private=tmp_path / "mine")
+    assert found(load_library(over), "center/added").hint == "Which sign?"
+
+
+# --- the kit's own table --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own() -> Library:
+    return load_library(load_course(ROOT / "exercises"))
+
+
+def test_no_title_stands_in_more_than_four_exercises_outside_the_table(own: Library) -> None:
+    exercises = defaultdict(set)
+    for variant in own.variants:
+        if variant.kind == "mistake" and not variant.common:
+            exercises[variant.title].add(variant.exercise)
+    assert {title for title, names in exercises.items() if len(names) > 4} == set()
+
+
+def test_every_mistake_of_the_table_is_used_in_three_exercises_or_more(own: Library) -> None:
+    text = (ROOT / "solutions" / "mistakes" / "common.py").read_text("utf-8")
+    calls = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
+    slugs = {
+        call.args[0].value
+        for call in calls
+        if isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant)
+    }
+    exercises = defaultdict(set)
+    for variant in own.variants:
+        exercises[variant.common].add(variant.exercise)
+    assert len(slugs) > 100
+    assert {slug for slug in slugs if len(exercises[str(slug)]) < 3} == set()
