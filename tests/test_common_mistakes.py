@@ -151,7 +151,9 @@ BAD_USES = {
         'common_mistakes("staircase", "added")'
     ),
     "center: there is no common mistake 'gone'": 'common_mistakes("center", but=["gone"])',
-    "basics.py: center: `but` leaves out some of all": 'common_mistakes("center", "halved", but=["added"])',
+    "basics.py: center: `but` leaves out some of all": (
+        'common_mistakes("center", "halved", but=["added"])'
+    ),
     "'nobody' is no exercise of unit basics": 'common_mistakes("nobody", "added")',
     "center/own: there is neither a change nor a definition": 'common_mistakes("center", "own")',
     "center/a: 'x' cannot become '\\\\2': invalid group reference": (
