@@ -411,7 +411,14 @@ mistake(
     change={"torch.exp(scores - running_max)": "scores.sub_(running_max).exp_()"},
 )  # fmt: skip
 
-common_mistakes("softmax_online", "float32-inside")
+mistake(
+    "softmax_online", common="float32-inside",
+    change={
+        "return torch.exp(scores - running_max) / running_sum": (
+            "return (torch.exp(scores - running_max).float() / running_sum.float()).to(scores)"
+        ),
+    },
+)  # fmt: skip
 
 mistake(
     "softmax_online", "buffers-of-float32", "The maximum so far is kept in float32",

@@ -610,7 +610,14 @@ mistake(
     change={"torch.softmax(scores, dim=-1)": "(scores == scores.amax(1, keepdim=True)).to(scores)"},
 )  # fmt: skip
 
-common_mistakes("attention_weights", "no-gradient", "float32-inside", "returns-float32", "squeezed")
+common_mistakes("attention_weights", "no-gradient")
+
+mistake(
+    "attention_weights", common="float32-inside",
+    change={"dim=-1)": "dim=-1, dtype=torch.float32).to(inputs.dtype)"},
+)  # fmt: skip
+
+common_mistakes("attention_weights", "returns-float32", "squeezed")
 
 mistake(
     "attention_weights", "rounded", "The numbers are rounded",
@@ -1023,7 +1030,12 @@ mistake(
     change={"return weights @ inputs": "return weights @ inputs.data"},
 )  # fmt: skip
 
-common_mistakes("simple_self_attention", "float32-inside", "squeezed")
+mistake(
+    "simple_self_attention", common="float32-inside",
+    change={"weights @ inputs": "(weights.float() @ inputs.float()).to(inputs.dtype)"},
+)  # fmt: skip
+
+common_mistakes("simple_self_attention", "squeezed")
 
 
 @mistake("simple_self_attention", common="changes-its-input")

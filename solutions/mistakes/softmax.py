@@ -661,9 +661,17 @@ mistake(
     },
 )  # fmt: skip
 
-common_mistakes(
-    "softmax_stable", "no-gradient", "total-without-gradient", "float32-inside", "returns-float64",
+common_mistakes("softmax_stable", "no-gradient", "total-without-gradient")
+
+mistake(
+    "softmax_stable", common="float32-inside",
+    change={
+        "torch.exp(shifted)": "torch.exp(shifted.float())",
+        "return positive / totals": "return (positive / totals).to(scores.dtype)",
+    },
 )  # fmt: skip
+
+common_mistakes("softmax_stable", "returns-float64")
 
 
 @mistake(
