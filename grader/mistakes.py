@@ -32,7 +32,7 @@ or a definition of its own, and words of its own::
 
     common_mistakes("CausalHead", "mask-added", "no-gradient")
     common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference
-    mistake("causal_mask", common="mask-inverted", change={"triu": "tril"})
+    mistake("causal_mask", common="mask-opposite", change={"triu": "tril"})
 """
 
 from __future__ import annotations
@@ -312,8 +312,9 @@ def _all_that_fit(entry: _Entry, table: Mapping[str, _Common], original: str) ->
     but = set(entry.but or ())
     if unknown := but - table.keys():
         raise BadVariant(f"there is no common mistake {min(unknown)!r}")
-    own = {other.common for other in _entries if other.exercise == entry.exercise}
-    for slug in (slug for slug in table if slug not in but | own):
+    others = [other for other in _entries if other.exercise == entry.exercise]
+    left_out = but.union(*((other.common, other.slug) for other in others))
+    for slug in (slug for slug in table if slug not in left_out):
         with suppress(BadVariant):
             yield _variant(replace(entry, common=slug), table, original, "")
 

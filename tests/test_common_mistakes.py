@@ -134,11 +134,12 @@ common_mistakes("center")
 common_mistakes("weigh", but=["added"])
 common_mistakes("staircase")
 mistake("center", common="halved", change={"x - x.mean()": "(x - x.mean()) * 0.5"})
+mistake("staircase", "halved", "Half of it", hint="How much?", change={"size, size": "size, 1"})
 """
     path.write_text(text, "utf-8")
     library = load_library(course)
     assert [variant.id for variant in library.variants] == [
-        "center/added", "weigh/halved", "staircase/halved", "center/halved",
+        "center/added", "weigh/halved", "center/halved", "staircase/halved",
     ]  # fmt: skip
     assert body(found(library, "center/halved")) == "return (x - x.mean()) * 0.5"
 
