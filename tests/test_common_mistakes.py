@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.records.faults import CallError
 from grader.mistakes import Library, Variant, load_library
+from grader.records.faults import CallError
 from tests.conftest import TINY
 
 ROOT = Path(__file__).parents[1]
