@@ -25,14 +25,13 @@ from grader.course.course import Course
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade
 from grader.guest import lockdown
-from grader.guest.lockdown import open_to_others
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.sandbox.isolation import MEANING, WITHOUT, shortfall
 from grader.sandbox.jails import LAYERS, Jail, Warm
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
-from grader.wire.orders import Ready
+from grader.wire.orders import Ready, open_to_others
 from tests.conftest import TINY, Grader
 from tests.seats import warm_of
 

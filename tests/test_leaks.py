@@ -22,7 +22,6 @@ from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.export import gradescope
 from grader.feedback.visible import for_students
-from grader.grading import desk as desks
 from grader.grading.desk import Desk, open_desk, replay
 from grader.grading.ladder import grade
 from grader.hosts import otter
@@ -30,7 +29,7 @@ from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page
-from grader.unsandboxed.in_process import Local
+from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
 from tests.attacks_table import Attack, all_attacks
 
@@ -77,14 +76,15 @@ def asked(desk: Desk, *, hidden: bool) -> list[torch.Tensor]:
     """Every tensor that these tests send to a submission: to calls, as weights, as gradients."""
     sent: list[torch.Tensor] = []
 
-    class Listening(Local):
-        def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-            if isinstance(request, wire.Run):
-                sent.extend(t for call in request.calls for t in tensors_in(call))
-            return super().exchange(request, cpu_seconds)
+    really = InProcess.exchange
+
+    def exchange(channel: InProcess, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        if isinstance(request, wire.Run):
+            sent.extend(t for call in request.calls for t in tensors_in(call))
+        return really(channel, request, cpu_seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desks, "Local", Listening)
+        patch.setattr(InProcess, "exchange", exchange)
         for test in (t for tests in desk.tests.values() for t in tests if t.hidden is hidden):
             for case in test.cases:
                 replay(desk, desk.definitions, test, case)

@@ -30,7 +30,7 @@ from grader.course.course import Course, load_course
 from grader.grading import backends
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_exercises
-from grader.guest.work import Untouched
+from grader.guest.untouched import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
@@ -465,7 +465,7 @@ os.environ.setdefault("USERNAME", "someone")
 ELSEWHERE = """
 import dataclasses, json
 from pathlib import Path
-from grader.jail import worker
+from grader.unsandboxed import worker
 run = "import runpy; runpy.run_module('grader.guest.work', run_name='__main__')"
 worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,6 @@ from grader.grading.diagnosis import Answer, Diagnosis, kept
 from grader.grading.known import Given, Kept, Known, LiveKnown
 from grader.grading.recorded import Recorded
 from grader.grading.transcripts import Key, Said, Transcript, Transcripts
-from grader.guest.server import Prints
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
 from grader.proxies.calls import Calls, StudentRaised
@@ -48,7 +47,7 @@ from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.isolation import Isolation, shortfall
 from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
-from grader.unsandboxed.in_process import Local
+from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
 
@@ -373,9 +372,9 @@ def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -
     """Play one case of a test on definitions of our own, in this process, without words."""
     # Where autograd is forbidden, operations are counted with it off: here as in a jail.
     watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
-    seat = Seat(desk, Session(lambda _: Local(definitions), wire.Open((), ()), Limits()), watched)
+    seat = Seat(desk, Session(lambda _: ours(definitions), wire.Open((), ()), Limits()), watched)
     # What a mistake prints, or is warned of, concerns nobody.
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(Prints()):
+    with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)
     return Given(played.passed, played.seen.gave())
 

@@ -14,7 +14,6 @@ import errno
 import os
 import resource
 import signal
-import stat
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.guest import interpreter
+from grader.wire.orders import open_to_others
 
 # From linux/prctl.h, sched.h, mount.h and capability.h.
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22
@@ -296,20 +296,6 @@ def _filter_calls(plan: Plan) -> None:
     program = Program(len(instructions) // 8, instructions)
     if plan.libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
         raise Unavailable(_reason("prctl(PR_SET_SECCOMP)"))
-
-
-def open_to_others(path: str | Path) -> bool:
-    """Whether modes let other users read a file, or what they know the name of in a folder.
-
-    Lists that grant more than modes do (ACLs) are not looked at.
-    """
-    place = Path(path).resolve()
-    if not place.exists():
-        return False
-    wanted = stat.S_IXOTH if place.is_dir() else stat.S_IROTH
-    return bool(place.stat().st_mode & wanted) and all(
-        parent.stat().st_mode & stat.S_IXOTH for parent in place.parents
-    )
 
 
 def _checked(result: int, call: str) -> None:

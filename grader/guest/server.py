@@ -75,9 +75,11 @@ class Guest:
 
     def __init__(
         self, definition: Callable[[str], Any] | None = None, prints: Prints | None = None,
-        device: str = "cpu",
+        device: str = "cpu", *, take_away: bool = True,
     ) -> None:  # fmt: skip
+        """What is forbidden is taken out of torch for good, or else only noted where it is used."""
         self._device = device
+        self._take_away = take_away
         self._definition = definition
         self._prints = prints or Prints()
         self.submission: Submission | None = None
@@ -90,7 +92,7 @@ class Guest:
         """Do what a request asks; exceptions of student code become `Raised`."""
         match request:
             case wire.Open(sources, wanted, forbidden, others):
-                self._gone = forbid(forbidden)
+                self._gone = forbid(forbidden if self._take_away else ())
                 self.submission = Submission(sources, wanted, others)
                 self._definition = self.submission.definition
                 listing = self.submission.listing()
@@ -375,13 +377,14 @@ def _type_name(value: Any) -> str:
 
 
 def serve(
-    receive: Callable[[], bytes | None], send: Callable[[bytes], None], device: str = "cpu"
+    receive: Callable[[], bytes | None], send: Callable[[bytes], None], device: str = "cpu",
+    *, take_away: bool = True,
 ) -> None:  # fmt: skip
-    """Answer requests until the other side closes."""
+    """Answer requests until the other side closes; see `Guest` for `take_away`."""
     prints = Prints()
     sys.stdout = sys.stderr = prints
     follow_threads()
-    guest = Guest(prints=prints, device=device)
+    guest = Guest(prints=prints, device=device, take_away=take_away)
     if device != "cpu":
         _set_default_device(device)
     try:

@@ -6,33 +6,24 @@ is isolated here: it serves a student's own checks, where there is no fork.
 
 from __future__ import annotations
 
-import builtins
-import gc
-import math
 import os
 import queue
-import random
 import sys
 import threading
-import types
 import warnings
-from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
 from time import process_time, sleep
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import msgspec
-import numpy as np
-import torch
-from torch import nn
-from torch.nn.modules import module as module_hooks
 
-from grader.guest.loader import uninstall
 from grader.guest.preload import forget_projects, load_torch
-from grader.guest.trace import STARTERS
 from grader.wire import frames
-from grader.wire.frames import Begin, Loaded
+from grader.wire.orders import TIMED_OUT, Begin, Loaded, fingerprint
+
+if TYPE_CHECKING:
+    from grader.guest.untouched import Untouched
 
 MAX_REQUEST = 2**30
 TICK = 0.05  # seconds between looks at the time that a request has taken
@@ -87,21 +78,21 @@ class Clock:
     def _watch(self) -> None:
         while self._running.wait():
             if process_time() > self._until:
-                os._exit(frames.TIMED_OUT)
+                os._exit(TIMED_OUT)
             sleep(TICK)
 
 
 def main() -> NoReturn:
     """Load torch, say so, then serve until the other side goes away."""
     line, clock = Line(), Clock()
-    package = str(Path(__file__).parent)
+    version = fingerprint()
     try:
         try:
             untouched = _preload()
         except Exception as error:
-            line.send(msgspec.msgpack.encode(Loaded(package, f"{type(error).__name__}: {error}")))
+            line.send(msgspec.msgpack.encode(Loaded(version, f"{type(error).__name__}: {error}")))
             os._exit(1)
-        line.send(msgspec.msgpack.encode(Loaded(package)))
+        line.send(msgspec.msgpack.encode(Loaded(version)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
             if begin.device == "cpu":  # a GPU's driver maps far more than it uses
@@ -128,7 +119,9 @@ def _serve(line: Line, clock: Clock, begin: Begin) -> None:
         line.send(data)
 
     with warnings.catch_warnings():
-        serve(receive, send, begin.device)
+        # What is taken out of torch would be gone for the next submission too; a trace tells of it,
+        # and that is enough where nothing is graded.
+        serve(receive, send, begin.device, take_away=False)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -149,6 +142,8 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 def _preload() -> Untouched:
     """Load torch, and remember how that leaves the process."""
     load_torch()
+    # It needs torch, and what goes wrong with that is told.
+    from grader.guest.untouched import Untouched
 
     forget_projects()
     return Untouched()
@@ -173,123 +168,3 @@ def _limit_memory(megabytes: int) -> None:
 
 if __name__ == "__main__":
     main()
-
-
-# --- putting back --------------------------------------------------------------------------------
-#
-# A worker's process as it was, after a submission has run in it.
-#
-# What can be put back is put back. What should not have been touched at all, such as a function
-# of torch's that now is another one, is found and told: such a process serves no other
-# submission.
-
-
-MODULES = (
-    builtins, math, random, np, np.random, torch, torch.autograd, torch.linalg, nn, nn.functional,
-    nn.init,
-)  # fmt: skip
-CLASSES = (torch.Tensor, torch._C.TensorBase, torch.autograd.Function)
-# Python itself leaves these in a class, when it is copied or asked for them.
-CACHES = frozenset({"__annotations__", "__annotations_cache__", "__slotnames__"})
-
-
-def _put_environment(kept: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(kept)
-
-
-def _put(owner: Any, **values: Any) -> None:
-    for name, value in values.items():
-        setattr(owner, name, value)
-
-
-def _put_starters(kept: Mapping[tuple[types.ModuleType, str], Any]) -> None:
-    for (module, name), start in kept.items():
-        setattr(module, name, start)
-
-
-# How to ask for a setting, and how to put it back.
-SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
-    (os.getcwd, os.chdir),
-    (lambda: dict(os.environ), _put_environment),
-    (lambda: list(sys.path), lambda kept: _put(sys, path=list(kept))),
-    (lambda: list(sys.meta_path), lambda kept: _put(sys, meta_path=list(kept))),
-    (lambda: dict(sys.modules), sys.modules.update),
-    (lambda: {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")},
-     lambda kept: _put(sys, **kept)),
-    (sys.getrecursionlimit, sys.setrecursionlimit),
-    (sys.gettrace, sys.settrace),
-    (sys.getprofile, sys.setprofile),
-    (lambda: {(module, name): getattr(module, name) for module, name in STARTERS
-              if hasattr(module, name)},
-     _put_starters),
-    (gc.isenabled, lambda _: gc.enable()),
-    (np.geterr, lambda kept: np.seterr(**kept)),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (lambda: None, torch.set_default_device),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    (lambda: False, torch.set_flush_denormal),
-    (lambda: dict(vars(torch._tensor_str.PRINT_OPTS)),
-     lambda kept: vars(torch._tensor_str.PRINT_OPTS).update(kept)),
-)  # fmt: skip
-
-
-class Untouched:
-    """What this process is like before any submission runs in it."""
-
-    def __init__(self) -> None:
-        gc.collect()
-        gc.freeze()  # torch's own objects: later looks for garbage take no time over them
-        self._settings = [(put, get()) for get, put in SETTINGS]
-        self._names = [(where, live, dict(live)) for where, live in _namespaces()]
-        self._threads = set(threading.enumerate())
-        self._modes = _modes()
-
-    def restore(self) -> str:
-        """Forget the submission that ran here; returns why no other should, or an empty text."""
-        uninstall()
-        for put, kept in self._settings:
-            put(kept)
-        gc.collect()  # a pool's threads end when nothing holds the pool
-        for where, live, before in self._names:
-            name = _changed(live, before)
-            if name is not None:
-                return f"{where}.{name} is not what it was"
-        if _modes() != self._modes:
-            return "a mode of torch is still on"
-        if not set(threading.enumerate()) <= self._threads:
-            return "a thread still runs"
-        return ""
-
-
-def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
-    """What a submission might replace things in, by name."""
-    layers = [value for value in vars(nn).values() if isinstance(value, type)]
-    hooks = [
-        (name, value) for name, value in vars(module_hooks).items()
-        if name.startswith("_global") and isinstance(value, dict)
-    ]  # fmt: skip
-    return [
-        *((module.__name__, vars(module)) for module in MODULES),
-        *((kind.__name__, vars(kind)) for kind in (*CLASSES, *layers)),
-        *hooks,
-    ]
-
-
-def _changed(live: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """A name that was taken away, replaced, or added by someone who is no import statement."""
-    for name, value in before.items():
-        if name not in live or live[name] is not value:
-            return str(name)
-    for name in live.keys() - before.keys() - CACHES:
-        if type(live[name]) is not types.ModuleType:
-            return str(name)
-    return None
-
-
-def _modes() -> tuple[int, int]:
-    return torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()

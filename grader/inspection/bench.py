@@ -19,66 +19,12 @@ from grader.feedback import sentences
 from grader.grading.backends import Nowhere
 from grader.grading.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.grading.ladder import FOUNDATIONS
-from grader.guest import loader
-from grader.guest.server import Guest
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
 from grader.records.grade import TestStatus
 from grader.sandbox.session import Channel, Limits, Session
 
 UNLIMITED = Limits(math.inf, math.inf)
-
-
-class Witness(Guest):
-    """A guest that keeps the last exception, with its traceback."""
-
-    error: BaseException | None = None
-
-    def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
-        self.error = error
-        return super()._raised(error, uses)
-
-
-class InProcess:
-    """A channel to a student's definitions in this process."""
-
-    def __init__(self) -> None:
-        self.guest = Witness()
-        self.submission = loader.Submission((), ())
-        self.listing = wire.Listing([])
-
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Do it here and now; `cpu_seconds` is not enforced."""
-        del cpu_seconds
-        match request:
-            case wire.Open(sources, wanted):
-                self.submission = loader.Submission(sources, wanted)
-                self.guest = Witness(self.submission.definition)
-                self.guest.submission = self.submission
-                self.listing = self.submission.listing()
-                loader.install(self.submission)
-                return self.listing
-            case wire.Run(calls):
-                outcomes: list[wire.Outcome] = []
-                for call in calls:
-                    outcomes.append(self.do(call))
-                    if isinstance(outcomes[-1], wire.Raised):
-                        break
-                return wire.Outcomes(outcomes)
-
-    def do(self, call: wire.Call) -> wire.Outcome:
-        """One call."""
-        reply = self.guest.answer(wire.Run([call]))
-        assert isinstance(reply, wire.Outcomes)
-        return reply.outcomes[0]
-
-    def cpu_seconds(self) -> float:
-        """Nothing that counts."""
-        return 0.0
-
-    def close(self) -> None:
-        """Let imports find what they found before."""
-        loader.uninstall()
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pdb import Pdb
 from types import FrameType, TracebackType
@@ -16,10 +16,10 @@ from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grading.desk import Ran, run_test
-from grader.guest.server import Prints
-from grader.inspection.bench import InProcess, forbidden, obstacle, open_bench, run_cases
+from grader.inspection.bench import forbidden, obstacle, open_bench, run_cases
 from grader.inspection.stepping import is_function
 from grader.inspection.telling import is_shown
+from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import CODE_PREFIX
 
 NOTHING = "nothing to stop at: all public checks of {} pass"
@@ -47,7 +47,7 @@ def debug(
     out = stdout or sys.stdout
     with open_bench(course, name, folder) as bench:
         search = _Search()
-        with bench.seat(search) as seat:
+        with bench.seat(InProcess(Loaded(), around=search.do)) as seat:
             hindrance = obstacle(bench, seat)
             found = None if hindrance else _first(search, run_cases(bench, seat))
             hindrance = hindrance or forbidden(bench, seat)
@@ -64,8 +64,10 @@ def debug(
             print(NO_LINE, file=out)
             return True
         print(AFTERWARDS if raised else STEPPING, file=out)
-        stop = _Stop(number, raised, _Debugger(stdin, stdout))
-        with bench.seat(stop) as seat, redirect_stdout(out):
+        answers = Loaded()
+        stop = _Stop(answers, number, raised, _Debugger(stdin, stdout))
+        channel = InProcess(answers, around=stop.do)
+        with bench.seat(channel) as seat, redirect_stdout(out):
             run_test(bench.desk, seat, replace(test, cases=(case,)))
     return True
 
@@ -81,17 +83,16 @@ def _first(
     return None
 
 
-class _Search(InProcess):
-    """A channel that remembers a case's calls, and keeps quiet."""
+@dataclass
+class _Search:
+    """Remembers a case's calls, and keeps quiet."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[wire.Call, wire.Outcome]] = []
+    calls: list[tuple[wire.Call, wire.Outcome]] = field(default_factory=list)
 
-    def do(self, call: wire.Call) -> wire.Outcome:
+    def do(self, call: wire.Call, do: Do) -> wire.Outcome:
         """One call."""
-        with redirect_stdout(Prints()), redirect_stderr(Prints()):
-            outcome = super().do(call)
+        with unseen_prints():
+            outcome = do()
         if is_shown(call):
             self.calls.append((call, outcome))
         return outcome
@@ -106,29 +107,29 @@ class _Search(InProcess):
         return (invoked[-1] if invoked else None), False
 
 
-class _Stop(InProcess):
-    """A channel that stops at one of a case's calls."""
+@dataclass
+class _Stop:
+    """Stops at one of a case's calls."""
 
-    def __init__(self, number: int, raised: bool, debugger: _Debugger) -> None:
-        super().__init__()
-        self._left = number
-        self._raised = raised
-        self._debugger = debugger
+    answers: Loaded
+    left: int  # calls before that one
+    raised: bool  # whether to stop where it raises, or else at its first line
+    debugger: _Debugger
 
-    def do(self, call: wire.Call) -> wire.Outcome:
+    def do(self, call: wire.Call, do: Do) -> wire.Outcome:
         """One call."""
         if not is_shown(call):
-            return super().do(call)
-        self._left -= 1
-        if self._left != -1:
-            return super().do(call)
-        if not self._raised:
-            outcome = self._debugger.runcall(super().do, call)
+            return do()
+        self.left -= 1
+        if self.left != -1:
+            return do()
+        if not self.raised:
+            outcome = self.debugger.runcall(do)
             assert outcome is not None
             return outcome
-        outcome = super().do(call)
-        if self.guest.error is not None:
-            self._debugger.look_back(self.guest.error)
+        outcome = do()
+        if self.answers.error is not None:
+            self.debugger.look_back(self.answers.error)
         return outcome
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader import wire
 from grader.course.course import Course
-from grader.guest.server import Prints
-from grader.inspection.bench import InProcess, forbidden, obstacle, open_bench, run_cases
+from grader.inspection.bench import forbidden, obstacle, open_bench, run_cases
 from grader.inspection.shown import Call, Shown
 from grader.inspection.stepping import Trail
 from grader.inspection.telling import Teller, case_shown, ending_shown, is_shown, raised
+from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 
 
 def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Shown]:
@@ -23,53 +22,63 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Show
     or a folder that is not right.
     """
     with open_bench(course, name, folder) as bench:
-        channel = _Telling()
-        with bench.seat(channel) as seat:
+        answers = Loaded()
+        watched = _Watched(answers)
+        with bench.seat(InProcess(answers, around=watched.do)) as seat:
             hindrance = obstacle(bench, seat)
             if hindrance is not None:
                 yield ending_shown(hindrance)
                 return
+            teller = Teller(seat.listing)
             for test, case, ran in run_cases(bench, seat):
-                yield case_shown(test, case, ran, channel.take())
-                if channel.stopped:
+                yield case_shown(test, case, ran, watched.take(teller))
+                if watched.stopped:
                     return
             used = forbidden(bench, seat)
             if used is not None:
                 yield ending_shown(used)
 
 
-class _Telling(InProcess):
-    """A channel that tells what each call did."""
+@dataclass(frozen=True)
+class _Made:
+    """A call that was made, and followed."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stopped = False  # by Ctrl-C
-        self._calls: list[Call] = []
+    call: wire.Call
+    outcome: wire.Outcome
+    trail: Trail
+    printed: str
 
-    @cached_property
-    def _teller(self) -> Teller:
-        return Teller(self.listing)
 
-    def take(self) -> list[Call]:
-        """The calls since the last time."""
-        calls, self._calls = self._calls, []
-        return calls
+@dataclass
+class _Watched:
+    """Sees what each call does."""
 
-    def do(self, call: wire.Call) -> wire.Outcome:
+    answers: Loaded
+    stopped: bool = False  # by Ctrl-C
+    _made: list[_Made] = field(default_factory=list)
+
+    def do(self, call: wire.Call, do: Do) -> wire.Outcome:
         """One call, followed if a student would want to see it."""
-        prints, trail = Prints(), Trail(self.submission.files)
-        with redirect_stdout(prints), redirect_stderr(prints):
+        trail = Trail(self.answers.files)
+        with unseen_prints() as prints:
             if not is_shown(call):
-                return super().do(call)
+                return do()
             with trail.following():
-                outcome = super().do(call)
+                outcome = do()
         if isinstance(outcome, wire.Raised):
             self.stopped = outcome.kind == "KeyboardInterrupt"
-        name, inputs = self._teller.called(call)
-        self._calls.append(
-            Call(
-                name, tuple(inputs), trail.steps(), len(trail.left_out),
-                tuple(self._teller.came_back(call, outcome)), raised(outcome), prints.take(),
-            )
-        )  # fmt: skip
+        self._made.append(_Made(call, outcome, trail, prints.take()))
         return outcome
+
+    def take(self, teller: Teller) -> list[Call]:
+        """The calls since the last time, in words."""
+        made, self._made = self._made, []
+        return [_told(one, teller) for one in made]
+
+
+def _told(made: _Made, teller: Teller) -> Call:
+    name, inputs = teller.called(made.call)
+    return Call(
+        name, tuple(inputs), made.trail.steps(), len(made.trail.left_out),
+        tuple(teller.came_back(made.call, made.outcome)), raised(made.outcome), made.printed,
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from grader.sandbox.session import Backend
+from grader.wire.orders import open_to_others
 
 if TYPE_CHECKING:
     from grader.sandbox.jails import Warm
@@ -36,9 +37,6 @@ def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
     """Why submissions could reach `secrets` (files and folders), or None if they cannot."""
     if not backend.layers:
         return "they do not run in jails"
-    # Imported here: it needs modules that only Unix has.
-    from grader.guest.lockdown import open_to_others
-
     ready = cast("Warm", backend).ready  # only jails have layers
     missing = ready.missing
     if "seccomp" in missing:

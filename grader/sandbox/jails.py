@@ -19,7 +19,7 @@ import msgspec
 from grader import wire
 from grader.records.faults import CallError, HostFault
 from grader.sandbox.isolation import WITHOUT
-from grader.sandbox.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost
+from grader.sandbox.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost, Wired
 from grader.wire.frames import HEADER, send
 from grader.wire.orders import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint
 
@@ -201,7 +201,7 @@ class Warm:
         self.close()
 
 
-class Jail:
+class Jail(Wired):
     """One forked process that runs one submission."""
 
     def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
@@ -225,12 +225,8 @@ class Jail:
             self._used = time.clock_gettime(self._clock)
         return self._used
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """See `Channel`."""
-        return self.understand(self.ask(wire.encode(request), cpu_seconds))
-
     def ask(self, question: bytes, cpu_seconds: float) -> bytes:
-        """Send a request and wait for the reply; raise `StudentLost` when there is none.
+        """See `Wired`.
 
         `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
         clock is the backstop.
@@ -244,19 +240,9 @@ class Jail:
                 self._see_locked(self._frame(cpu_limit, wall_limit))
             return self._frame(cpu_limit, wall_limit)
         except TimeoutError:
-            raise self._lost("timeout", "it took too long: does a loop never end?") from None
+            raise self.lost("timeout", "it took too long: does a loop never end?") from None
         except OSError:
             raise self._died() from None
-
-    def understand(self, answer: bytes) -> wire.Reply:
-        """The reply in these bytes; raise `StudentLost` if it is none."""
-        try:
-            reply = wire.decode_reply(answer)
-        except wire.WireError as error:
-            raise self._lost("crashed", f"the answer could not be read ({error})") from None
-        if isinstance(reply, wire.Refused):
-            raise self._lost("crashed", f"no answer: {reply.why}")
-        return reply
 
     def _see_locked(self, report: bytes) -> None:
         """The first frame, sent before any student code ran, tells of layers that failed."""
@@ -272,7 +258,7 @@ class Jail:
         heard = self._heard
         while len(heard) < (end := HEADER + int.from_bytes(heard[:HEADER], "little")):
             if end - HEADER > wire.MAX_REPLY:
-                raise self._lost("crashed", "the answer was too large to be one")
+                raise self.lost("crashed", "the answer was too large to be one")
             self._hear(cpu_limit, wall_limit)
         frame = bytes(heard[HEADER:end])
         del heard[:end]
@@ -283,7 +269,7 @@ class Jail:
         ready = self._poll.poll(TICK * 1000)
         # Also while bytes come in: one that drips would otherwise never be late.
         if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
-            raise self._lost("timeout", "it took too long: does a loop never end?")
+            raise self.lost("timeout", "it took too long: does a loop never end?")
         if ready:
             with contextlib.suppress(BlockingIOError):  # it only looked ready
                 heard = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
@@ -291,7 +277,8 @@ class Jail:
                     raise self._died()
                 self._heard += heard
 
-    def _lost(self, status: Loss, text: str) -> StudentLost:
+    def lost(self, status: Loss, text: str) -> StudentLost:
+        """See `Wired`."""
         self.close(grace=0)
         return StudentLost(status, text)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from grader import wire
 
@@ -46,7 +47,11 @@ class Limits:
 
 
 class Channel(Protocol):
-    """A student's process, wherever it runs."""
+    """Where a submission answers: a process of its own, or definitions of this very process.
+
+    There are three. `sandbox.jails.Jail` and `unsandboxed.worker.Worker` are `Wired`;
+    `unsandboxed.in_process.InProcess` answers right here.
+    """
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
         """Send a request and wait for the reply; raise `StudentLost` when there is none."""
@@ -58,14 +63,30 @@ class Channel(Protocol):
         """End the process and everything it holds."""
 
 
-class Wired(Channel, Protocol):
-    """A channel over which messages travel as bytes."""
+class Wired(Channel):
+    """A channel to another process, over which messages travel as bytes."""
 
+    @abstractmethod
     def ask(self, question: bytes, cpu_seconds: float) -> bytes:
         """Send a request and wait for the reply; raise `StudentLost` when there is none."""
 
+    @abstractmethod
+    def lost(self, status: Loss, text: str) -> StudentLost:
+        """End the process, which gives no usable answer; returns what to raise."""
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """See `Channel`."""
+        return self.understand(self.ask(wire.encode(request), cpu_seconds))
+
     def understand(self, answer: bytes) -> wire.Reply:
         """The reply in these bytes; raise `StudentLost` if it is none."""
+        try:
+            reply = wire.decode_reply(answer)
+        except wire.WireError as error:
+            raise self.lost("crashed", f"the answer could not be read ({error})") from None
+        if isinstance(reply, wire.Refused):
+            raise self.lost("crashed", f"no answer: {reply.why}")
+        return reply
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,7 @@ class Session:
     def _start(self, *, again: bool = True) -> wire.Listing:
         channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         self._channel = channel
-        self._wired = cast(Wired, channel) if hasattr(channel, "ask") else None
+        self._wired = channel if isinstance(channel, Wired) else None
         self.generation += 1
         opening = self._opening
         if self.generation > 1:

@@ -36,7 +36,7 @@ from grader.student.notebook_display import (
     text,
 )
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
-from grader.unsandboxed.in_process import CellName, Here, Stopped, undisturbed
+from grader.unsandboxed.notebook import CellName, Notebook, Stopped, undisturbed
 
 NOT_DEFINED = "it is not defined in this session yet: run the cell that defines it, and check again"
 STILL_A_STUB = "still the stub: write your own lines, run the cell, and check again"
@@ -69,7 +69,7 @@ def _check(
     names: Sequence[str | Callable[..., Any]], course: str | Path | None,
     namespace: Mapping[str, Any], name_cell: CellName,
 ) -> Checked:  # fmt: skip
-    here, desk = _desks.at(found_course(course))
+    notebook, desk = _desks.at(found_course(course))
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     chosen = desk.course.select(called)
     if not names:
@@ -77,7 +77,7 @@ def _check(
         if not chosen:
             raise CallError(NOTHING_DEFINED)
     with (
-        here.looking_into(namespace, name_cell), undisturbed(),
+        notebook.looking_into(namespace, name_cell), undisturbed(),
         desk.seat(Submission("you", ()), chosen) as seat,
     ):  # fmt: skip
         results = grade_exercises(desk, seat, chosen)
@@ -129,22 +129,22 @@ class _Desks:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._open: dict[Path, tuple[Here, Desk]] = {}
+        self._open: dict[Path, tuple[Notebook, Desk]] = {}
         atexit.register(self._stack.close)
 
-    def at(self, folder: Path) -> tuple[Here, Desk]:
+    def at(self, folder: Path) -> tuple[Notebook, Desk]:
         """The desk of this course, with the back end that looks into a notebook."""
         if folder not in self._open:
-            course, here = load_course(folder), Here()
+            course, notebook = load_course(folder), Notebook()
             files = dict.fromkeys(course.check_files(), False)
             with undisturbed():
                 desk = self._stack.enter_context(
                     open_desk(
                         course, seed=course.seed, files=files, stubs=False,
-                        backend=nullcontext(here),
+                        backend=nullcontext(notebook),
                     )
                 )  # fmt: skip
-            self._open[folder] = here, desk
+            self._open[folder] = notebook, desk
         return self._open[folder]
 
 

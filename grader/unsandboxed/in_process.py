@@ -1,323 +1,126 @@
-"""Definitions of this very process as a back end: a notebook's own, or ours.
+"""Definitions of this very process behind the same proxies as a jail's: the channel to them.
 
-Nothing is isolated or limited here. A notebook is the student's own process, in which they can stop
-what does not end. What a check must not do is disturb it, so no operation is taken away for good:
-uses of forbidden ones are seen by the trace alone.
+Nothing is isolated or limited here, so what answers is trusted, or is the student's own on their
+own computer. A notebook's definitions come with `unsandboxed.notebook`.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
-import linecache
 import os
-import random
-import re
-import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
-from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any, Literal
-
-import msgspec
-import numpy as np
-import torch
+from typing import Any
 
 from grader import wire
+from grader.guest.loader import uninstall
 from grader.guest.server import Guest, Prints
-from grader.sandbox.session import Limits
-from grader.wire.definitions import is_untouched
-from grader.wire.source import DEFINITIONS, UNPARSABLE
-
-KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
-    inspect.Parameter.POSITIONAL_ONLY: "positional",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
-    inspect.Parameter.VAR_POSITIONAL: "star",
-    inspect.Parameter.KEYWORD_ONLY: "keyword",
-    inspect.Parameter.VAR_KEYWORD: "double_star",
-}
-
-STUB_ELSEWHERE = (
-    "`raise NotImplementedError` in {where} is still the stub: define it in this notebook, or "
-    "write it in the file"
-)
-
-CellName = Callable[[str], str | None]  # of a file name of code, what people call that cell
-
-
-class Stopped(KeyboardInterrupt):
-    """The student stopped a check while their code ran; `place` says where it was."""
-
-    def __init__(self, place: wire.Place | None = None) -> None:
-        super().__init__("the check was stopped")
-        self.place = place
-
-
-class Here:
-    """The back end of a notebook's checks: each looks into the namespace of that moment."""
-
-    def __init__(self) -> None:
-        self._namespace: Mapping[str, Any] = {}
-        self._cell_name: CellName = cell_name
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """Nothing keeps student code from anything."""
-        return ()
-
-    @contextmanager
-    def looking_into(
-        self, namespace: Mapping[str, Any], name_cell: CellName | None = None
-    ) -> Iterator[None]:  # fmt: skip
-        """Meanwhile, exercises are found in this namespace."""
-        before = self._namespace, self._cell_name
-        self._namespace, self._cell_name = namespace, name_cell or cell_name
-        try:
-            yield
-        finally:
-            self._namespace, self._cell_name = before
-
-    def open(self, limits: Limits) -> _Channel:
-        """A channel to the namespace; `limits` are not enforced."""
-        del limits
-        return _Channel(self._namespace, _Places(self._namespace, self._cell_name))
-
-
-class _Channel:
-    """See `grader.sandbox.session.Channel`."""
-
-    def __init__(self, namespace: Mapping[str, Any], places: _Places) -> None:
-        self._namespace = namespace
-        self._places = places
-        self._prints = Prints()
-        self._guest = _GuestHere(namespace, self._prints, places)
-
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Do it here and now; `cpu_seconds` is not enforced: one who waits can stop it."""
-        del cpu_seconds
-        if isinstance(request, wire.Open):
-            return wire.Listing([self._found(wanted.name) for wanted in request.wanted])
-        with redirect_stdout(self._prints), redirect_stderr(self._prints):
-            return self._guest.answer(request)
-
-    def cpu_seconds(self) -> float:
-        """Nothing that counts."""
-        return 0.0
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-    def _found(self, name: str) -> wire.Found:
-        if name not in self._namespace:
-            return wire.Found(name, "missing")
-        value = self._namespace[name]
-        code = _code_of(value)
-        place = self._places.at(code.co_filename, code.co_firstlineno) if code else None
-        if code is not None and _is_stub(name, code):
-            return wire.Found(name, "stub", place=place)
-        if isinstance(value, type):
-            made, called = _method(value, "__init__"), _method(value, "forward")
-            return wire.Found(name, "found", "class", place, made, called)
-        if callable(value):
-            return wire.Found(name, "found", "function", place, _arguments(value))
-        return wire.Found(name, "found", "other", place)
-
-
-class _GuestHere(Guest):
-    """A guest whose student writes in cells: it finds places in them, and can be stopped."""
-
-    def __init__(self, namespace: Mapping[str, Any], prints: Prints, places: _Places) -> None:
-        super().__init__(self._called, prints)
-        self._namespace = namespace
-        self._places = places
-
-    def _called(self, name: str) -> Any:
-        """What a name stands for; it may be from a file, and lines of that are told too."""
-        value = self._namespace[name]
-        code = _code_of(value)
-        if code is not None:
-            self._places.files.add(code.co_filename)
-        return value
-
-    def _here(self) -> wire.Place | None:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename in self._places.files:
-                return self._places.at(frame.f_code.co_filename, frame.f_lineno)
-            frame = frame.f_back
-        return None
-
-    def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
-        frames = traceback.walk_tb(error.__traceback__)
-        lines = [
-            (frame.f_code.co_filename, line)
-            for frame, line in frames
-            if frame.f_code.co_filename in self._places.files
-        ]
-        place = self._places.at(*lines[-1]) if lines else None
-        if isinstance(error, KeyboardInterrupt):
-            raise Stopped(place) from None
-        raised = msgspec.structs.replace(super()._raised(error, uses), place=place)
-        stub = self._stub_elsewhere(error)
-        return msgspec.structs.replace(raised, text=stub) if place and stub else raised
-
-    def _stub_elsewhere(self, error: BaseException) -> str:
-        """What to say of a stub that was imported from a file, and called from a cell."""
-        if not isinstance(error, NotImplementedError) or error.args:
-            return ""
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        file = frame.f_code.co_filename
-        if file in self._places.files or "site-packages" in Path(file).parts:
-            return ""
-        text = linecache.getline(file, line).strip()
-        if not text.startswith("raise NotImplementedError"):
-            return ""
-        where = wire.clean(Path(file).name[: wire.MAX_NAME])
-        return STUB_ELSEWHERE.format(where=f"{where} line {line}")
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Whatever a check sets or draws inside: afterwards all is as the notebook had it."""
-    generators = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
-    try:
-        with torch.inference_mode(False), torch.enable_grad(), torch.device("cpu"):
-            torch.set_default_dtype(torch.float32)
-            torch.set_num_threads(1)
-            yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_default_dtype(dtype)
-        torch.set_rng_state(generators[0])
-        np.random.set_state(generators[1])
-        random.setstate(generators[2])
-
-
-# --- places --------------------------------------------------------------------------------------
-
-
-class _Places:
-    """The files and cells in which a namespace's definitions stand."""
-
-    def __init__(self, namespace: Mapping[str, Any], name_cell: CellName) -> None:
-        self._name_cell = name_cell
-        own = namespace.get("__name__")
-        values = [v for v in namespace.values() if isinstance(v, (type, FunctionType))]
-        codes = [_code_of(value) for value in values if value.__module__ == own]
-        self.files = {code.co_filename for code in codes if code}
-
-    def at(self, file: str, line: int) -> wire.Place:
-        """A line as people would name it."""
-        self.files.add(file)
-        text = linecache.getline(file, line).strip()[:200]
-        name = self._name_cell(file) or cell_name(file) or Path(file).name
-        return wire.Place(wire.clean(name[: wire.MAX_NAME]), line, wire.clean(text))
-
-
-def cell_name(file: str) -> str | None:
-    """What a cell is called whose code is named as notebooks name it."""
-    if numbered := re.match(r"<ipython-input-(\d+)-", file):
-        return f"cell [{numbered[1]}]"
-    return "your cell" if "ipykernel" in Path(file).parent.name or file.startswith("<") else None
-
-
-def _code_of(value: Any) -> CodeType | None:
-    """The code of a function, or of a class's first method."""
-    if isinstance(value, type):
-        methods = (_code_of(part) for part in vars(value).values() if inspect.isfunction(part))
-        return min(filter(None, methods), key=lambda code: code.co_firstlineno, default=None)
-    try:
-        code = getattr(inspect.unwrap(value), "__code__", None)
-    except ValueError:  # a function that wraps itself
-        return None
-    return code if isinstance(code, CodeType) else None
-
-
-# --- what stands there ---------------------------------------------------------------------------
-
-
-def _is_stub(name: str, code: CodeType) -> bool:
-    """Whether the text of a definition, where it is known, says nothing yet."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except UNPARSABLE:
-        return False
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, DEFINITIONS) and node.name == name and _holds(node, code.co_firstlineno)
-    ]
-    return bool(around) and is_untouched(around[-1])
-
-
-def _holds(node: ast.stmt, line: int) -> bool:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    return first <= line <= (node.end_lineno or first)
-
-
-def _arguments(function: Any) -> list[wire.Argument] | None:
-    """A function's parameters, or None where Python cannot tell them."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    return [
-        wire.Argument(
-            parameter.name[: wire.MAX_NAME], KINDS[parameter.kind],
-            parameter.default is not parameter.empty
-            or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD),
-        )
-        for parameter in parameters
-    ]  # fmt: skip
-
-
-def _method(of: type, name: str) -> list[wire.Argument] | None:
-    """A method's parameters without ``self``."""
-    arguments = _arguments(getattr(of, name, None))
-    if arguments and arguments[0].kind == "positional":
-        del arguments[0]
-    return arguments
-
-
-# --- local ---------------------------------------------------------------------------------------
-#
-# Definitions of our own behind the same proxies as a student's, in this process.
-#
-# For code that is trusted: known mistakes, whose results are compared with a student's. Nothing
-# is isolated here.
-
+from grader.wire.source import SourceFile
 
 # Counting operations makes torch load its compiler, which makes a folder for itself, unless it is
 # told of one that is there. It puts nothing into it.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
+Do = Callable[[], wire.Outcome]
+Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what comes of it
 
-class Local:
-    """A channel to definitions that are here already."""
 
-    def __init__(self, definitions: Mapping[str, Any]) -> None:
-        self._guest = Guest(definitions.__getitem__)
-        self._listing = _listing(tuple(definitions))
+class InProcess:
+    """A channel to a guest of this process."""
+
+    def __init__(
+        self, guest: Guest, *, listing: Callable[[wire.Open], wire.Listing] | None = None,
+        prints: Prints | None = None, around: Around | None = None,
+    ) -> None:  # fmt: skip
+        """`listing` tells what is here already; without it, the guest loads a submission's text.
+
+        With `prints`, what is printed goes there. `around` is handed each call, one by one.
+        """
+        self._guest = guest
+        self._listing = listing
+        self._prints = prints
+        self._around = around
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Do it here and now; `cpu_seconds` is not enforced."""
+        """Do it here and now; `cpu_seconds` is not enforced: one who waits can stop it."""
         del cpu_seconds
-        return self._listing if isinstance(request, wire.Open) else self._guest.answer(request)
+        if self._listing is not None and isinstance(request, wire.Open):
+            return self._listing(request)
+        if self._around is not None and isinstance(request, wire.Run):
+            return self._one_by_one(request.calls, self._around)
+        if self._prints is None:
+            return self._guest.answer(request)
+        with printing_into(self._prints):
+            return self._guest.answer(request)
+
+    def _one_by_one(self, calls: Sequence[wire.Call], around: Around) -> wire.Reply:
+        outcomes: list[wire.Outcome] = []
+        for call in calls:
+            outcomes.append(around(call, lambda call=call: self._do(call)))  # type: ignore[misc]
+            if isinstance(outcomes[-1], wire.Raised):
+                break
+        return wire.Outcomes(outcomes)
+
+    def _do(self, call: wire.Call) -> wire.Outcome:
+        reply = self._guest.answer(wire.Run([call]))
+        assert isinstance(reply, wire.Outcomes)
+        return reply.outcomes[0]
 
     def cpu_seconds(self) -> float:
         """Nothing that counts."""
         return 0.0
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Let imports find what they found before a text was loaded."""
+        if self._guest.submission is not None:
+            uninstall()
+
+
+@contextmanager
+def printing_into(prints: Prints) -> Iterator[None]:
+    """Meanwhile what is printed goes there, and is not seen."""
+    with redirect_stdout(prints), redirect_stderr(prints):
+        yield
+
+
+@contextmanager
+def unseen_prints() -> Iterator[Prints]:
+    """Meanwhile nothing that is printed is seen; the beginning of it can be taken."""
+    prints = Prints()
+    with printing_into(prints):
+        yield prints
+
+
+# --- our own definitions --------------------------------------------------------------------------
+
+
+def ours(definitions: Mapping[str, Any]) -> InProcess:
+    """A channel to known mistakes and the like, whose results are compared with a student's."""
+    names = tuple(definitions)
+    return InProcess(Guest(definitions.__getitem__), listing=lambda _: _listing(names))
 
 
 @cache
 def _listing(names: tuple[str, ...]) -> wire.Listing:
     return wire.Listing([wire.Found(name, "found") for name in names])
+
+
+# --- a text that is loaded here -------------------------------------------------------------------
+
+
+class Loaded(Guest):
+    """A guest that takes nothing out of torch, and keeps the last exception with its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(take_away=False)
+        self.error: BaseException | None = None
+
+    @property
+    def files(self) -> Sequence[SourceFile]:
+        """The files of the text that is loaded."""
+        return self.submission.files if self.submission is not None else ()
+
+    def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
+        self.error = error
+        return super()._raised(error, uses)

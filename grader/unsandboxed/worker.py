@@ -17,19 +17,14 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import msgspec
 
 from grader.records.faults import HostFault
-from grader.wire import frames
-from grader.wire.frames import Begin, Loaded
-
-if TYPE_CHECKING:
-    from grader import wire
-    from grader.sandbox.session import Limits, Loss, StudentLost
-
+from grader.sandbox.session import Limits, Loss, StudentLost, Wired
+from grader.wire import MAX_REPLY, frames
+from grader.wire.orders import TIMED_OUT, Begin, Loaded, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
@@ -40,7 +35,7 @@ SLACK = 1.0  # seconds more for any one answer
 TIDYING = 5.0  # seconds for a worker to put in order what a submission left
 GRACE = 0.25  # seconds for a process that is ending to be gone
 TICK = 0.2  # seconds between looks for Ctrl-C, which interrupts no wait on Windows
-MAX_FRAME = 4 * 2**20 + 2**16  # bytes: no less than `wire.MAX_REPLY`
+MAX_FRAME = MAX_REPLY + 2**16  # bytes
 
 
 class Process:
@@ -119,7 +114,7 @@ class Process:
         ready = msgspec.msgpack.decode(data, type=Loaded)
         if ready.failure:
             raise HostFault(f"a worker process could not load torch ({ready.failure})")
-        if Path(ready.package) != Path(__file__).parent:
+        if ready.fingerprint != fingerprint():
             raise HostFault(
                 "workers run another copy of the kit than this one: reinstall it, or start "
                 "grader from the environment it is installed in"
@@ -241,7 +236,7 @@ class Workers:
         self.close()
 
 
-class Worker:
+class Worker(Wired):
     """One submission's place in a worker process."""
 
     def __init__(self, workers: Workers, process: Process) -> None:
@@ -255,44 +250,32 @@ class Worker:
         """What counts as CPU time: the time spent waiting, less what other programs may take."""
         return self._waited / PATIENCE
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Send a request and wait for the reply; raise `StudentLost` when there is none."""
-        from grader import wire
-
-        if isinstance(request, wire.Open):
-            # What is taken out of torch would be gone for the next submission too; a trace tells of
-            # it, and that is enough where nothing is graded.
-            request = msgspec.structs.replace(request, forbidden=())
+    def ask(self, question: bytes, cpu_seconds: float) -> bytes:
+        """See `Wired`."""
         self._owed = True
         started = time.monotonic()
         try:
-            self._process.send(wire.encode(request))
-            data = self._process.receive(PATIENCE * cpu_seconds + SLACK)
+            self._process.send(question)
+            answer = self._process.receive(PATIENCE * cpu_seconds + SLACK)
         except TimeoutError:
-            raise self._lost("timeout", _ending(frames.TIMED_OUT)) from None
+            raise self.lost("timeout", _ending(TIMED_OUT)) from None
         finally:
             self._waited += time.monotonic() - started
-        if data is None:
+        if answer is None:
             raise self._died()
-        try:
-            reply = wire.decode_reply(data)
-        except wire.WireError as error:
-            raise self._lost("crashed", f"the answer could not be read ({error})") from None
-        if isinstance(reply, wire.Refused):
-            raise self._lost("crashed", f"no answer: {reply.why}")
         self._owed = False
-        return reply
+        return answer
 
-    def _lost(self, status: Loss, text: str) -> StudentLost:
-        from grader.sandbox.session import StudentLost
-
+    def lost(self, status: Loss, text: str) -> StudentLost:
+        """See `Wired`."""
+        self._owed = True  # whatever it says next, it answers nobody else
         self.close()
         return StudentLost(status, text)
 
     def _died(self) -> StudentLost:
         self._open = False
         code = self._workers.drop(self._process, GRACE)
-        return self._lost("timeout" if code == frames.TIMED_OUT else "crashed", _ending(code))
+        return StudentLost("timeout" if code == TIMED_OUT else "crashed", _ending(code))
 
     def close(self) -> None:
         """Give the process back; end it if it is still at something."""
@@ -311,7 +294,7 @@ CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005,
 
 def _ending(code: int) -> str:
     """What an exit code says, for the student."""
-    if code == frames.TIMED_OUT:
+    if code == TIMED_OUT:
         return "it took too long: does a loop never end?"
     if code in CRASHES:
         return "deep recursion, or a crash inside a library"

@@ -1,8 +1,18 @@
-"""What the grader tells the warm process, and is told by it, over a socket of their own."""
+"""What the grader tells the processes that it starts, and is told by them, besides requests.
+
+To the warm process, over a socket of its own, go `Fork` and `Reap`; from it come a `Ready`, once,
+then pids and `Ended`. To a worker go, for each submission: a `Begin`, the requests of `wire`, an
+empty frame. From it come: a `Loaded`, once; then a reply for each request, and after the empty
+frame a text that says why no other submission should come here, or an empty one.
+
+Here too stands what both ends must see alike: which copy of the kit runs, and which files are open
+to other users. Light on import, and only with what every platform has.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import stat
 from pathlib import Path
 
 import msgspec
@@ -14,14 +24,6 @@ SIDES = ("guest", "sandbox", "wire")
 PROCESSOR = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA")
 
 
-class Ready(msgspec.Struct, frozen=True):
-    """Torch is loaded: the layers of each jail, and which copy of this package runs."""
-
-    missing: dict[str, str]  # layers that no jail has, and why
-    readable: list[str]  # folders that a jail may read
-    fingerprint: str
-
-
 def fingerprint() -> str:
     """A hash of the source on both sides of the wall: two ends must be of one version."""
     digest = hashlib.blake2b(digest_size=8)
@@ -29,6 +31,31 @@ def fingerprint() -> str:
         for path in sorted((KIT / side).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def open_to_others(path: str | Path) -> bool:
+    """Whether modes let other users read a file, or what they know the name of in a folder.
+
+    Lists that grant more than modes do (ACLs) are not looked at.
+    """
+    place = Path(path).resolve()
+    if not place.exists():
+        return False
+    wanted = stat.S_IXOTH if place.is_dir() else stat.S_IROTH
+    return bool(place.stat().st_mode & wanted) and all(
+        parent.stat().st_mode & stat.S_IXOTH for parent in place.parents
+    )
+
+
+# --- the warm process -----------------------------------------------------------------------------
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Torch is loaded: the layers of each jail, and which copy of this package runs."""
+
+    missing: dict[str, str]  # layers that no jail has, and why
+    readable: list[str]  # folders that a jail may read
+    fingerprint: str
 
 
 class Fork(msgspec.Struct, frozen=True, tag="fork"):
@@ -54,3 +81,22 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 Command = Fork | Reap
+
+# --- a worker -------------------------------------------------------------------------------------
+
+TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """Torch is loaded, and which copy of this package runs; or it could not be, and why."""
+
+    fingerprint: str
+    failure: str = ""
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """A submission comes next."""
+
+    cpu_seconds: float  # that one request may take
+    memory_mb: int  # that it may use, where the platform counts it
+    device: str = "cpu"  # on which its tensors are
