@@ -30,7 +30,7 @@ from grader.course.course import Course, load_course
 from grader.grading import backends
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_exercises
-from grader.guest.untouched import Untouched
+from grader.guest.cleanup import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult

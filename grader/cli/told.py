@@ -15,13 +15,12 @@ from grader.feedback.terminal import indented, safe
 from grader.grades.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
 from grader.grades.corrections import Correction, command
 from grader.grades.privacy import Forgotten
-from grader.inspection.explaining import Excerpt
 from grader.inspection.shown import show_lines
 from grader.records.rows import Adjustment, Row, number
 from grader.records.wording import counted, mistake_of
 
 if TYPE_CHECKING:
-    from grader.inspection.explaining import Explanation
+    from grader.inspection.explaining import Excerpt, Explanation
 
 
 SETTINGS = {

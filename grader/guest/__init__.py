@@ -1,5 +1,17 @@
 """What runs beside a student's code: it locks a process down, loads answers, and answers calls.
 
 It knows the wire and nothing else of the kit: no seed, no reference, no test, no point. What it
-says of a submission is evidence, never proof.
+says of a submission is evidence, never proof. Only the commands ``python -m grader.guest.warm`` and
+``python -m grader.guest.work`` start it, and only `unsandboxed` imports it; a test keeps that.
+
+The trust boundary is three folders. An auditor who has read `wire` reads here, in this order:
+
+1. `warm`: the process that jails are forked from, and what each does first.
+2. `lockdown`: the layers that a jail puts on, and the filter of system calls.
+3. `interpreter`, `modes`: what Python and torch refuse in a jail from then on.
+4. `server`: a request comes, and an answer goes. `loader` makes definitions from the text for it.
+5. `forbidding`, `trace`: what is taken out of torch, and what is counted.
+6. `preload`, `cleanup`, `work`: what is loaded beforehand; the worker, which has no wall.
+
+Then `sandbox`, which believes none of it.
 """

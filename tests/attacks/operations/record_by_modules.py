@@ -7,7 +7,7 @@ import torch
 
 
 def softmax_naive(scores):
-    trace = vars(sys)["mod" + "ules"]["gra" + "der.jail.trace"]
+    trace = vars(sys)["mod" + "ules"]["gra" + "der.guest.trace"]
     record, trace._current = trace._current, None
     weights = torch.softmax(scores, 0)
     trace._current = record
