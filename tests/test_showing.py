@@ -382,3 +382,22 @@ def test_references_of_the_real_course_pass_while_they_are_followed(name: str) -
     cases = list(show(course, name, answers))
     assert {case.status for case in cases} == {"passed"}
     assert all(call.steps for case in cases for call in case.calls if call.name != "backward")
+
+
+def test_a_check_with_a_memory_limit_of_its_own_is_shown_like_others(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(TINY, tmp_path / "course")) / "exercises"
+    with (folder / "checks" / "test_basics.py").open("a", encoding="utf-8") as checks:
+        checks.write(LIMITED)
+    (tmp_path / "basics.py").write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
+    shown = list(show(load_course(folder), "center", tmp_path))
+    assert [one.status for one in shown] == ["passed"] * 3
+    assert [call.name for call in shown[-1].calls] == ["center"]
+
+
+LIMITED = '''
+
+@rung.efficiency("center", memory_mb=64)
+def test_center_in_little_memory(student, make):
+    """Little memory is enough."""
+    student.center(make.normal(tokens=4))
+'''
