@@ -13,11 +13,9 @@ import pytest
 import yaml
 
 from grader.course.course import Course, load_course
-from grader.export.classroom import results
-from grader.hosts.classroom import check_unit
+from grader.lms.classroom import WORKFLOW, check_unit, release_classroom, unit_results
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, TestResult
-from grader.release.classroom import WORKFLOW, release_classroom
 from tests.conftest import TINY, Grader, assigned
 from tests.environments import make_environment, run
 
@@ -238,4 +236,4 @@ def test_outside_of_a_workflow_and_for_no_unit_there_is_no_result(
 def test_long_messages_fit_into_a_variable_of_the_environment(tiny: Course) -> None:
     long = TestResult("test_a", "A title", "failed", hidden=False, message="\U0001f600" * 4_000)
     exercises = [ExerciseResult("center", "basics", 0, 2, (long,) * 5)] * 10
-    assert len(results(tiny, "basics", exercises).encoded()) < MAX_VARIABLE
+    assert len(unit_results(tiny, "basics", exercises).encoded()) < MAX_VARIABLE

@@ -11,8 +11,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from grader import intake
 from grader.course.course import Course
-from grader.intake import Arrivals, Roster, limits, read_roster, take_in
+from grader.intake import NOBODY, Arrivals, Roster, limits, read_roster
+from grader.lms import downloads
 from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x\n"
@@ -47,6 +49,11 @@ def download(request: pytest.FixtureRequest, tmp_path: Path) -> Download:
         return tmp_path / f"{name}.zip"
 
     return write
+
+
+def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
+    """As `grader grade` does."""
+    return intake.take_in(paths, course, roster, downloads())
 
 
 def files_of(arrived: Arrivals) -> dict[str, list[str]]:

@@ -18,15 +18,13 @@ from markdown_it import MarkdownIt
 
 from grader.course.course import Course, load_course
 from grader.course.file import FeedbackTable
-from grader.export.gradescope import Results, results
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade
-from grader.hosts.gradescope import grade_submission
 from grader.intake import Submission
+from grader.lms.gradescope import ZIP, Results, grade_submission, release_gradescope, results
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import Grade
-from grader.release.gradescope import ZIP, release_gradescope
 from grader.sandbox.isolation import WITHOUT
 from grader.wire import SourceText
 from tests.conftest import TINY, Grader, assigned
@@ -224,9 +222,7 @@ def test_the_zip_holds_what_gradescope_looks_for_at_its_root(bundle: Path) -> No
         assert archive.read("solutions/seed") == b"tiny-hidden\n"
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
     assert {mode for name, mode in modes.items() if "/" in name} == {0o644}
-    assert {"exercises/course.toml", "grader/hosts/gradescope.py", "solutions/basics.py"} <= {
-        *modes
-    }
+    assert {"exercises/course.toml", "grader/lms/gradescope.py", "solutions/basics.py"} <= {*modes}
     assert not [name for name in modes if "__pycache__" in name]
 
 

@@ -20,12 +20,12 @@ import torch
 from grader import wire
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
-from grader.export import gradescope
 from grader.feedback.visible import for_students
 from grader.grading.desk import Desk, open_desk, replay
 from grader.grading.ladder import grade
-from grader.hosts import otter
 from grader.intake import find_submissions
+from grader.lms import gradescope
+from grader.lms import otter_plugin as otter
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page

@@ -22,12 +22,12 @@ from otter.run import AutograderConfig
 from otter.test_files import GradingResults
 
 from grader.course.course import Course, load_course
-from grader.hosts import otter as host
+from grader.lms import otter_plugin as host
+from grader.lms.otter import KIT, release_otter
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import ExerciseResult, Grade, TestResult
 from grader.release.courses import part_of
-from grader.release.otter import KIT, release_otter
 from grader.release.student import carry, load_carried
 from tests.bundles import recorded_in_name, recorded_once
 from tests.conftest import TINY, Grader
@@ -454,7 +454,7 @@ def test_an_assignment_is_its_units_and_grades_its_exercises(
     assert not (tmp_path / "ps1" / "student" / "layers").exists()
     with zipfile.ZipFile(tmp_path / "ps1" / "autograder.zip") as archive:
         (plugin,) = json.loads(archive.read("otter_config.json"))["plugins"]
-    assert plugin == {"grader.hosts.otter.Plugin": {"only": ["weigh"]}}
+    assert plugin == {"grader.lms.otter_plugin.Plugin": {"only": ["weigh"]}}
     results = otter_run(tmp_path / "ps1" / "autograder.zip", handed_in)
     assert scores(results) == {"weigh": (100, 100)}
     test_file = tmp_path / "ps1" / "student" / "basics" / "tests" / "weigh.py"

@@ -16,10 +16,9 @@ import pytest
 import grader
 from grader.course.course import Course, load_course
 from grader.course.location import NAMED, find_course
-from grader.hosts.classroom import check_unit
+from grader.lms.classroom import check_unit, release_classroom
+from grader.lms.gradescope import release_gradescope
 from grader.records.faults import CallError
-from grader.release.classroom import release_classroom
-from grader.release.gradescope import release_gradescope
 from tests.bundles import recorded_in_name
 from tests.conftest import TINY, Grader
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -88,6 +90,20 @@ DeviceOption = Annotated[
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
 ]
+
+
+def declare(command: Callable[..., None], options: Mapping[str, Any], **defaults: Any) -> None:
+    """Say by name what a command takes, where its system decides that: Typer reads it from there.
+
+    Each is annotated as in a function's head; without a default it is required.
+    """
+    command.__signature__ = Signature([  # type: ignore[attr-defined]
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, annotation=annotation,
+            default=defaults.get(name, Parameter.empty),
+        )
+        for name, annotation in options.items()
+    ])  # fmt: skip
 
 
 def students_course(given: Path | None) -> Course:

@@ -17,23 +17,48 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course.course import Course
+from grader.lms import SYSTEMS
+from grader.lms.system import Filled, Part, ResultFiles, Table, Totals, totals, write_results
 from grader.records.faults import CallError
 from grader.records.files import write_whole
+from grader.records.wording import listed
 
 if TYPE_CHECKING:
-    from grader.export import Part
     from grader.grades.gradebook import Gradebook
+
+TO = {system.name: system.grades for system in SYSTEMS if system.grades is not None}
+FILLED = [system for system in SYSTEMS if isinstance(system.grades, Table) and system.grades.into]
+NAMELESS = [name for name, grades in TO.items() if isinstance(grades, Table) and grades.nameless]
+RESULTS = "; ".join(
+    f"for {name}, a {grades.file} for each student"
+    for name, grades in TO.items()
+    if isinstance(grades, ResultFiles)
+)
+
+# The choices of --to: those of the table, which a type checker does not run.
+if TYPE_CHECKING:
+    Target = str
+else:
+    Target = Literal[tuple(TO)]
+
+HELP = f"""Write the grades as another system reads them.
+
+With --into, a CSV that {listed([system.title for system in FILLED], "or")} exported is copied, and
+one column of it filled in. Corrections count. Who handed in nothing has no grade, rather than a
+zero: what is late or missing is for the other system to decide.
+"""
 
 
 @app.command(
     rich_help_panel=INSTRUCTORS,
+    help=HELP,
     epilog="Example: grader export grades/ --to canvas --into canvas.csv --out upload.csv",
 )
 def export(
     folder: GradesArgument,
     to: Annotated[
-        Literal["csv", "canvas", "moodle", "gradescope"],
-        typer.Option("--to", help="A table; or, for gradescope, a results.json for each student."),
+        Target,
+        typer.Option("--to", help=f"A table; or, {RESULTS}."),
     ],
     into: Annotated[
         Path | None,
@@ -50,18 +75,16 @@ def export(
         ),
     ] = None,
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="With csv: pseudonyms, and nothing of the roster.")
+        bool,
+        typer.Option(
+            "--anonymous",
+            help=f"With {listed(NAMELESS, 'or')}: pseudonyms, and nothing of the roster.",
+        ),
     ] = False,
     assignment: AssignmentOption = None,
     course: CourseOption = None,
 ) -> None:
-    """Write the grades as another system reads them.
-
-    With --into, a CSV that Canvas or Moodle exported is copied, and one column of it filled in.
-    Corrections count. Who handed in nothing has no grade, rather than a zero: what is late or
-    missing is for the other system to decide.
-    """
-    from grader.export import exported, write_results
+    """Write the grades as another system reads them: see `HELP`."""
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.privacy import anonymous as nameless
     from grader.grades.privacy import pseudonyms_in
@@ -72,15 +95,19 @@ def export(
         rows = book.rows()
         if anonymous:
             rows = nameless(rows, pseudonyms_in(rows, book.salt))
-    if anonymous and to != "csv":
-        raise CallError(f"{to} has to know whose grades these are: --anonymous is for csv")
-    if to in ("csv", "gradescope") and (into is not None or column is not None):
-        raise CallError("--into and --column are for canvas and moodle")
-    if to == "gradescope":
-        print(write_results(out or folder / to, rows, what, opened))
+    if anonymous and to not in NAMELESS:
+        raise CallError(
+            f"{to} has to know whose grades these are: --anonymous is for {listed(NAMELESS, 'and')}"
+        )
+    fillable = [system.name for system in FILLED]
+    if to not in fillable and (into is not None or column is not None):
+        raise CallError(f"--into and --column are for {listed(fillable, 'and')}")
+    grades = TO[to]
+    if isinstance(grades, ResultFiles):
+        print(write_results(out or folder / to, rows, what, opened, grades))
         return
-    filled = exported(rows, what, to, into, column)
-    path = out or folder / ("grades.csv" if to == "csv" else f"{to}.csv")
+    filled = _table(grades, totals(rows, what, column), into)
+    path = out or folder / grades.file
     if into is not None and path.resolve() == into.resolve():
         raise CallError(f"{path} would be written over: name another file with --out")
     try:
@@ -92,9 +119,14 @@ def export(
     print(path)
 
 
-def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
-    from grader.export import Part
+def _table(grades: Table, given: Totals, into: Path | None) -> Filled:
+    if into is None:
+        return grades.fresh(given)
+    assert grades.into is not None
+    return grades.into(given, into)
 
+
+def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
     name = assignment or book.assignment
     if not name:
         return Part(course.file.title, book.exercises)

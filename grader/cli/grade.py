@@ -26,8 +26,9 @@ from grader.cli.app import (
 )
 from grader.cli.pages import written
 from grader.course.course import Course
+from grader.lms import SYSTEMS, downloads
 from grader.records.faults import CallError
-from grader.records.wording import counted
+from grader.records.wording import counted, listed
 
 if TYPE_CHECKING:
     from grader.intake import Arrivals, Roster
@@ -46,7 +47,7 @@ def grade(
         typer.Argument(
             metavar="PATH...",
             help="Files, notebooks, zips, folders of those; or the download of an assignment from "
-            "Canvas, Moodle, Gradescope or nbgrader.",
+            f"{listed([system.title for system in SYSTEMS if system.downloads], 'or')}.",
             show_default=False,
         ),
     ] = None,
@@ -218,7 +219,7 @@ def _chosen(
 def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
     from grader.intake import take_in
 
-    arrivals = take_in(paths, course, roster)
+    arrivals = take_in(paths, course, roster, downloads())
     console = Console(highlight=False)
     for line in tables.arrivals_lines(arrivals):
         console.print(line, soft_wrap=True)
@@ -240,7 +241,7 @@ def _once(
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, order.course, roster)
+    arrivals = take_in(paths, order.course, roster, downloads())
     stderr = Console(stderr=True, highlight=False)
     in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
     if in_time and kind == "people":
@@ -285,7 +286,7 @@ def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str
     console = Console(highlight=False)
     console.print(terminal.course_line(order.course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    looks = arriving(folder, order.course, roster, Event())
+    looks = arriving(folder, order.course, roster, Event(), downloads())
     for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(tables.row_line(row))

@@ -1,40 +1,29 @@
-"""What other systems run: Gradescope's script, and a workflow of GitHub Classroom."""
+"""What other systems run: a command for each system that calls us."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from grader.cli.app import app
+from grader.cli.app import app, declare
+from grader.lms import SYSTEMS
+from grader.lms.system import Host
 
 host = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What other systems run.")
 app.add_typer(host, name="host", hidden=True)
 
 
-@host.command("gradescope", epilog="Example: grader host gradescope /autograder")
-def host_gradescope(
-    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Gradescope's folder.")],
-) -> None:
-    """Grade the submission that Gradescope put below ROOT.
+def _add(name: str, called: Host) -> None:
+    def command(argument: Any) -> None:
+        called.run(argument)
 
-    Where that fails on our side no results are written: Gradescope then says that the autograder
-    failed, and gives no score. A score of zero would say that the student had.
-    """
-    from grader.hosts.gradescope import grade_submission
-
-    grade_submission(root)
+    about = typer.Argument(metavar=called.argument, help=called.about)
+    declare(command, {"argument": Annotated[called.kind, about]})
+    example = f"Example: grader host {name} {called.example}"
+    host.command(name, help=called.help, epilog=example)(command)
 
 
-@host.command("classroom", epilog="Example: grader host classroom softmax")
-def host_classroom(
-    unit: Annotated[str, typer.Argument(metavar="UNIT", help="A unit of the course.")],
-) -> None:
-    """Check one unit in a workflow on GitHub.
-
-    The results say whether it is right, and not the exit code.
-    """
-    from grader.hosts.classroom import check_unit
-
-    check_unit(unit)
+for _system in SYSTEMS:
+    if _system.host is not None:
+        _add(_system.name, _system.host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,9 +17,12 @@ from grader.cli.app import (
     JobsOption,
     SeedOption,
     app,
+    declare,
     instructors_course,
 )
 from grader.course.course import Course
+from grader.lms import SYSTEMS
+from grader.lms.system import Bundle
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -82,67 +85,39 @@ def release_student(
     print(f"{count} files in {to}; try it as a student would: see {to / 'README.md'}")
 
 
-@release.command("classroom", epilog="Example: grader release classroom --to attention-template/")
-def release_classroom(
-    to: ToOption,
-    replace: ReplaceOption = False,
-    assignment: AssignmentOption = None,
-    jobs: JobsOption = None,
-    course: CourseOption = None,
-) -> None:
-    """Write a template repository for GitHub Classroom: the student bundle, checked at each push.
+# --- for a system --------------------------------------------------------------------------------
+#
+# One command for each system that has a bundle, with the options that the bundle needs.
 
-    Whoever can push can change the checks: what Classroom shows is for learning. Give marks with
-    `grader grade`.
-    """
-    from grader.release.classroom import WORKFLOW
-    from grader.release.classroom import release_classroom as write
-
-    count = _recorded(write, _opened(course, "classroom", assignment), to, replace, jobs)
-    print(f"{count} files in {to}: push them to the assignment's template repository")
-    print(f"students can change {WORKFLOW} and the checks: give marks elsewhere")
+OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # besides those that all have
 
 
-@release.command("gradescope", epilog="Example: grader release gradescope --to gradescope/")
-def release_gradescope(
-    to: ToOption,
-    replace: ReplaceOption = False,
-    assignment: AssignmentOption = None,
-    seed: SeedOption = None,
-    torch_index: TorchIndexOption = None,
-    course: CourseOption = None,
-) -> None:
-    """Write an autograder for Gradescope. It holds the solutions: give it to nobody else.
+def _add(name: str, bundle: Bundle) -> None:
+    def command(
+        to: Path, replace: bool, assignment: str | None, course: Path | None,
+        jobs: int | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        opened = _opened(course, name, assignment)
+        write = partial(bundle.write, **options)
+        if bundle.recorded:
+            count = _recorded(write, opened, to, replace, jobs)
+        else:
+            count = len(write(opened, to, replace=replace))
+        for line in bundle.said(to, count):
+            print(line)
 
-    Gradescope shows public checks at once, and hidden tests when grades are published.
-    """
-    from grader.release.gradescope import ZIP
-    from grader.release.gradescope import release_gradescope as write
+    own = {option: OPTIONS[option] for option in bundle.options}
+    own |= {"jobs": JobsOption} if bundle.recorded else {}
+    declare(
+        command,
+        {"to": ToOption, "replace": ReplaceOption, "assignment": AssignmentOption, **own,
+         "course": CourseOption},
+        **dict.fromkeys([*own, "assignment", "course"]), replace=False,
+    )  # fmt: skip
+    example = f"Example: grader release {name} --to {bundle.example}"
+    release.command(name, help=bundle.help, epilog=example)(command)
 
-    opened = _opened(course, "gradescope", assignment)
-    written = write(opened, to, seed=seed, torch_index=torch_index, replace=replace)
-    print(
-        f"{len(written)} files in {to}, among them the solutions and the seed: keep it to yourself"
-    )
-    print(f"upload {to / ZIP}; {to / 'README.md'} says which container it needs")
 
-
-@release.command("otter", epilog="Example: grader release otter --to otter/")
-def release_otter(
-    to: ToOption,
-    replace: ReplaceOption = False,
-    assignment: AssignmentOption = None,
-    torch_index: TorchIndexOption = None,
-    jobs: JobsOption = None,
-    course: CourseOption = None,
-) -> None:
-    """Write a folder for otter-grader: student notebooks, autograders, masters for `otter assign`.
-
-    The autograders and masters hold the solutions: only DIR/student is to be given away. Public
-    checks are recorded for it, as for the student bundle.
-    """
-    from grader.release.otter import release_otter as write
-
-    opened = _opened(course, "otter", assignment)
-    count = _recorded(partial(write, torch_index=torch_index), opened, to, replace, jobs)
-    print(f"{count} files in {to}, which holds the solutions: give away {to / 'student'} only")
+for _system in sorted(SYSTEMS, key=lambda system: system.name):
+    if _system.bundle is not None:
+        _add(_system.name, _system.bundle)

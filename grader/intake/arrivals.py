@@ -15,13 +15,9 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import limits
 from grader.intake.archives import archive_files
-from grader.intake.canvas import CANVAS
-from grader.intake.downloads import SUBMITTED, HandIn, System, items_of, top_names
+from grader.intake.downloads import Downloads, HandIn, items_of, top_names
 from grader.intake.files import Found, Item, Problem, Unreadable, reason
-from grader.intake.gradescope import GRADESCOPE
-from grader.intake.moodle import MOODLE
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
-from grader.intake.nbgrader import NBGRADER
 from grader.intake.roster import NOBODY, Absent, Roster
 from grader.intake.submissions import (
     NO_SOURCE,
@@ -35,7 +31,6 @@ from grader.records.rows import Person, called
 from grader.records.saves import saves, snapshot
 from grader.records.wording import counted, some_of
 
-SYSTEMS = (GRADESCOPE, MOODLE, CANVAS, NBGRADER)
 LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
 MOST_NEAR = 3  # who are named as whom a stranger may be
 
@@ -61,7 +56,8 @@ class _Arrived:
 
 
 def find_submissions(
-    paths: Sequence[Path], course: Course, *, single: bool = False
+    paths: Sequence[Path], course: Course, downloads: Sequence[Downloads] = (), *,
+    single: bool = False,
 ) -> list[Submission]:  # fmt: skip
     """The submissions under these paths, by name; raise `CallError` if there are none.
 
@@ -69,16 +65,20 @@ def find_submissions(
     """
     if single:
         return [read_submission(_name_of(path), path.resolve()) for path in paths]
-    return list(take_in(paths, course).submissions)
+    return list(take_in(paths, course, downloads=downloads).submissions)
 
 
-def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
+def take_in(
+    paths: Sequence[Path], course: Course, roster: Roster = NOBODY,
+    downloads: Sequence[Downloads] = (),
+) -> Arrivals:  # fmt: skip
     """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
 
     A file is one submission, and so is a folder with a file named like a unit, or, beside others,
     with no files and folders at all. A download of a whole assignment is known by the names at its
-    top, and any other folder is a folder of submissions. Of several hand-ins of a student the last
-    one counts. With a `roster`, those who handed in nothing are among the people.
+    top: it is of the first of `downloads` that made them. Any other folder is a folder of
+    submissions. Of several hand-ins of a student the last one counts. With a `roster`, those who
+    handed in nothing are among the people.
     """
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
@@ -87,26 +87,26 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
             raise CallError(f"there is no such file or folder: {path}")
         if path.resolve() in own_places:
             raise CallError(f"{path} is the course itself: name what was handed in")
-    systems = _recognised(paths, units)
+    recognised = _recognised(paths, units, downloads)
     arrived: list[_Arrived] = []
     told: list[str] = []
     for path in paths:
         try:
-            system = systems[path]
-            own = _plain(path, units) if system is None else _downloaded(path, system, units)
+            made = recognised[path]
+            own = _plain(path, units) if made is None else _downloaded(path, made, units)
         except (OSError, Unreadable) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
             raise CallError(f"{path}: {why}") from None
-        if system is not None or len(own) != 1:
-            told.append(_told(path, system, own))
+        if made is not None or len(own) != 1:
+            told.append(_told(path, made, own))
         told += [
-            f"{one.place} looks like a download from {seen.name}, and was read as one student's: "
+            f"{one.place} looks like a download from {seen.system}, and was read as one student's: "
             "name it alone"
             for one in own
-            if system is None
+            if made is None
             and one.place.is_file()
             # A student's own, mostly: no more is looked at than is read of one.
-            and (seen := _system(one.place, units, limits.MAX_DIRECTORY))
+            and (seen := _made_by(one.place, units, downloads, limits.MAX_DIRECTORY))
         ]
         arrived += own
     if all(map(_is_nothing, arrived)):
@@ -120,36 +120,41 @@ def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> A
 # --- what a path holds ---------------------------------------------------------------------------
 
 
-def _recognised(paths: Sequence[Path], units: set[str]) -> dict[Path, System | None]:
-    """The system that each path is a download of, if any.
+def _recognised(
+    paths: Sequence[Path], units: set[str], downloads: Sequence[Downloads]
+) -> dict[Path, Downloads | None]:
+    """Of which system each path is a download, if of any.
 
     A zip that is one of several is a download only if all of them are: a student can name what is
     in a zip after the manner of Canvas, and must not hand in for others when a class is graded as
     ``*.zip``.
     """
-    found = {path: _system(path, units) for path in paths}
+    found = {path: _made_by(path, units, downloads) for path in paths}
     zips = [path for path in paths if path.is_file() and suffix(path.name) == ZIP]
     if not all(found[path] for path in zips):
         found |= dict.fromkeys(zips)
     return found
 
 
-def _system(path: Path, units: set[str], most: int | None = None) -> System | None:
+def _made_by(
+    path: Path, units: set[str], downloads: Sequence[Downloads], most: int | None = None
+) -> Downloads | None:
+    folders = {one.folder for one in downloads}
     try:
         if path.is_dir():
             if _is_one(path, units):
                 return None
             names = top_names(path)
-            if path.resolve().name == SUBMITTED and _is_tree(path):
-                names = {SUBMITTED}
+            if path.resolve().name in folders and _is_tree(path):
+                names = {path.resolve().name}
         elif suffix(path.name) == ZIP:
-            with items_of(path, most) as items:
+            with items_of(path, folders, most) as items:
                 names = {item.parts[0] for item in items}
         else:
             return None
     except (OSError, Unreadable):  # told when it is read
         return None
-    return next((system for system in SYSTEMS if system.made(names)), None)
+    return next((one for one in downloads if one.made(names)), None)
 
 
 def _is_tree(folder: Path) -> bool:
@@ -161,13 +166,13 @@ def _is_tree(folder: Path) -> bool:
     )
 
 
-def _downloaded(path: Path, system: System, units: set[str]) -> list[_Arrived]:
-    with items_of(path) as items:
+def _downloaded(path: Path, made: Downloads, units: set[str]) -> list[_Arrived]:
+    with items_of(path, {made.folder}) as items:
         return [
             _Arrived(
-                path, _read(hand_in), hand_in.people, (system.name, hand_in.number), hand_in.moment
+                path, _read(hand_in), hand_in.people, (made.system, hand_in.number), hand_in.moment
             )
-            for hand_in in system.hand_ins(items, units)
+            for hand_in in made.hand_ins(items, units)
         ]
 
 
@@ -328,9 +333,9 @@ def _both(listed: Person, told: Person) -> Person:
 # --- what to say ---------------------------------------------------------------------------------
 
 
-def _told(path: Path, system: System | None, own: Sequence[_Arrived]) -> str:
+def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
     kinds: dict[str, int] = {}
-    if system is None:
+    if made is None:
         for one in own:
             kind = _kind(one.place)
             kinds[kind] = kinds.get(kind, 0) + 1
@@ -343,7 +348,7 @@ def _told(path: Path, system: System | None, own: Sequence[_Arrived]) -> str:
         "without a file that can be read": sum(one.submission.status != "ready" for one in own),
     }
     of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
-    return f"{path}: a download from {system.name}: {counted(len(own), 'submission')}{of_all}"
+    return f"{path}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
 
 
 def _kind(place: Path) -> str:
@@ -389,16 +394,21 @@ def read_answers(answers: Path, course: Course) -> Submission:
 HAND_INS = (*SOURCES, *ARCHIVES)
 
 
-def arriving(folder: Path, course: Course, roster: Roster, stop: Event) -> Iterator[Arrivals]:
+def arriving(
+    folder: Path, course: Course, roster: Roster, stop: Event,
+    downloads: Sequence[Downloads] = (),
+) -> Iterator[Arrivals]:  # fmt: skip
     """What the folder holds: now, and after each change, until `stop` is set."""
     seen = snapshot(folder, HAND_INS)
-    yield _look(folder, course, roster)
+    yield _look(folder, course, roster, downloads)
     for _ in saves(folder, HAND_INS, seen, stop):
-        yield _look(folder, course, roster)
+        yield _look(folder, course, roster, downloads)
 
 
-def _look(folder: Path, course: Course, roster: Roster) -> Arrivals:
+def _look(
+    folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads]
+) -> Arrivals:  # fmt: skip
     try:
-        return take_in([folder], course, roster)
+        return take_in([folder], course, roster, downloads)
     except CallError as error:  # empty so far, or two of one name: the others wait for a change
         return Arrivals((), roster.keys, (str(error),))

@@ -16,8 +16,6 @@ from grader.intake.files import Item, item_on_disk
 from grader.intake.names import ZIP, suffix
 from grader.records.rows import Person
 
-SUBMITTED = "submitted"  # what nbgrader calls the folder of a class
-
 
 @dataclass(frozen=True)
 class HandIn:
@@ -33,12 +31,14 @@ class HandIn:
 
 
 @dataclass(frozen=True)
-class System:
-    """One that downloads come from."""
+class Downloads:
+    """How the downloads of one system are recognised and read."""
 
-    name: str
+    system: str  # as people write its name
     made: Callable[[Collection[str]], bool]  # whether these names, at the top, are of its making
     hand_ins: Callable[[Sequence[Item], Collection[str]], list[HandIn]]  # items, names of units
+    # What the system calls a class's folder, in which each student's holds only assignments' ones.
+    folder: str | None = None
 
 
 def top_names(path: Path) -> set[str]:
@@ -47,8 +47,13 @@ def top_names(path: Path) -> set[str]:
 
 
 @contextmanager
-def items_of(path: Path, most: int | None = None) -> Iterator[list[Item]]:
-    """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`."""
+def items_of(
+    path: Path, kept: Collection[str | None] = (), most: int | None = None
+) -> Iterator[list[Item]]:  # fmt: skip
+    """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`.
+
+    A folder that holds all that is in a zip is left out of the names, unless it is among `kept`.
+    """
     if suffix(path.name) != ZIP or path.is_dir():
         yield [
             item_on_disk(file, file.relative_to(path).parts)
@@ -56,7 +61,7 @@ def items_of(path: Path, most: int | None = None) -> Iterator[list[Item]]:
         ]  # fmt: skip
         return
     with zip_items(path, most) as items:
-        yield without_top([item for item in items if not any(map(_ours, item.parts))])
+        yield without_top([item for item in items if not any(map(_ours, item.parts))], kept)
 
 
 def _plain_files(folder: Path) -> Iterator[Path]:
@@ -77,9 +82,9 @@ def _ours(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def without_top(items: Sequence[Item]) -> list[Item]:
-    """The items below the one folder that holds them all, unless a system gave it its name."""
+def without_top(items: Sequence[Item], kept: Collection[str | None] = ()) -> list[Item]:
+    """The items below the one folder that holds them all, unless it is among `kept`."""
     tops = {item.parts[0] for item in items}
-    if len(tops) != 1 or tops == {SUBMITTED} or any(len(item.parts) == 1 for item in items):
+    if len(tops) != 1 or tops <= {*kept} or any(len(item.parts) == 1 for item in items):
         return list(items)
     return [replace(item, parts=item.parts[1:]) for item in items]

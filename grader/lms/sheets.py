@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +13,6 @@ from grader.records.rows import Row, letters, spellings
 from grader.records.wording import counted, some_of
 
 BOM = "\ufeff"
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A table to upload, and what someone should know about it."""
-
-    text: str
-    told: tuple[str, ...] = ()
 
 
 class Sheet:
@@ -50,7 +42,7 @@ class Sheet:
         """The place of the first of these columns that is there."""
         return next((self.header.index(name) for name in names if name in self.header), None)
 
-    def places(self, kinds: Iterable[tuple[str, str]]) -> Places:
+    def places(self, kinds: Iterable[tuple[Kind, str]]) -> Places:
         """The same for columns that tell whose a line is, each with the kind of what it tells."""
         found = [(kind, self.place(name)) for kind, name in kinds]
         return [(kind, place) for kind, place in found if place is not None]
@@ -73,19 +65,31 @@ class Sheet:
         return self._bom * BOM + out.getvalue()
 
 
-Places = Sequence[tuple[str, int]]  # kinds of keys, and in which cells of a line they stand
-Key = Callable[[Row], Sequence[str]]
+@dataclass(frozen=True)
+class Kind:
+    """A kind of key that tells whose a line is."""
 
-KEYS: Mapping[str, Key] = {
-    "canvas": lambda row: [row.person.canvas],
-    "moodle": lambda row: [row.person.moodle],
-    "id": lambda row: [row.person.id],
-    "login": lambda row: [
-        text.casefold() for text in (row.student, row.person.email, row.person.id)
-    ] + [row.person.email.partition("@")[0].casefold()],
-    "email": lambda row: [row.person.email.casefold()],
-    "name": lambda row: [*spellings(row.person.name), letters(row.student)],
-}  # fmt: skip
+    of: Callable[[Row], Sequence[str]]  # what it is for a student
+    read: Callable[[str], str] = str  # the same, from the text of a cell
+
+
+def _login(row: Row) -> Sequence[str]:
+    known = (row.student, row.person.email, row.person.id)
+    return [
+        *(text.casefold() for text in known), row.person.email.partition("@")[0].casefold()
+    ]  # fmt: skip
+
+
+def _names(row: Row) -> Sequence[str]:
+    return [*spellings(row.person.name), letters(row.student)]
+
+
+ID = Kind(lambda row: [row.person.id])
+LOGIN = Kind(_login, str.casefold)
+EMAIL = Kind(lambda row: [row.person.email.casefold()], str.casefold)
+NAME = Kind(_names, letters)
+
+Places = Sequence[tuple[Kind, int]]  # kinds of keys, and in which cells of a line they stand
 
 
 class Directory:
@@ -93,33 +97,21 @@ class Directory:
 
     def __init__(self, rows: Sequence[Row], places: Places) -> None:
         self._places = places
-        self._found: dict[str, dict[str, set[str]]] = {kind: {} for kind in KEYS}
+        self._found: dict[Kind, dict[str, set[str]]] = {kind: {} for kind, _ in places}
         self._rows = {row.student: row for row in rows}
-        for kind, keys in KEYS.items():
+        for kind, found in self._found.items():
             for row in rows:
-                for key in filter(None, keys(row)):
-                    self._found[kind].setdefault(key, set()).add(row.student)
+                for key in filter(None, kind.of(row)):
+                    found.setdefault(key, set()).add(row.student)
 
     def find(self, cells: Sequence[str]) -> Row | None:
         """The row that the first telling cell points at, if it is one row."""
         for kind, place in self._places:
-            key = _key(kind, cells[place].strip())
+            key = kind.read(cells[place].strip())
             found = self._found[kind].get(key, set()) if key else set()
             if len(found) == 1:
                 return self._rows[next(iter(found))]
         return None
-
-
-def _key(kind: str, text: str) -> str:
-    match kind:
-        case "name":
-            return letters(text)
-        case "login" | "email":
-            return text.casefold()
-        case "moodle":
-            return text.rpartition(" ")[2]  # whatever word stands before the number
-        case _:
-            return text
 
 
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:

@@ -27,8 +27,8 @@ from otter.test_files import (
 
 from grader.feedback import terminal
 from grader.feedback.visible import for_students
-from grader.hosts import grade_one
 from grader.intake import read_submission
+from grader.lms.system import grade_one
 from grader.records.faults import HostFault
 from grader.records.grade import ExerciseResult, Grade, TestResult, counted
 from grader.records.wording import mistake_of

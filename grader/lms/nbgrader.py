@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from grader.intake.downloads import SUBMITTED, HandIn, System
+from grader.intake.downloads import Downloads, HandIn
 from grader.intake.files import Item
+from grader.lms.system import System
 from grader.records.rows import Person
 
-OTHERS = {"source", "release", "autograded", "feedback"}
+_SUBMITTED = "submitted"
+_OTHERS = {"source", "release", "autograded", "feedback"}
 
 
-def made(names: Collection[str]) -> bool:
+def _made(names: Collection[str]) -> bool:
     """Whether this is the folder that holds ``submitted``."""
-    return SUBMITTED in names and bool(OTHERS & {*names} or names == {SUBMITTED})
+    return _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
 
 
-def hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
     """One for each student."""
-    below = any(item.parts[0] == SUBMITTED for item in items)
+    below = any(item.parts[0] == _SUBMITTED for item in items)
     files: dict[str, dict[str, Item]] = {}
     for item in items:
-        if below and item.parts[0] != SUBMITTED:
+        if below and item.parts[0] != _SUBMITTED:
             continue
         student, *rest = item.parts[below:]
         if rest:
@@ -35,4 +37,6 @@ def hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
     ]
 
 
-NBGRADER = System("nbgrader", made, hand_ins)
+NBGRADER = System(
+    "nbgrader", "nbgrader", downloads=Downloads("nbgrader", _made, _hand_ins, folder=_SUBMITTED)
+)

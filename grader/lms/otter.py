@@ -1,8 +1,8 @@
-"""A folder for otter-grader: what students get, autograders, and notebooks for `otter assign`.
+"""otter-grader: a folder with what students get, autograders, and notebooks for `otter assign`.
 
 otter itself makes the autograders, so that what its containers run is otter's own; they are zips
 as Gradescope takes them. Each carries the same course and the same kit, and names the exercises
-that it grades.
+that it grades. otter calls us through a plugin (`otter_plugin`), which the autograders name.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from types import ModuleType
 from typing import Any
 
 from grader.course.course import Course
+from grader.lms.gradescope import PROGRAMS, ZIP
+from grader.lms.system import Bundle, System
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
-from grader.release.gradescope import PROGRAMS, ZIP
 from grader.release.student import carry, refuse_solved_stubs, release_student, write_text
 
-PLUGIN = "grader.hosts.otter.Plugin"
+PLUGIN = "grader.lms.otter_plugin.Plugin"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with
 
 # A container is set up before otter copies an autograder into it, all but files of such a name.
@@ -82,7 +83,7 @@ def _notebooks() -> ModuleType:
     try:
         import otter.generate  # noqa: F401 (see whether it is there)
 
-        from grader.release import otter_notebooks
+        from grader.lms import otter_notebooks
     except ModuleNotFoundError as error:
         raise CallError(
             f"a release for otter needs {error.name}: pip install 'attention-grader[otter]'"
@@ -143,3 +144,30 @@ def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
         "autograder_files": ["course", KIT],
         "generate": _config(graded),
     }
+
+
+def _said(to: Path, files: int) -> Sequence[str]:
+    return (
+        f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only",
+    )  # fmt: skip
+
+
+_RELEASE_HELP = """\
+Write a folder for otter-grader: student notebooks, autograders, masters for `otter assign`.
+
+The autograders and masters hold the solutions: only DIR/student is to be given away. Public
+checks are recorded for it, as for the student bundle.
+"""
+
+OTTER = System(
+    "otter",
+    "otter-grader",
+    bundle=Bundle(
+        release_otter,
+        _said,
+        example="otter/",
+        help=_RELEASE_HELP,
+        options=("torch_index",),
+        recorded=True,
+    ),
+)

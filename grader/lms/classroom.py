@@ -1,0 +1,219 @@
+"""GitHub Classroom: the repository that it hands out, and the step of its workflow.
+
+The step's results are in the format of GitHub Classroom's graders, version 3. Its reporter adds up
+the scores, and prints each test's name; what else it knows of a test it may print.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from rich.console import Console
+
+from grader.course.course import Course, load_course
+from grader.course.location import find_course
+from grader.feedback import terminal
+from grader.lms.system import Bundle, Host, System
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult, TestResult, counted, scaled
+from grader.records.wording import mistake_of
+from grader.release import texts
+from grader.release.student import release_student
+from grader.student.checking import open_checker
+
+# --- the public checks of a unit, as the reporter takes them -------------------------------------
+
+Status = Literal["pass", "fail", "error"]
+
+# Results travel in a variable of the environment, and no variable may be longer than 128 KiB.
+MAX_MESSAGE = 300  # characters
+
+NOT_TRIED = "not tried, because something before it is wrong"
+
+
+class UnitTest(msgspec.Struct, frozen=True):
+    """One check. The system knows no time of a single one, and no line."""
+
+    name: str
+    status: Status
+    message: str | None
+    score: float
+    test_code: str  # how to see it at home
+    task_id: int  # the exercise's place among those of its unit that are asked
+    filename: str
+    line_no: int = 0
+    duration: float | None = None
+
+
+class UnitResults(msgspec.Struct, frozen=True):
+    """What one step says."""
+
+    status: Status
+    max_score: float
+    tests: tuple[UnitTest, ...]
+    version: int = 3
+
+    def encoded(self) -> str:
+        """As the reporter takes it: base64 of JSON."""
+        return base64.b64encode(msgspec.json.encode(self)).decode()
+
+
+def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
+    """What the checks of a unit gave."""
+    exercises = counted(exercises, course.worth)
+    statuses = {test.status for exercise in exercises for test in exercise.tests}
+    solved = all(exercise.solved for exercise in exercises)
+    return UnitResults(
+        "error" if "grader_error" in statuses else "pass" if solved else "fail",
+        round(sum(exercise.max for exercise in exercises), 3),
+        tuple(
+            UnitTest(
+                f"{exercise.name}: {test.title}", _status(test), _message(test), test.points,
+                f"grader check {exercise.name}", place, course.stub_file(unit).name,
+            )
+            for place, exercise in enumerate(exercises, 1)
+            for test in exercise.telling
+        ),
+    )  # fmt: skip
+
+
+def _unknown(course: Course, unit: str, why: str) -> UnitResults:
+    """What there is to say of a unit where nothing could be checked."""
+    told = UnitTest(
+        unit, "error", _shown(why), 0, f"grader check {unit}", 0, course.stub_file(unit).name
+    )
+    return UnitResults("error", scaled(course.most(course.asked_in(unit)), course.worth), (told,))
+
+
+def _status(test: TestResult) -> Status:
+    match test.status:
+        case "passed":
+            return "pass"
+        case "failed" | "missing" | "skipped":
+            return "fail"
+        case _:
+            return "error"
+
+
+def _message(test: TestResult) -> str | None:
+    said = test.message or (test.status == "skipped" and NOT_TRIED)
+    parts = (mistake_of(test), test.hint, said)
+    return _shown("\n".join(part for part in parts if part)) or None
+
+
+def _shown(text: str) -> str:
+    return terminal.safe(text)[:MAX_MESSAGE]
+
+
+# --- the step of a workflow ----------------------------------------------------------------------
+
+
+def check_unit(unit: str) -> None:
+    """Write ``result=…`` to the file that GitHub reads a step's outputs from.
+
+    Runs the public checks of a unit on the repository it stands in, and prints what `grader check`
+    would.
+
+    Raises `CallError` outside of a workflow, and for a unit that is not in the course.
+    """
+    output = os.environ.get("GITHUB_OUTPUT")
+    if not output:
+        raise CallError(f"this is a step of a workflow on GitHub; you want: grader check {unit}")
+    course = load_course(find_course(None, student=True))
+    course.select([unit])
+    try:
+        with open_checker(course, course.asked_in(unit)) as checker:
+            checked = checker.check()
+        results = unit_results(course, unit, checked)
+        _print(checked)
+    except (CallError, HostFault) as error:
+        results = _unknown(course, unit, str(error))
+        print(f"grader: {error}", file=sys.stderr)
+    with Path(output).open("a", encoding="utf-8") as file:
+        file.write(f"result={results.encoded()}\n")
+
+
+def _print(checked: Sequence[ExerciseResult]) -> None:
+    console = Console(highlight=False)
+    with _no_commands():
+        for exercise in checked:
+            terminal.verdict(console, exercise, detail=not exercise.solved)
+
+
+@contextmanager
+def _no_commands() -> Iterator[None]:
+    """Meanwhile, a line such as ``::error::``, which an answer may print, is no command."""
+    token = secrets.token_hex(16)
+    print(f"::stop-commands::{token}", flush=True)
+    yield
+    print(f"::{token}::", flush=True)
+
+
+# --- the repository: the student bundle, with a workflow that checks it --------------------------
+
+WORKFLOW = ".github/workflows/classroom.yml"
+
+
+def release_classroom(
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    *,
+    replace: bool = False,
+    jobs: int = 1,
+) -> list[Path]:
+    """Write the repository into `to`, and return its files; otherwise like `release_student`."""
+    return release_student(
+        course, to, report, replace=replace, jobs=jobs,
+        texts_beside={
+            WORKFLOW: texts.workflow(course),
+            "README.md": texts.readme(course) + texts.ON_GITHUB,
+        },
+    )  # fmt: skip
+
+
+def _said(to: Path, files: int) -> Sequence[str]:
+    return (
+        f"{files} files in {to}: push them to the assignment's template repository",
+        f"students can change {WORKFLOW} and the checks: give marks elsewhere",
+    )
+
+
+_HOST_HELP = """\
+Check one unit in a workflow on GitHub.
+
+The results say whether it is right, and not the exit code.
+"""
+_RELEASE_HELP = """\
+Write a template repository for GitHub Classroom: the student bundle, checked at each push.
+
+Whoever can push can change the checks: what Classroom shows is for learning. Give marks with
+`grader grade`.
+"""
+
+CLASSROOM = System(
+    "classroom",
+    "GitHub Classroom",
+    host=Host(
+        check_unit,
+        argument="UNIT",
+        about="A unit of the course.",
+        example="softmax",
+        help=_HOST_HELP,
+    ),
+    bundle=Bundle(
+        release_classroom,
+        _said,
+        example="attention-template/",
+        help=_RELEASE_HELP,
+        recorded=True,
+    ),
+)

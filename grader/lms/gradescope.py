@@ -1,0 +1,415 @@
+"""Gradescope: its downloads, ``results.json``, the script that it runs, and the bundle for it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from grader import __version__
+from grader.course.course import Course
+from grader.feedback import terminal
+from grader.feedback.pictures.text import drawn
+from grader.feedback.visible import for_students
+from grader.intake import read_submission
+from grader.intake.downloads import Downloads, HandIn
+from grader.intake.files import Item
+from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
+from grader.records.faults import CallError, HostFault
+from grader.records.files import drafted, files_in, require_free, write_sums, write_whole, zipped
+from grader.records.grade import (
+    FIRSTS,
+    ExerciseResult,
+    Grade,
+    TestResult,
+    TestStatus,
+    counted,
+    scaled,
+)
+from grader.records.rows import Person, Row, number
+from grader.records.wording import mistake_of
+from grader.release import texts
+from grader.release.student import (
+    carried_seed,
+    carry,
+    copy_engine,
+    licence,
+    load_carried,
+    write_text,
+)
+
+# --- downloads -----------------------------------------------------------------------------------
+#
+# A folder per submission, and a file that says whose it is. One submission may have several
+# submitters: they are a group.
+
+SUBMITTERS = "submission_metadata.yml"
+
+
+def _made(names: Collection[str]) -> bool:
+    """Whether Gradescope made this."""
+    return SUBMITTERS in names
+
+
+def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+    """One for each submission."""
+    (note,) = (item for item in items if item.parts == (SUBMITTERS,))
+    with note.opened() as file:
+        metadata = _parsed_yaml(file.read())
+    found = []
+    for folder, about in metadata.items():
+        about = about if isinstance(about, Mapping) else {}
+        people = tuple(map(_person, _field(about, "submitters") or [{}]))
+        files = {
+            "/".join(item.parts[1:]): item for item in items if item.parts[0] == folder
+        }  # fmt: skip
+        who = people[0].name or people[0].email if len(people) == 1 else ""
+        number = people[0].id or people[0].email if len(people) == 1 else str(folder)
+        created = _field(about, "created_at")
+        moment = created.timestamp() if isinstance(created, datetime) else 0.0
+        earlier = len(_field(about, "history") or [])
+        found.append(
+            HandIn(
+                who or str(folder), number or str(folder), files, people,
+                moment=(moment,), attempts=1 + earlier,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _parsed_yaml(data: bytes) -> dict[str, Any]:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise CallError(
+            f"{SUBMITTERS} needs a library: pip install 'attention-grader[instructor]'"
+        ) from None
+    try:
+        content = yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise CallError(
+            f"{SUBMITTERS} is not as Gradescope writes it: download the submissions again"
+        )
+    return content
+
+
+def _field(holder: Any, name: str) -> Any:
+    """A value under a key of Ruby's (``:name``), or of anyone's."""
+    if not isinstance(holder, Mapping):
+        return None
+    return holder.get(f":{name}", holder.get(name))
+
+
+def _person(submitter: Any) -> Person:
+    name, number, email = (str(_field(submitter, key) or "") for key in ("name", "sid", "email"))
+    return Person(number, name, email)
+
+
+# --- a grade as ``results.json`` -----------------------------------------------------------------
+#
+# An entry for each test. Public tests are told at once, hidden ones when grades are published, and
+# of them no more than students may read. What came from a submission stands in indented blocks,
+# where Markdown and HTML mean nothing.
+
+WIDTH = 72  # characters of a picture
+
+VERDICTS: Mapping[TestStatus, str] = {
+    "failed": "It is not right yet.",
+    "error": "Your code raised an exception.",
+    "missing": "It is not written yet.",
+    "timeout": "It took too long: does a loop never end?",
+    "memory": "It took too much memory.",
+    "crashed": "Your code ended its own process, or crashed it.",
+    "skipped": "Not tried, because something before it is wrong.",
+}
+FOLLOWING = (
+    "It follows from a mistake in `{}`. Mend that first: if this passes then, nothing else is "
+    "wrong here."
+)
+ABOUT_FILES = "About your files:"
+
+
+class TestEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry; without a score where it carries no points."""
+
+    name: str
+    number: str
+    status: Literal["passed", "failed"]
+    visibility: Literal["visible", "after_published"]
+    output: str = ""
+    score: float | None = None
+    max_score: float | None = None
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a score rests on."""
+
+    status: str
+    isolation: tuple[str, ...]
+    course: str
+    kit: str
+    torch: str
+
+
+class Results(msgspec.Struct, frozen=True):
+    """All of ``results.json``. `score` counts: the sum of the tests' scores, and corrections."""
+
+    score: float
+    execution_time: float
+    output: str
+    extra_data: About
+    tests: tuple[TestEntry, ...]
+    output_format: str = "md"
+    test_output_format: str = "md"
+    test_name_format: str = "text"
+    stdout_visibility: str = "hidden"
+
+
+def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
+    """The results of one submission; raise `HostFault` where its points are not known.
+
+    `scale` is what one point of the grade counts there.
+    """
+    if grade.status == "grader_error":
+        raise HostFault(grade.message or "the points are not known")
+    grade = for_students(grade, course)
+    told = (grade.message,) if grade.message else grade.notes
+    # Of what could not be read, every test would say so again.
+    exercises = counted(grade.exercises, scale) if grade.status == "graded" else ()
+    return Results(
+        scaled(grade.total, scale), grade.seconds,
+        _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
+        About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
+        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
+    )  # fmt: skip
+
+
+def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
+    """The results with what a person corrected: it counts, and is told first."""
+    if not row.adjustments or row.total is None:
+        return results
+    told = [
+        f"Corrected by your instructor: {a.exercise} {scaled(a.points, scale):+g}\n\n"
+        f"{_block(a.reason)}"
+        for a in row.adjustments
+    ]
+    output = _paragraphs(*told, results.output)
+    return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
+
+
+def _tests(number: int, exercise: ExerciseResult) -> Iterator[TestEntry]:
+    # What the engine checks comes before, as 0: so a test has the same number for everyone.
+    before = sum(test.name in FIRSTS for test in exercise.telling)
+    for place, test in enumerate(exercise.telling, 1 - before):
+        paid = test.max > 0
+        yield TestEntry(
+            name=f"{exercise.name}: {test.title}",
+            number=f"{number}.{max(place, 0)}",
+            status="passed" if test.status == "passed" else "failed",
+            # Not "hidden": that would hide the total for good.
+            visibility="after_published" if test.hidden else "visible",
+            output=_output(exercise, test),
+            score=test.points if paid else None,
+            max_score=test.max if paid else None,
+        )
+
+
+def _output(exercise: ExerciseResult, test: TestResult) -> str:
+    if test.status == "passed":
+        return ""
+    picture, mistake = test.picture if test is exercise.pictured else None, mistake_of(test)
+    return _paragraphs(
+        f"**{_plain(mistake)}**" if mistake else "",
+        f"*{_plain(test.hint)}*" if test.hint else "",
+        VERDICTS[test.status],
+        _block(test.message or ""),
+        _block(drawn(picture, width=WIDTH) or "") if picture else "",
+        FOLLOWING.format(test.follows) if test.follows else "",
+    )
+
+
+# --- Markdown ------------------------------------------------------------------------------------
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _block(text: str) -> str:
+    """Text as it is, below a paragraph.
+
+    Unlike a fence, an indented block has no end that could be written into it.
+    """
+    return textwrap.indent(terminal.safe(text).strip("\n").rstrip(), "    ", lambda _: True)
+
+
+def _plain(text: str) -> str:
+    """An author's words, in which only code between backticks means something."""
+    one_line = " ".join(text.split())
+    return re.sub(r"(`[^`]*`)|([\\*_\[\]<>#|~&])", lambda m: m[1] or f"\\{m[2]}", one_line)
+
+
+# --- what Gradescope's container runs for each submission ----------------------------------------
+
+METADATA = "submission_metadata.json"
+
+
+class _User(msgspec.Struct, frozen=True):
+    """One of those who handed in."""
+
+    name: str = ""
+
+
+class _Assignment(msgspec.Struct, frozen=True):
+    """What the assignment is, as far as it matters here."""
+
+    total_points: float | None = None
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    """What Gradescope tells of a submission. No grade hangs on it."""
+
+    users: tuple[_User, ...] = ()
+    assignment: _Assignment = _Assignment()
+
+    @property
+    def student(self) -> str:
+        """All their names."""
+        return ", ".join(user.name for user in self.users if user.name) or "submission"
+
+
+def grade_submission(root: Path) -> None:
+    """Write the results of one submission; raise `CallError` or `HostFault` and write none.
+
+    Below the root lie ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
+    ``results/``. What is printed is for instructors; what students see stands in
+    ``results/results.json``.
+    """
+    written = root / "results" / "results.json"
+    written.unlink(missing_ok=True)
+    metadata = _read_metadata(root / METADATA)
+    course = load_carried(root / "source")
+    grade = grade_one(
+        course, read_submission(metadata.student, root / "submission"),
+        only=course.asked,
+        isolation="weak",  # as much as the container has; the results say how much that is
+        secrets=[root / METADATA],  # how hidden tests ended the last time
+    )  # fmt: skip
+    print(terminal.course_line(course))
+    for note in terminal.notes([Row(grade.student, grade)]):
+        print(note.plain)
+    worth, there = number(grade.max * course.worth), metadata.assignment.total_points
+    if there is not None and number(there) != worth:
+        print(
+            f"what is graded is worth {worth} points, and this assignment {number(there)}: "
+            "change that in its settings"
+        )
+    write_whole(written, msgspec.json.encode(results(grade, course, course.worth)))
+
+
+def _read_metadata(path: Path) -> _Metadata:
+    """The metadata, or nothing where they are not as they were when this was written."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Metadata, strict=False)
+    except (OSError, msgspec.DecodeError):
+        return _Metadata()
+
+
+# --- the bundle: an ``autograder.zip`` to upload, and beside it what is in it --------------------
+
+ZIP = "autograder.zip"
+PROGRAMS = ("run_autograder", "setup.sh")  # what Gradescope runs of it
+
+
+def release_gradescope(
+    course: Course, to: Path, *, seed: str | None = None, torch_index: str | None = None,
+    replace: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write the bundle into `to`, and return its files.
+
+    The bundle holds the solutions, the hidden tests and the seed. It is closed to other users of
+    this machine, and Gradescope shows it to instructors only.
+
+    `torch_index` is the address of a package index that pip looks into as well. The same course
+    gives the same bytes. Raises `CallError` where `to` holds something else, or an earlier bundle
+    with changes that only `replace` may lose, and where there is no seed.
+    """
+    course.require_solutions("release gradescope")
+    seed = seed or course.hidden_seed()
+    require_free(to, replace)
+    with drafted(to, private=True) as draft:
+        carry(course, draft)
+        copy_engine(draft / "grader")
+        written = {
+            carried_seed(course): f"{seed}\n",
+            "README.md": texts.gradescope(course),
+            "pyproject.toml": texts.pyproject(jails=True),
+            "LICENSE": licence(),
+            **{name: texts.program(name) for name in PROGRAMS},
+        }
+        if torch_index:
+            written["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
+        for name, text in written.items():
+            write_text(draft / name, text)
+        for name in PROGRAMS:
+            (draft / name).chmod(0o755)
+        packed = {path.as_posix(): draft / path for path in files_in(draft)}
+        (draft / ZIP).write_bytes(zipped(packed, PROGRAMS))
+        write_sums(draft)
+        names = files_in(draft)
+    return [to / name for name in names]
+
+
+def _results_file(row: Row, course: Course, scale: float) -> bytes:
+    assert row.grade is not None
+    shown = results(row.grade, course, scale)
+    return msgspec.json.encode(corrected(shown, row, scale))
+
+
+def _said(to: Path, files: int) -> Sequence[str]:
+    return (
+        f"{files} files in {to}, among them the solutions and the seed: keep it to yourself",
+        f"upload {to / ZIP}; {to / 'README.md'} says which container it needs",
+    )
+
+
+_HOST_HELP = """\
+Grade the submission that Gradescope put below ROOT.
+
+Where that fails on our side no results are written: Gradescope then says that the
+autograder failed, and gives no score. A score of zero would say that the student had.
+"""
+_RELEASE_HELP = """\
+Write an autograder for Gradescope. It holds the solutions: give it to nobody else.
+
+Gradescope shows public checks at once, and hidden tests when grades are published.
+"""
+
+GRADESCOPE = System(
+    "gradescope",
+    "Gradescope",
+    downloads=Downloads("Gradescope", _made, _hand_ins),
+    grades=ResultFiles("results.json", _results_file),
+    host=Host(
+        grade_submission,
+        argument="ROOT",
+        about="Gradescope's folder.",
+        example="/autograder",
+        help=_HOST_HELP,
+        kind=Path,
+    ),
+    bundle=Bundle(
+        release_gradescope,
+        _said,
+        example="gradescope/",
+        help=_RELEASE_HELP,
+        options=("seed", "torch_index"),
+    ),
+)

@@ -1,0 +1,141 @@
+"""Moodle: downloads, and the worksheet for offline grading, fresh or as Moodle exported it.
+
+A download's entries are called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or the same
+without a folder. The number is the participant's. Text that was typed in comes as
+``…_onlinetext_…`` and is no file. To import a worksheet needs Identifier, Grade and Last modified
+(grade).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from grader.intake.downloads import Downloads, HandIn
+from grader.intake.files import Item
+from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, missing, without
+from grader.lms.system import Filled, System, Table, Totals
+from grader.records.rows import Person, Row, csv_line, number
+from grader.records.wording import counted
+
+# --- downloads -----------------------------------------------------------------------------------
+
+# The first place that fits is Moodle's own: what follows is the student's to choose.
+_ENTRY = re.compile(
+    r"(?P<who>.*?)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_(?P<rest>.*)", re.S
+)
+
+
+def _made(names: Collection[str]) -> bool:
+    """Whether Moodle named all of these."""
+    return bool(names) and all(_ENTRY.fullmatch(name) for name in names)
+
+
+def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+    """One for each participant."""
+    files: dict[str, dict[str, Item]] = {}
+    names: dict[str, str] = {}
+    moments: dict[str, float] = {}
+    for item in items:
+        match = _ENTRY.fullmatch(item.parts[0])
+        if match is None:
+            continue
+        number = match["number"]
+        names[number] = match["who"]
+        moments[number] = max(moments.get(number, 0.0), item.modified)
+        own = files.setdefault(number, {})
+        name = "/".join(part for part in (match["rest"], *item.parts[1:]) if part)
+        if match["kind"] == "file":
+            own[name] = item
+    return [
+        HandIn(
+            names[number], number, files[number], (Person(name=names[number], moodle=number),),
+            moment=(moments[number],),
+        )
+        for number in files
+    ]  # fmt: skip
+
+
+# --- the worksheet -------------------------------------------------------------------------------
+
+_COLUMNS = (
+    "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade",
+    "Grade can be changed", "Last modified (submission)", "Last modified (grade)",
+    "Feedback comments",
+)  # fmt: skip
+_COMMA = re.compile(r"\d+,\d+")  # a number where people write it so
+_PARTICIPANT = "Participant "
+# Whatever word stands before the number.
+_NUMBER = Kind(lambda row: [row.person.moodle], lambda text: text.rpartition(" ")[2])
+_KINDS = ((_NUMBER, "Identifier"), (ID, "ID number"), (EMAIL, "Email address"), (NAME, "Full name"))
+
+
+def _fresh(totals: Totals) -> Filled:
+    """A worksheet of those whose number in Moodle is known: from a download of Moodle's."""
+    lines = [csv_line(_COLUMNS)]
+    known = [row for row in totals.rows if row.person.moodle]
+    for row in known:
+        lines.append(
+            csv_line([
+                f"{_PARTICIPANT}{row.person.moodle}", row.person.name, row.person.email, "",
+                totals.of(row), totals.most, "Yes", None, None, None,
+            ])
+        )  # fmt: skip
+    return Filled("".join(lines), tuple(missing(totals.rows, known, "the worksheet")))
+
+
+def _filled(totals: Totals, into: Path) -> Filled:
+    """A worksheet that Moodle exported, with the totals in its column for grades.
+
+    Where Moodle says that a grade cannot be changed it stays. In another language than English the
+    column is to be named.
+    """
+    sheet = Sheet(into)
+    place = sheet.required(totals.column or "Grade")
+    locked, top = sheet.place("Grade can be changed"), sheet.place("Maximum Grade")
+    # In another language the columns have other names, and the first two stand where they stood.
+    directory = Directory(totals.rows, [*sheet.places(_KINDS), (_NUMBER, 0), (NAME, 1)])
+    matched: list[Row] = []
+    told: set[str] = set()
+    kept, bare = 0, []
+    for cells in sheet.rows[1:]:
+        row = directory.find(cells)
+        total = totals.of(row) if row is not None else None
+        if row is None or total is None:
+            bare.append(cells[1].strip())
+            continue
+        matched.append(row)
+        if locked is not None and cells[locked].strip().lower() == "no":
+            kept += 1
+            continue
+        points = number(total)
+        maximum = cells[top].strip() if top is not None else ""
+        comma = any(_COMMA.fullmatch(cell.strip()) for cell in cells)
+        cells[place] = points.replace(".", ",") if comma else points
+        if maximum and _as_number(maximum) != round(totals.most, 3):
+            told.add(
+                f"Moodle has a maximum grade of {maximum}, and the grades are of "
+                f"{number(totals.most)}: give the assignment `points` in course.toml"
+            )
+    done = counted(len(matched) - kept, "row")
+    lines = [*told, f"{done} filled in, in the column {sheet.header[place]!r}"]
+    if kept:
+        lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
+    lines += [*without(bare), *missing(totals.rows, matched, into.name)]
+    return Filled(sheet.text(), tuple(lines))
+
+
+def _as_number(cell: str) -> float | None:
+    try:
+        return round(float(cell.replace(",", ".")), 3)
+    except ValueError:
+        return None
+
+
+MOODLE = System(
+    "moodle",
+    "Moodle",
+    downloads=Downloads("Moodle", _made, _hand_ins),
+    grades=Table("moodle.csv", _fresh, _filled),
+)
