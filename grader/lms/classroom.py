@@ -27,7 +27,6 @@ from grader.records.grade import ExerciseResult, TestResult, counted, scaled
 from grader.records.wording import mistake_of
 from grader.release import texts
 from grader.release.student import release_student
-from grader.student.checking import open_checker
 
 # --- the public checks of a unit, as the reporter takes them -------------------------------------
 
@@ -124,6 +123,8 @@ def check_unit(unit: str) -> None:
 
     Raises `CallError` outside of a workflow, and for a unit that is not in the course.
     """
+    from grader.student.checking import open_checker
+
     output = os.environ.get("GITHUB_OUTPUT")
     if not output:
         raise CallError(f"this is a step of a workflow on GitHub; you want: grader check {unit}")

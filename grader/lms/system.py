@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.intake import Submission
 from grader.intake.downloads import Downloads
 from grader.intake.names import file_stems
 from grader.records.files import drafted, require_empty
-from grader.records.grade import Grade
 from grader.records.rows import Row, narrowed
-from grader.sandbox.isolation import Isolation
+
+if TYPE_CHECKING:
+    from grader.intake import Submission
+    from grader.records.grade import Grade
+    from grader.sandbox.isolation import Isolation
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Event
 
-from watchfiles import watch
-
 # The course's own, or other people's: nobody writes answers there.
 SKIPPED = frozenset(
     {"__pycache__", "checks", "recorded", "node_modules", "site-packages", "venv"}
@@ -59,6 +57,8 @@ def snapshot(folder: Path, kinds: tuple[str, ...]) -> Snapshot:
 def _moments(folder: Path, kinds: tuple[str, ...], stop: Event, poll: bool) -> Iterator[None]:
     """When to look."""
     if not poll:
+        from watchfiles import watch  # slow to load, for commands that read files but once
+
         try:
             for _ in watch(
                 folder, watch_filter=lambda _, path: path.lower().endswith(kinds), step=STEP,

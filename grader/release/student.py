@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import shutil
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from pathlib import Path
 
 import grader
@@ -137,6 +136,8 @@ def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: i
 
 def licence() -> str:
     """The text under which the engine is given away."""
+    from importlib import metadata  # slow to load, and every command loads this module
+
     text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
     if text is None:
         raise HostFault("this install of attention-grader came without its LICENSE")
