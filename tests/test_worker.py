@@ -424,6 +424,12 @@ def test_a_worker_that_cannot_start_is_our_fault_and_says_why(
         workers.open(PLENTY)
 
 
+def test_a_worker_of_another_version_is_not_talked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "fingerprint", lambda: "another")
+    with Workers() as workers, pytest.raises(HostFault, match="another copy of the kit"):
+        workers.open(PLENTY)
+
+
 # --- which back end ------------------------------------------------------------------------------
 
 
