@@ -22,7 +22,7 @@ State = Literal["well", "bad", "absent"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Condition:
     """One thing looked at."""
 
     topic: str
@@ -31,7 +31,7 @@ class Finding:
     text: str
 
 
-def examine(given: Path | None) -> list[Finding]:
+def examine(given: Path | None) -> list[Condition]:
     """Look at everything; what is missing says how to get it."""
     try:
         course: Course | CallError = load_course(find_course(given, student=True))
@@ -45,14 +45,14 @@ def _state(well: bool, needed: bool = True) -> State:
     return "well" if well else "bad" if needed else "absent"
 
 
-def _versions(student: bool) -> list[Finding]:
+def _versions(student: bool) -> list[Condition]:
     python, linux = sys.version_info[:2], sys.platform == "linux"
     findings = [
-        Finding(
+        Condition(
             "versions", "python", _state(python >= (3, 11)),
             platform.python_version() + ("" if python >= (3, 11) else ": 3.11 or newer is needed"),
         ),
-        Finding(
+        Condition(
             "versions", "system", _state(linux, not student),
             platform.platform() + ("" if linux else ": jails need Linux, and grading needs jails"),
         ),
@@ -60,44 +60,44 @@ def _versions(student: bool) -> list[Finding]:
     for name in (*PACKAGES, *GRADING):
         needed = name in PACKAGES or not student
         try:
-            findings.append(Finding("versions", name, "well", metadata.version(name)))
+            findings.append(Condition("versions", name, "well", metadata.version(name)))
         except metadata.PackageNotFoundError:
             told = f"missing: pip install {name}" if needed else "not here: only grading needs it"
-            findings.append(Finding("versions", name, _state(False, needed), told))
+            findings.append(Condition("versions", name, _state(False, needed), told))
     return findings
 
 
-def _course(course: Course | CallError) -> list[Finding]:
+def _course(course: Course | CallError) -> list[Condition]:
     if isinstance(course, CallError):
-        return [Finding("course", "course.toml", "bad", str(course))]
+        return [Condition("course", "course.toml", "bad", str(course))]
     about = f"{len(course.exercises)} exercises in {course.folder}"
-    return [Finding("course", course.name, "well", about), _answers(course)]
+    return [Condition("course", course.name, "well", about), _answers(course)]
 
 
-def _answers(course: Course) -> Finding:
+def _answers(course: Course) -> Condition:
     """What answers are compared with."""
     if course.has_solutions:
-        return Finding("course", "solutions", "well", str(course.solutions))
+        return Condition("course", "solutions", "well", str(course.solutions))
     if not course.recorded.is_dir():
         told = "not here, and no recordings of them: grading and checking need one of both"
-        return Finding("course", "solutions", "bad", told)
+        return Condition("course", "solutions", "bad", told)
     try:
         from grader.grading.recorded import Recorded
 
         Recorded(course).read_all()
     except (CallError, ImportError) as error:
-        return Finding("course", "recordings", "bad", str(error))
-    return Finding("course", "recordings", "well", f"{course.recorded}: enough to check answers")
+        return Condition("course", "recordings", "bad", str(error))
+    return Condition("course", "recordings", "well", f"{course.recorded}: enough to check answers")
 
 
-def _isolation(course: Course | CallError, student: bool) -> list[Finding]:
+def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
     """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
         from grader.sandbox.isolation import MEANING, shortfall
         from grader.sandbox.jails import Warm
         from grader.sandbox.session import Limits
     except ImportError as error:
-        return [Finding("isolation", "jail", _state(False, not student), str(error))]
+        return [Condition("isolation", "jail", _state(False, not student), str(error))]
     secrets = course.secrets if isinstance(course, Course) and not student else ()
     try:
         with Warm() as warm:
@@ -106,15 +106,15 @@ def _isolation(course: Course | CallError, student: bool) -> list[Finding]:
             reach = shortfall(warm, secrets)
     except (HostFault, OSError) as error:
         told = f"no jail could be made: {error}"
-        return [Finding("isolation", "jail", _state(False, not student), told)]
+        return [Condition("isolation", "jail", _state(False, not student), told)]
     return [
         *(
-            Finding("isolation", layer, "absent", f"none: {missing[layer]}")
+            Condition("isolation", layer, "absent", f"none: {missing[layer]}")
             if layer in missing
-            else Finding("isolation", layer, "well", text)
+            else Condition("isolation", layer, "well", text)
             for layer, text in MEANING.items()
         ),
-        Finding(
+        Condition(
             "isolation",
             "all in all",
             _state(reach is None, not student),

@@ -55,7 +55,7 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.wire import SourceText
 
-Kind = Literal["mistake", "accepted"]
+VariantKind = Literal["mistake", "accepted"]
 # What is replaced, and by what. A string occurs in the reference once; a pattern at least once, and
 # every match is replaced.
 Change = Mapping[str | re.Pattern[str], str]
@@ -68,7 +68,7 @@ class Variant:
 
     exercise: str
     slug: str
-    kind: Kind
+    kind: VariantKind
     title: str
     hint: str
     definition: str  # Python text that defines the exercise's name
@@ -104,7 +104,7 @@ class _Entry:
 
     exercise: str
     slug: str
-    kind: Kind
+    kind: VariantKind
     title: str
     hint: str
     change: Change
@@ -191,7 +191,7 @@ class Library:
     sources: Mapping[str, str]  # reference text by unit
     unit_of: Mapping[str, str]
 
-    def of(self, exercise: str, kind: Kind) -> list[Variant]:
+    def of(self, exercise: str, kind: VariantKind) -> list[Variant]:
         """The variants of one exercise, in the order in which they stand."""
         return [v for v in self.variants if (v.exercise, v.kind) == (exercise, kind)]
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.release.recording import record  # the real one, whatever is put in its place later
-from grader.release.student import release_student
+from grader.release.recording import (
+    record_course,  # the real one, whatever is put in its place later
+)
+from grader.release.student import write_student_bundle
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
@@ -34,7 +36,7 @@ def recordings(course: Course) -> Path:
         if not kept.is_dir():
             draft = kept.with_suffix(".draft")
             shutil.rmtree(draft, ignore_errors=True)
-            record(course, draft, jobs=2)
+            record_course(course, draft, jobs=2)
             draft.rename(kept)
     return kept
 
@@ -42,21 +44,21 @@ def recordings(course: Course) -> Path:
 def release_recorded(to: Path) -> None:
     """The course's bundle, with the recordings that are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.release.recording.record", recorded_once)
-        release_student(load_course(ROOT / "exercises"), to)
+        patch.setattr("grader.release.recording.record_course", recorded_once)
+        write_student_bundle(load_course(ROOT / "exercises"), to)
 
 
 def recorded_once(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.release.recording.record`."""
+    """In place of `grader.release.recording.record_course`."""
     shutil.copytree(recordings(course), to)
 
 
 def recorded_in_name(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
-    """In place of `grader.release.recording.record`, for tests of the rest of a bundle."""
+    """In place of `grader.release.recording.record_course`, for tests of the rest of a bundle."""
     (to / "stubs").mkdir(parents=True)
     (to / "course.json").write_text("{}")
     for unit in course.units:

@@ -20,7 +20,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from grader.course.course import Course, load_course
-from grader.mistakes import Kind, Library, load_library, text_of_definition
+from grader.mistakes import Library, VariantKind, load_library, text_of_definition
 from grader.records.rows import letters
 
 EXERCISES = Path(__file__).parents[1] / "exercises"
@@ -103,7 +103,7 @@ class _Answers:
         texts = {**self._library.sources}
         for place, name in enumerate(self._names):
             unit, effort = self._library.unit_of[name], 1.3 - 0.6 * place / len(self._names)
-            kind: Kind = "mistake" if draw.random() > skill else "accepted"
+            kind: VariantKind = "mistake" if draw.random() > skill else "accepted"
             forms = self._forms(name, kind)
             if draw.random() > skill * effort + 0.25:
                 texts[unit] = texts[unit].replace(self._own(unit, name), "")

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from grader.course.course import Course, load_course
 from grader.student.checking import open_checker
-from grader.student.progress import record
+from grader.student.progress import record_progress
 from grader.student.watch.screen import WatchApp
 from grader.student.watch.state import Lesson
 
@@ -36,7 +36,7 @@ def main() -> None:
         course = _copied(Path(folder))
         asyncio.run(_first_run(course))
         names = list(course.exercises)
-        record(course.folder, solved=names[: names.index(NAME)])
+        record_progress(course.folder, solved=names[: names.index(NAME)])
         asyncio.run(_at_work(course))
 
 

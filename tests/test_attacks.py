@@ -17,7 +17,7 @@ from grader.course.file import LimitTable
 from grader.feedback import terminal
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import MAX_MESSAGE, grade
+from grader.grading.ladder import MAX_MESSAGE, grade_submission
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row
@@ -75,7 +75,7 @@ def honest(desk: Desk) -> Grade:
 
 def graded(desk: Desk, path: Path) -> Grade:
     (submission,) = find_submissions([path], desk.course, single=True)
-    return grade(desk, submission)
+    return grade_submission(desk, submission)
 
 
 def earned(grade: Grade) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import Finding, audit, totals
+from grader.author.audit import Finding, audit_course, audit_totals
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
 from tests.conftest import TINY, Grader
@@ -33,15 +33,15 @@ def excuse(course: Course, text: str) -> None:
 
 
 def found(course: Course, kind: str, *only: str) -> dict[str, Finding]:
-    findings = audit(course, only or ("center",), jobs=1)
+    findings = audit_course(course, only or ("center",), jobs=1)
     return {finding.name: finding for finding in findings if finding.kind == kind}
 
 
 def test_known_answers_are_graded_as_what_they_are(course: Course) -> None:
-    findings = audit(course, ("center", "staircase", "weigh"), jobs=1)
+    findings = audit_course(course, ("center", "staircase", "weigh"), jobs=1)
     for kind in ("reference", "stub", "accepted", "mistake"):
         assert {finding.well for finding in findings if finding.kind == kind} == {True}
-    counted = totals(findings)["basics"]
+    counted = audit_totals(findings)["basics"]
     assert counted["reference"] == counted["stub"] == (3, 3)
     assert counted["mistake"] == (6, 6)
     assert counted["named"] == (6, 6)  # two of them are declared to be alike
@@ -172,14 +172,14 @@ def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
 @pytest.mark.parametrize("table", ["equivalent", "kept", "undiagnosed"])
 def test_an_excuse_that_nothing_needs_is_told(course: Course, table: str) -> None:
     excuse(course, f'[{table}]\n"center/gone" = "it was there once"\n')
-    findings = audit(course, ("center",), jobs=1)
+    findings = audit_course(course, ("center",), jobs=1)
     assert [f.name for f in findings if "without need" in f.text] == ["center/gone"]
 
 
 def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:
     excuse(course, '[pardoned]\n"center/adds" = "nice"\n')
     with pytest.raises(CallError, match="pardoned"):
-        audit(course, ("center",), jobs=1)
+        audit_course(course, ("center",), jobs=1)
 
 
 def test_a_mistake_is_not_excused_for_being_given_another_name(course: Course) -> None:
@@ -216,7 +216,7 @@ def test_the_command_gives_its_findings_as_json(grader: Grader) -> None:
 
 def test_several_processes_find_the_same_as_one(course: Course) -> None:
     names = ("center", "staircase", "weigh")
-    assert audit(course, names, jobs=2) == audit(course, names, jobs=1)
+    assert audit_course(course, names, jobs=2) == audit_course(course, names, jobs=1)
 
 
 def test_a_fault_of_the_course_is_one_line_from_several_processes_too(

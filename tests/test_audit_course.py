@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import audit
+from grader.author.audit import audit_course
 from grader.course.course import load_course
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +59,6 @@ def test_a_test_without_its_assertions_fails_the_audit(tmp_path: Path) -> None:
     for exercise, id in zip(exercises, HOLLOWED, strict=True):
         graders = course.solutions / "graders" / f"test_{course.unit_of[exercise]}.py"
         graders.write_text(hollow(graders.read_text("utf-8"), id.partition("/")[2]), "utf-8")
-    findings = {finding.name: finding for finding in audit(course, exercises, jobs=1)}
+    findings = {finding.name: finding for finding in audit_course(course, exercises, jobs=1)}
     told = {id: (findings[id].text, findings[id].well) for id in HOLLOWED}
     assert told == dict.fromkeys(HOLLOWED, ("tells of no wrong answer", False))

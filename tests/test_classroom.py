@@ -128,7 +128,7 @@ def test_a_title_is_text_to_the_workflow(tmp_path: Path, monkeypatch: pytest.Mon
     toml = tmp_path / "tiny" / "exercises" / "course.toml"
     title = """It's: "a" {module} # $1"""
     toml.write_text(toml.read_text("utf-8").replace('"A module"', json.dumps(title)), "utf-8")
-    monkeypatch.setattr("grader.release.recording.record", lambda *_: None)
+    monkeypatch.setattr("grader.release.recording.record_course", lambda *_: None)
     release_classroom(load_course(toml.parent), tmp_path / "repository")
     (job,) = yaml.safe_load((tmp_path / "repository" / WORKFLOW).read_text("utf-8"))[
         "jobs"
@@ -140,7 +140,7 @@ def test_a_title_is_text_to_the_workflow(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_command_says_that_students_can_change_what_is_checked(
     grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.release.recording.record", lambda *_: None)
+    monkeypatch.setattr("grader.release.recording.record_course", lambda *_: None)
     course = TINY / "exercises"
     ran = grader("release", "classroom", "--to", tmp_path / "a", "--course", course)
     assert ran.code == 0

@@ -275,14 +275,14 @@ def test_a_jail_that_cannot_be_made_is_a_fault_of_ours(
 def test_what_was_graded_before_an_interruption_is_kept(
     grader: Grader, students: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = ladder.grade
+    really = ladder.grade_submission
 
     def until_bob(desk: Desk, submission: Submission) -> Grade:
         if submission.student == "bob":
             raise KeyboardInterrupt
         return really(desk, submission)
 
-    monkeypatch.setattr(ladder, "grade", until_bob)
+    monkeypatch.setattr(ladder, "grade_submission", until_bob)
     call = ("grade", students, "--out", tmp_path / "out", "--course", TINY, "--jobs", 1)
     ran = grader(*call)
     assert ran.code == 130

@@ -17,7 +17,7 @@ import pytest
 from grader.course.course import Course, load_course
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
-from grader.run.batch import Done, grade_into
+from grader.run.batch import BookedGrade, grade_into
 from grader.run.workers import Order
 from tests import crews
 from tests.conftest import TINY, Grader
@@ -98,7 +98,7 @@ def bare(order: Order) -> Bare:
 def test_what_ends_its_worker_twice_is_set_aside_and_all_else_is_graded(
     two: LocalCluster, bare: Bare
 ) -> None:
-    given = cluster.share(two.scheduler_address, bare, crews.kill, SUBMISSIONS)
+    given = cluster.share_on_cluster(two.scheduler_address, bare, crews.kill, SUBMISSIONS)
     grades = {grade.student: grade for grade in given}
     assert sorted(grades) == sorted(NAMES)
     assert [name for name, grade in grades.items() if grade.status != "graded"] == [crews.KILLER]
@@ -109,7 +109,7 @@ def test_what_ends_its_worker_twice_is_set_aside_and_all_else_is_graded(
 
 def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
     with by_hand() as (scheduler, address):
-        grades = cluster.share(address, bare, crews.mark, SUBMISSIONS)
+        grades = cluster.share_on_cluster(address, bare, crews.mark, SUBMISSIONS)
         next(grades)
         scheduler.kill()
         with pytest.raises(HostFault, match=r"^the Dask scheduler is gone; .* goes on from here$"):
@@ -118,7 +118,7 @@ def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
 
 def test_a_fault_of_the_call_is_told_as_it_is_here(bare: Bare) -> None:
     with pytest.raises(CallError, match=r"^a recording for student_. cannot be used$"):
-        list(cluster.share("local:1", bare, crews.refuse, SUBMISSIONS))
+        list(cluster.share_on_cluster("local:1", bare, crews.refuse, SUBMISSIONS))
 
 
 # --- who may grade -------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_a_worker_with_another_kit_is_refused_by_name(
     monkeypatch.setattr(cluster, "__version__", "0.0.9")
     told = r"worker tcp://127.*: it has kit 0\.1\.\d .*, and this machine has 0\.0\.9"
     with pytest.raises(CallError, match=told):
-        list(cluster.share(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
+        list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
 
 
 def test_a_worker_with_another_course_at_the_path_is_refused(
@@ -140,7 +140,7 @@ def test_a_worker_with_another_course_at_the_path_is_refused(
     course = load_course(Path("/proc/self/cwd/exercises"))
     order = replace(bare, course=course, files=course.test_files())
     with pytest.raises(CallError, match="it has another course in /proc/self/cwd/exercises"):
-        list(cluster.share(two.scheduler_address, order, crews.mark, SUBMISSIONS))
+        list(cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS))
 
 
 def test_a_worker_that_does_several_things_at_once_is_refused(bare: Bare) -> None:
@@ -148,7 +148,7 @@ def test_a_worker_that_does_several_things_at_once_is_refused(bare: Bare) -> Non
         machines(1, threads=2, processes=False) as several,
         pytest.raises(CallError, match=r"it has 2 threads, .*: start it with --nthreads 1"),
     ):
-        list(cluster.share(several.scheduler_address, bare, crews.mark, SUBMISSIONS))
+        list(cluster.share_on_cluster(several.scheduler_address, bare, crews.mark, SUBMISSIONS))
 
 
 def test_without_workers_one_line_says_how_to_start_them(
@@ -193,7 +193,7 @@ def test_who_stops_early_leaves_no_desk_open(two: LocalCluster, bare: Bare, tmp_
     order = replace(bare, pipe=tmp_path / "pipe")
     # Also for writing: a pipe that nobody reads any more would stop a worker for good.
     with os.fdopen(os.open(tmp_path / "pipe", os.O_RDWR), "rb", buffering=0) as pipe:
-        work = cluster.share(two.scheduler_address, order, crews.mark, SUBMISSIONS)
+        work = cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS)
         with closing(work) as grades:
             next(grades)
         assert [pipe.readline() for _ in two.workers] == [b"closed\n", b"closed\n"]
@@ -220,7 +220,7 @@ def test_a_worker_that_is_killed_changes_nothing_in_the_gradebook(
     grade_into(tmp_path / "here", order, arrivals, 1)
     victims = [0]
 
-    def kill(_: Done) -> None:
+    def kill(_: BookedGrade) -> None:
         if victims:  # the first grade has come, and both workers are at the next
             os.kill(two.workers[victims.pop()].pid, signal.SIGKILL)
 

@@ -18,7 +18,7 @@ from grader.course.contract import (
     Parameter,
     bind,
     call_order,
-    check,
+    check_result,
     compile_contract,
 )
 
@@ -103,7 +103,7 @@ def judge(
 ) -> None:
     contract = compile_contract(reference.__name__, reference)
     binding = bind(contract, arguments, made_with)
-    check(contract.name, contract.forward or contract.call, binding, value)
+    check_result(contract.name, contract.forward or contract.call, binding, value)
 
 
 def complaint(

@@ -10,7 +10,7 @@ import torch
 from grader.course.course import load_course
 from grader.feedback.differences.pair import computed_on, differing
 from grader.grading.backends import Device
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.run.workers import Order
@@ -81,7 +81,7 @@ def grade_on(device: Device, student: str) -> Grade:
     files = COURSE.test_files()
     order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", device=device)
     with order.desk() as desk:
-        return grade(desk, submission)
+        return grade_submission(desk, submission)
 
 
 @pytest.mark.gpu

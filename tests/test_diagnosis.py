@@ -14,7 +14,7 @@ from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import kept
 from grader.grading.known import FILE, Given, MistakesFile
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
@@ -27,7 +27,7 @@ from tests.conftest import TINY
 def told(desk: Desk, right: str, text: str, exercise: str) -> ExerciseResult:
     """What is said of an exercise that is answered by this text."""
     source = SourceText("ada.py", (f"{right}\n\n{text}\n",))
-    graded = grade(desk, Submission("ada", (source,)))
+    graded = grade_submission(desk, Submission("ada", (source,)))
     return next(result for result in graded.exercises if result.name == exercise)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from grader.course.course import load_course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.sandbox.jails import Warm
@@ -43,7 +43,7 @@ def test_known_answers_are_paid_for_nothing_but_tests_that_passed(seed: int, des
     text = "from __future__ import annotations\n" + "\n\n".join(
         text.replace("from __future__ import annotations\n", "") for text in texts
     )
-    graded = grade(desk, Submission("drawn", (SourceText("drawn.py", (text,)),)))
+    graded = grade_submission(desk, Submission("drawn", (SourceText("drawn.py", (text,)),)))
     assert_only_what_passed_is_paid(graded)
     assert 0 < graded.total < graded.max
 

@@ -14,7 +14,7 @@ import pytest
 from grader.course.course import load_course
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.records.wording import mistake_of
@@ -57,7 +57,7 @@ def graded(desk: Desk, *changes: tuple[str, str]) -> dict[str, ExerciseResult]:
 def grade_text(desk: Desk, text: str) -> dict[str, ExerciseResult]:
     """A submission of this file, graded."""
     submission = Submission("ada", (SourceText("causal_attention.py", (text,)),))
-    return {result.name: result for result in grade(desk, submission).exercises}
+    return {result.name: result for result in grade_submission(desk, submission).exercises}
 
 
 def told(result: ExerciseResult) -> set[str | None]:
@@ -171,7 +171,7 @@ def book(desk: Desk, tmp_path: Path) -> Path:
         "ada", (SourceText("causal_attention.py", (REFERENCE.replace(*MASK),)),)
     )  # fmt: skip
     with open_gradebook(tmp_path / "grades", desk.course.name) as book:
-        book.record(grade(desk, submission), submission)
+        book.record(grade_submission(desk, submission), submission)
         book.exercises = NAMES
     return tmp_path / "grades"
 

@@ -259,7 +259,7 @@ def test_a_look_that_was_stopped_is_not_taken_for_a_whole_grading(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grader.grading.ladder.grade", stopped)
+    monkeypatch.setattr("grader.grading.ladder.grade_submission", stopped)
     with pytest.raises(KeyboardInterrupt):
         next(rows)
     ran = grader("export", out, "--to", "csv", "--course", TINY)

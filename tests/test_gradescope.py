@@ -19,9 +19,9 @@ from markdown_it import MarkdownIt
 from grader.course.course import Course, load_course
 from grader.course.file import FeedbackTable
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
-from grader.lms.gradescope import ZIP, Results, grade_submission, release_gradescope, results
+from grader.lms.gradescope import ZIP, Results, grade_for_gradescope, release_gradescope, results
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import Grade
@@ -57,7 +57,7 @@ METADATA = {
 
 
 def graded(desk: Desk, text: str) -> Grade:
-    return grade(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
+    return grade_submission(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
 
 
 def by_name(shown: Results) -> dict[str, Any]:
@@ -156,7 +156,9 @@ def test_hostile_text_is_shown_as_text(desk: Desk, where: str) -> None:
         "file name": SourceText("a.py", ("def center(x):\n    return x\n",)),
     }
     problems = (f"{HOSTILE}.py: cannot be read",) if where == "file name" else ()
-    shown = results(grade(desk, Submission("mallory", (files[where],), problems)), desk.course)
+    shown = results(
+        grade_submission(desk, Submission("mallory", (files[where],), problems)), desk.course
+    )
     rendered = [
         MarkdownIt().parse(text) for text in (shown.output, *(t.output for t in shown.tests))
     ]
@@ -201,7 +203,9 @@ def test_a_fault_of_ours_has_no_score(desk: Desk, right: str) -> None:
 
 
 def test_what_cannot_be_read_is_a_zero_and_says_why(desk: Desk) -> None:
-    shown = results(grade(desk, Submission("ada", (), ("ada.py: larger than 4 MB",))), desk.course)
+    shown = results(
+        grade_submission(desk, Submission("ada", (), ("ada.py: larger than 4 MB",))), desk.course
+    )
     assert (shown.score, shown.tests) == (0, ())
     assert "    ada.py: larger than 4 MB" in shown.output
 
@@ -422,7 +426,7 @@ def score_in(root: Path) -> float:
 def test_nothing_handed_in_is_a_zero_with_a_reason(
     layout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
-    grade_submission(layout)
+    grade_for_gradescope(layout)
     assert score_in(layout) == 0
     assert "no .py file and no notebook" in (layout / "results" / "results.json").read_text()
     assert "\nAda Lovelace, Bob: no .py file and no notebook" in capsys.readouterr().out
@@ -434,7 +438,7 @@ def test_a_test_that_fails_for_our_fault_is_nobodys_zero(layout: Path, right: st
         file.write('\n\n@rung.value("Projection", points=1)\ndef test_ours(student):\n')
         file.write('    """Ours."""\n    raise KeyError("ours")\n')
     with pytest.raises(HostFault, match="the grader itself failed in a test"):
-        grade_submission(layout)
+        grade_for_gradescope(layout)
     assert list((layout / "results").iterdir()) == []
 
 
@@ -443,7 +447,7 @@ def test_an_assignment_counts_its_points_and_not_those_of_the_course(
 ) -> None:
     assigned(layout / "source" / "exercises", "center", "weigh", points=100)
     (layout / "submission" / "basics.py").write_text(right.replace("x - x.mean()", "x"))
-    grade_submission(layout)
+    grade_for_gradescope(layout)
     shown = json.loads((layout / "results" / "results.json").read_text("utf-8"))
     assert shown["score"] == 60, "weigh has three points of five"
     assert sum(t.get("score", 0) for t in shown["tests"]) == pytest.approx(60, abs=0.01)
@@ -468,6 +472,6 @@ def test_no_grade_hangs_on_the_metadata(
     (layout / "submission_metadata.json").unlink()
     if metadata is not None:
         (layout / "submission_metadata.json").write_text(metadata)
-    grade_submission(layout)
+    grade_for_gradescope(layout)
     assert score_in(layout) == 10
     assert said in capsys.readouterr().out

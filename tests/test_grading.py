@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grader.course.collection import rung
 from grader.course.course import Course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
@@ -26,7 +26,7 @@ Marks = dict[str, str]
 
 def grade_text(desk: Desk, text: str, name: str = "ada.py") -> Grade:
     """Grade a submission of one file."""
-    return grade(desk, Submission("ada", (SourceText(name, (text,)),)))
+    return grade_submission(desk, Submission("ada", (SourceText(name, (text,)),)))
 
 
 def exercise(graded: Grade, name: str) -> ExerciseResult:
@@ -96,7 +96,7 @@ def test_an_exercise_that_was_not_handed_in_is_missing(desk: Desk, right: str) -
 def test_without_any_source_all_is_missing_and_it_is_said_why(
     desk: Desk, problems: tuple[str, ...], status: str
 ) -> None:
-    graded = grade(desk, Submission("ada", (), problems))
+    graded = grade_submission(desk, Submission("ada", (), problems))
     assert (graded.status, graded.total, graded.max) == (status, 0, 10)
     assert {test.status for result in graded.exercises for test in result.tests} == {"missing"}
     assert graded.message
@@ -105,7 +105,7 @@ def test_without_any_source_all_is_missing_and_it_is_said_why(
 
 def test_what_could_not_be_read_and_what_was_ambiguous_is_noted(desk: Desk, right: str) -> None:
     sources = (SourceText("a.py", (right,)), SourceText("b.py", (right,)))
-    graded = grade(desk, Submission("ada", sources, ("c.py: larger than 4 MB",)))
+    graded = grade_submission(desk, Submission("ada", sources, ("c.py: larger than 4 MB",)))
     assert graded.total == 10
     assert "c.py: larger than 4 MB" in graded.notes
     assert any("center is defined in a.py and in b.py" in note for note in graded.notes)
@@ -506,7 +506,7 @@ def test_a_helper_in_another_file_is_no_hiding_place(desk: Desk, right: str) -> 
                               "def weigh(scores):\n    return weigh_them(scores)\n",)),
         SourceText("tools.py", ("def weigh_them(scores):\n    return scores.softmax(-1)\n",)),
     )  # fmt: skip
-    graded = grade(desk, Submission("ada", sources))
+    graded = grade_submission(desk, Submission("ada", sources))
     assert exercise(graded, "weigh").points == 0
     assert "tools.py line 2" in (result_of(graded, "weigh", "operations").message or "")
 
@@ -664,7 +664,7 @@ def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
         SourceText("two.py", ("def center(x):\n    return x - x.mean()\n",)),
     )
     assert desk.watched["weigh"] != desk.watched["center"]
-    graded = grade(desk, Submission("ada", sources))
+    graded = grade_submission(desk, Submission("ada", sources))
     assert exercise(graded, "weigh").solved
 
 
@@ -692,6 +692,6 @@ def test_an_import_that_only_another_file_has_is_called_missing(desk: Desk) -> N
         SourceText("one.py", ("def center(x):\n    return x - torch.mean(x)\n",)),
         SourceText("two.py", ("import torch\ndef staircase(size):\n    return torch\n",)),
     )
-    graded = grade(desk, Submission("ada", sources))
+    graded = grade_submission(desk, Submission("ada", sources))
     told = " ".join(test.message or "" for test in exercise(graded, "center").tests)
     assert "torch is not defined in this file, and is in another: is an import missing?" in told

@@ -12,7 +12,7 @@ import pytest
 
 from grader.course.course import Course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import Grade, TestResult
 from grader.sandbox.jails import Jail
@@ -30,7 +30,7 @@ def alone(tiny: Course) -> Iterator[Desk]:
 
 
 def graded(desk: Desk, text: str) -> Grade:
-    return grade(desk, Submission("mallory", (SourceText("mallory.py", (text,)),)))
+    return grade_submission(desk, Submission("mallory", (SourceText("mallory.py", (text,)),)))
 
 
 def results_of(grade: Grade, exercise: str) -> list[TestResult]:

@@ -19,7 +19,7 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions, read_submission
 from grader.records.grade import Grade
 from tests.attacks_table import Attack, all_attacks
@@ -163,7 +163,7 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
     grades = [Grade.from_json(line) for line in lines]
     assert len(grades) == 2 * EACH_HALF
     expected = {
-        sample.stem: apart_from_names_and_time(grade(alone, read_submission("", sample)))
+        sample.stem: apart_from_names_and_time(grade_submission(alone, read_submission("", sample)))
         for sample in samples
     }
     for graded in grades:
@@ -225,7 +225,7 @@ def test_neither_the_grader_nor_the_warm_process_keeps_a_descriptor_of_an_attack
     held = []
     for path in (SAMPLES / "ada", *(attack.path for attack in attacks[:20])):
         (submission,) = find_submissions([path], alone.course, single=True)
-        assert grade(alone, submission).status == "graded"
+        assert grade_submission(alone, submission).status == "graded"
         held.append((len(descriptors()), len(descriptors(warm))))
     # After each of them a jail waits for the next one, at descriptors that were free.
     assert held == [held[0]] * len(held)

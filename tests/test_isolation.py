@@ -23,7 +23,7 @@ import pytest
 from grader import wire
 from grader.course.course import Course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.guest import lockdown
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
@@ -528,7 +528,7 @@ def test_weak_isolation_grades_all_the_same_and_each_grade_says_so(
 
 def test_a_strong_machine_stores_its_layers_and_no_weakness(desk: Desk, right: str) -> None:
     source = wire.SourceText("ada.py", (right,))
-    stored = grade(desk, Submission("ada", (source,))).isolation
+    stored = grade_submission(desk, Submission("ada", (source,))).isolation
     assert stored == desk.backend.layers
     assert set(stored) <= set(MEANING)
 
@@ -550,7 +550,7 @@ def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
         with pytest.raises(HostFault, match="could not be locked"):
             Inside(warm_of(desk))
         source = wire.SourceText("ada.py", (right,))
-        graded = grade(desk, Submission("ada", (source,)))
+        graded = grade_submission(desk, Submission("ada", (source,)))
     assert graded.status == "grader_error"
     assert "process" in str(graded.message)
 

@@ -22,7 +22,7 @@ from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
 from grader.feedback.visible import for_students
 from grader.grading.desk import Desk, open_desk, replay
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
@@ -206,7 +206,7 @@ def test_a_student_reads_nothing_that_hidden_tests_asked(
     attack: Attack, desk: Desk, course: Course, hidden: Numbers
 ) -> None:
     (submission,) = find_submissions([attack.path], course, single=True)
-    result = grade(desk, submission)
+    result = grade_submission(desk, submission)
     assert result.status == "graded", result.message
     for road, text in told(result, course):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"
@@ -220,7 +220,7 @@ def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_tha
     lines = {
         source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources
     }  # fmt: skip
-    for exercise in grade(desk, submission).exercises:
+    for exercise in grade_submission(desk, submission).exercises:
         for test in exercise.tests:
             if test.name != "operations" or not test.message:
                 continue
@@ -258,5 +258,5 @@ def test_rounded_numbers_are_found_where_they_stand_together() -> None:
 def test_right_answers_tell_nothing_either(desk: Desk, course: Course, hidden: Numbers) -> None:
     path = ROOT / "tests" / "submissions" / "ada"
     (submission,) = find_submissions([path], course, single=True)
-    for road, text in told(grade(desk, submission), course):
+    for road, text in told(grade_submission(desk, submission), course):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"

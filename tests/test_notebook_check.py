@@ -26,7 +26,7 @@ from grader.course.course import load_course
 from grader.course.location import NAMED
 from grader.records.faults import CallError
 from grader.student.notebook_display import Checked
-from grader.student.progress import FILE, read_progress, record
+from grader.student.progress import FILE, read_progress, record_progress
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}
@@ -435,9 +435,9 @@ def test_hints_come_one_by_one_and_are_remembered(cell: Cell, folder: Path) -> N
 
 def test_a_hint_without_a_name_is_for_the_next_exercise(cell: Cell, folder: Path) -> None:
     first, second, *rest = load_course(folder).exercises
-    record(folder, solved=[first])
+    record_progress(folder, solved=[first])
     assert cell("grader.hint()").name == second
-    record(folder, solved=[second, *rest])
+    record_progress(folder, solved=[second, *rest])
     with pytest.raises(CallError, match="everything is solved"):
         cell("grader.hint()")
 

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny: Course) -> Path:
     """What `grader release otter` writes for the tiny course."""
     folder = tmp_path_factory.mktemp("release") / "otter"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.release.recording.record", recorded_once)
+        patch.setattr("grader.release.recording.record_course", recorded_once)
         release_otter(tiny, folder)
     return folder
 
@@ -445,7 +445,7 @@ def test_an_assignment_is_its_units_and_grades_its_exercises(
     """And counts its points."""
     handed_in = tmp_path / "ada.py"
     handed_in.write_text(right, "utf-8")
-    monkeypatch.setattr("grader.release.recording.record", recorded_in_name)
+    monkeypatch.setattr("grader.release.recording.record_course", recorded_in_name)
     tiny = shutil.copytree(TINY, tmp_path / "tiny") / "exercises"
     with (tiny / "course.toml").open("a") as text:
         text.write('\n[[assignment]]\nname = "ps1"\nexercises = ["weigh"]\npoints = 100\n')
@@ -467,7 +467,7 @@ def test_an_assignment_is_its_units_and_grades_its_exercises(
 def test_a_notebook_that_was_changed_is_lost_only_when_told_so(
     folder: Path, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.release.recording.record", recorded_once)
+    monkeypatch.setattr("grader.release.recording.record_course", recorded_once)
     changed = shutil.copytree(folder, tmp_path / "otter") / "master" / "basics.ipynb"
     before = changed.read_bytes()
     changed.write_text("mine")

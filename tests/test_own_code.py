@@ -398,7 +398,7 @@ def test_nothing_that_is_printed_or_shipped_starts_the_kit_from_the_working_dire
     tmp_path: Path, tiny: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`python -m` looks there first; `python -I -m` does not."""
-    monkeypatch.setattr("grader.release.recording.record", recorded_in_name)
+    monkeypatch.setattr("grader.release.recording.record_course", recorded_in_name)
     release_classroom(tiny, tmp_path / "classroom")
     release_gradescope(tiny, tmp_path / "gradescope")
     ours = [

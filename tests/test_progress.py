@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from grader.course.course import load_course
 from grader.intake import find_submissions
-from grader.student.packing import pack
-from grader.student.progress import FILE, Progress, read_progress, record
+from grader.student.packing import pack_answers
+from grader.student.progress import FILE, Progress, read_progress, record_progress
 from tests.conftest import TINY, Grader
 
 
@@ -35,14 +35,14 @@ def solve(folder: Path, *units: str) -> None:
 
 def test_nothing_is_known_before_anything_happened(tmp_path: Path) -> None:
     assert read_progress(tmp_path) == Progress()
-    record(tmp_path)
+    record_progress(tmp_path)
     assert not (tmp_path / FILE).exists()
 
 
 def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
-    record(tmp_path, solved=["center"])
-    record(tmp_path, hints={"weigh": 2})
-    record(tmp_path, solved=["weigh"], hints={"weigh": 1})
+    record_progress(tmp_path, solved=["center"])
+    record_progress(tmp_path, hints={"weigh": 2})
+    record_progress(tmp_path, solved=["weigh"], hints={"weigh": 1})
     assert read_progress(tmp_path) == Progress(frozenset({"center", "weigh"}), {"weigh": 2})
 
 
@@ -57,8 +57,8 @@ def test_two_copies_are_merged_by_putting_their_lines_together(
     tmp_path_factory: pytest.TempPathFactory, one: Progress, other: Progress
 ) -> None:
     here, there, merged = (tmp_path_factory.mktemp("copy") for _ in range(3))
-    record(here, solved=one.solved, hints=one.hints)
-    record(there, solved=other.solved, hints=other.hints)
+    record_progress(here, solved=one.solved, hints=one.hints)
+    record_progress(there, solved=other.solved, hints=other.hints)
     texts = [copy / FILE for copy in (here, there) if (copy / FILE).exists()]
     lines = sorted(line for path in texts for line in path.read_text("utf-8").splitlines())
     (merged / FILE).write_text("\n".join(lines), "utf-8")
@@ -75,7 +75,7 @@ def test_a_conflict_that_git_left_in_the_file_does_no_harm(tmp_path: Path) -> No
 
 def test_exercises_of_another_version_of_the_course_are_kept(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("solved gone_by_now\n", "utf-8")
-    assert record(tmp_path, solved=["center"]).solved == {"center", "gone_by_now"}
+    assert record_progress(tmp_path, solved=["center"]).solved == {"center", "gone_by_now"}
 
 
 # --- the commands --------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_hint_that_cannot_be_given_is_told_in_one_line(
 
 
 def test_the_list_can_leave_out_what_was_solved(cold_grader: Grader, folder: Path) -> None:
-    record(folder, solved=["center", "weigh"], hints={"staircase": 1})
+    record_progress(folder, solved=["center", "weigh"], hints={"staircase": 1})
     ran = cold_grader("list", "basics", "--todo", "--json", "--course", folder)
     (row,) = json.loads(ran.out)
     assert (row["name"], row["solved"], row["hints_read"]) == ("staircase", False, 1)
@@ -156,7 +156,7 @@ def test_the_zip_is_a_submission_as_it_is(
     cold_grader: Grader, folder: Path, tmp_path: Path
 ) -> None:
     solve(folder, "basics")
-    record(folder, solved=["center", "staircase", "weigh"])
+    record_progress(folder, solved=["center", "staircase", "weigh"])
     ran = cold_grader("pack", "--to", tmp_path / "ada.zip", "--course", folder)
     assert ran.code == 0
     assert "ada.zip: basics.py, layers.py\nnot solved at any check so far: all of layers" in ran.out
@@ -167,7 +167,9 @@ def test_the_zip_is_a_submission_as_it_is(
 
 def test_the_same_answers_make_the_same_zip(folder: Path, tmp_path: Path) -> None:
     course = load_course(folder)
-    one, other = (pack(course, tmp_path / name).path.read_bytes() for name in ("a.zip", "b.zip"))
+    one, other = (
+        pack_answers(course, tmp_path / name).path.read_bytes() for name in ("a.zip", "b.zip")
+    )
     assert one == other
 
 
@@ -175,7 +177,7 @@ def test_notebooks_go_along_and_checks_do_not(folder: Path, tmp_path: Path) -> N
     (folder / "work.ipynb").write_text("{}", "utf-8")
     (folder.parent / "notebooks").mkdir()
     (folder.parent / "notebooks" / "basics.ipynb").write_text("{}", "utf-8")
-    packed = pack(load_course(folder), tmp_path / "a.zip")
+    packed = pack_answers(load_course(folder), tmp_path / "a.zip")
     assert list(packed.names) == [
         "basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb",
     ]  # fmt: skip

@@ -11,11 +11,11 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.grading.desk import open_desk
-from grader.grading.recorded import Sheet
+from grader.grading.recorded import UnitSheet
 from grader.mistakes import load_library
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.release.recording import record
+from grader.release.recording import record_course
 from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import Raised
@@ -46,7 +46,7 @@ def tiny_recording(tmp_path_factory: pytest.TempPathFactory, tiny: Course) -> Pa
     """The tiny course's folder of exercises, with recordings and without solutions."""
     folder = tmp_path_factory.mktemp("recorded") / "exercises"
     shutil.copytree(tiny.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    record(tiny, folder / "recorded")
+    record_course(tiny, folder / "recorded")
     return folder
 
 
@@ -99,7 +99,7 @@ def test_mistakes_are_named_without_their_text(both: tuple[dict, dict]) -> None:
 def test_the_same_course_makes_the_same_bytes(
     tiny: Course, tiny_recording: Path, tmp_path: Path
 ) -> None:
-    record(tiny, tmp_path)
+    record_course(tiny, tmp_path)
     files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert len(files) == 7
     for file in files:
@@ -112,7 +112,7 @@ def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> N
     for path in sorted(folder.glob("*.json")):
         if path.name == "course.json":
             continue
-        sheet = msgspec.json.decode(path.read_bytes(), type=Sheet)
+        sheet = msgspec.json.decode(path.read_bytes(), type=UnitSheet)
         numbers = {n for cases in sheet.built.values() for n in cases.values()}
         kept = [value for number in numbers for value in sheet.heard[number]]
         assert not any(isinstance(value, Raised) for value in kept), path.name
@@ -210,7 +210,7 @@ def test_center_twice(student, reference, make):
 '''
     path.write_text(path.read_text("utf-8") + add, "utf-8")
     with pytest.raises(CallError, match=r"test_center_twice.* what a student's code gave"):
-        record(course, tmp_path / "recorded")
+        record_course(course, tmp_path / "recorded")
 
 
 def test_a_check_that_fails_on_the_reference_is_not_recorded(
@@ -219,7 +219,7 @@ def test_a_check_that_fails_on_the_reference_is_not_recorded(
     path = course.folder / "checks" / "test_basics.py"
     path.write_text(path.read_text("utf-8").replace("-1.0, 3.0", "-1.0, 4.0"), "utf-8")
     with pytest.raises(CallError, match="test_center_of_three_numbers fails on the reference"):
-        record(course, tmp_path / "recorded")
+        record_course(course, tmp_path / "recorded")
 
 
 def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path) -> None:

@@ -20,8 +20,8 @@ from grader.course.file import Assignment
 from grader.records.faults import CallError
 from grader.records.files import SUMS, files_in
 from grader.release import courses as init_module
-from grader.release.courses import init, part_of
-from grader.release.student import release_student
+from grader.release.courses import part_of, write_course
+from grader.release.student import write_student_bundle
 from grader.student.watch.words import KEYS
 from tests.bundles import ROOT, recorded_in_name
 from tests.conftest import TINY, Grader
@@ -32,13 +32,13 @@ UNITS = [unit.name for unit in COURSE.units]
 
 @pytest.fixture(autouse=True)
 def quick_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.release.recording.record", recorded_in_name)
+    monkeypatch.setattr("grader.release.recording.record_course", recorded_in_name)
 
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     """A bundle of the course, all but its recordings."""
-    release_student(COURSE, tmp_path / "bundle")
+    write_student_bundle(COURSE, tmp_path / "bundle")
     return tmp_path / "bundle"
 
 
@@ -54,7 +54,9 @@ def test_an_assignment_brings_its_units_and_no_others(tmp_path: Path) -> None:
         "ps1", ("causal_mask", "positions"), "Masks", due=datetime(2026, 11, 30, 12, tzinfo=UTC)
     )
     file = msgspec.structs.replace(COURSE.file, assignment=(assignment,))
-    release_student(part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle")
+    write_student_bundle(
+        part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle"
+    )
     exercises = tmp_path / "bundle" / "exercises"
     assert {path.name for path in exercises.glob("*.py")} == {"causal_attention.py", "positions.py"}
     part = load_course(exercises)
@@ -67,7 +69,9 @@ def test_an_assignment_brings_its_units_and_no_others(tmp_path: Path) -> None:
 def test_the_readme_of_an_assignment_names_what_is_asked_of_a_unit(tmp_path: Path) -> None:
     assignment = Assignment("ps1", ("masked_softmax", "positions"))
     file = msgspec.structs.replace(COURSE.file, assignment=(assignment,))
-    release_student(part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle")
+    write_student_bundle(
+        part_of(dataclasses.replace(COURSE, file=file), "ps1"), tmp_path / "bundle"
+    )
     text = (tmp_path / "bundle" / "README.md").read_text("utf-8")
     assert "| 1 | `causal_attention.py` | No peeking | 1 of 5: `masked_softmax` |\n" in text
     assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nWhere exercises are named" in text
@@ -191,14 +195,14 @@ def test_notebooks_and_the_readme_name_what_helps(bundle: Path) -> None:
 
 
 def test_the_same_course_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    release_student(COURSE, tmp_path / "again")
+    write_student_bundle(COURSE, tmp_path / "again")
     assert bytes_in(bundle) == bytes_in(tmp_path / "again")
 
 
 def test_a_course_without_words_of_its_own_gets_general_ones(
     tiny_copy: Course, tmp_path: Path
 ) -> None:
-    written = release_student(tiny_copy, tmp_path / "bundle")
+    written = write_student_bundle(tiny_copy, tmp_path / "bundle")
     assert tmp_path / "bundle" / "notebooks" / "basics.ipynb" in written
     assert "grader check center" in (tmp_path / "bundle" / "README.md").read_text("utf-8")
 
@@ -209,7 +213,7 @@ def test_a_course_without_words_of_its_own_gets_general_ones(
 def test_formulas_belong_to_exercises(tiny_copy: Course, tmp_path: Path) -> None:
     (tiny_copy.folder / "formulas.toml").write_text("centre = 'x'\n")
     with pytest.raises(CallError, match="there is no exercise called 'centre'"):
-        release_student(tiny_copy, tmp_path / "bundle")
+        write_student_bundle(tiny_copy, tmp_path / "bundle")
 
 
 def test_the_walkthrough_shows_what_the_commands_print(grader: Grader, tmp_path: Path) -> None:
@@ -253,7 +257,7 @@ def test_a_solved_stub_is_not_given_away(tiny_copy: Course, tmp_path: Path) -> N
     assert stub in text
     path.write_text(text.replace(stub, stub.replace("raise NotImplementedError", "return x")))
     with pytest.raises(CallError, match=r"basics\.py holds a solution of center: a bundle would"):
-        release_student(tiny_copy, tmp_path / "bundle")
+        write_student_bundle(tiny_copy, tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()
 
 
@@ -262,20 +266,20 @@ def test_a_class_that_is_half_solved_is_not_given_away(tiny_copy: Course, tmp_pa
     first, *rest = path.read_text("utf-8").split("raise NotImplementedError")
     path.write_text(first + "self.bias = bias" + "raise NotImplementedError".join(rest))
     with pytest.raises(CallError, match=r"layers\.py holds a solution of Projection"):
-        release_student(tiny_copy, tmp_path / "bundle")
+        write_student_bundle(tiny_copy, tmp_path / "bundle")
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for replace in (False, True):
         with pytest.raises(CallError, match="not an empty folder"):
-            release_student(COURSE, tmp_path, replace=replace)
+            write_student_bundle(COURSE, tmp_path, replace=replace)
     assert bytes_in(tmp_path) == {"notes.txt": b"mine"}
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
-    release_student(COURSE, tmp_path / "bundle")
+    write_student_bundle(COURSE, tmp_path / "bundle")
     assert (tmp_path / "bundle" / "README.md").is_file()
 
 
@@ -286,7 +290,7 @@ def test_an_earlier_bundle_is_renewed(bundle: Path) -> None:
     with (bundle / SUMS).open("a") as sums:
         empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         sums.write(f"{empty}  grader/gone.py\n")
-    release_student(COURSE, bundle)
+    write_student_bundle(COURSE, bundle)
     assert not stale.exists()
     assert (bundle / "exercises" / "progress.txt").is_file(), "what is not ours stays"
 
@@ -295,9 +299,9 @@ def test_changed_answers_are_lost_only_when_told_so(bundle: Path) -> None:
     answers = bundle / "exercises" / "softmax.py"
     answers.write_text("mine")
     with pytest.raises(CallError, match=r"softmax\.py changed since the release: --replace"):
-        release_student(COURSE, bundle)
+        write_student_bundle(COURSE, bundle)
     assert answers.read_text() == "mine"
-    release_student(COURSE, bundle, replace=True)
+    write_student_bundle(COURSE, bundle, replace=True)
     assert answers.read_bytes() == COURSE.stub_file("softmax").read_bytes()
 
 
@@ -307,15 +311,15 @@ def test_what_fails_on_the_way_leaves_nothing(
     def broken(*_: object) -> None:
         raise CallError("no recording today")
 
-    monkeypatch.setattr("grader.release.recording.record", broken)
+    monkeypatch.setattr("grader.release.recording.record_course", broken)
     with pytest.raises(CallError, match="no recording today"):
-        release_student(COURSE, tmp_path / "bundle")
+        write_student_bundle(COURSE, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bundle_cannot_be_made_from_a_bundle(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(CallError, match="only instructors have it"):
-        release_student(load_course(bundle / "exercises"), tmp_path / "other")
+        write_student_bundle(load_course(bundle / "exercises"), tmp_path / "other")
 
 
 # --- grader init ---------------------------------------------------------------------------------
@@ -330,16 +334,16 @@ def carried(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_init_writes_the_course_that_the_wheel_carries(carried: Path, tmp_path: Path) -> None:
-    written = init(tmp_path / "attention")
+    written = write_course(tmp_path / "attention")
     assert bytes_in(tmp_path / "attention") == bytes_in(carried)
     assert tmp_path / "attention" / "README.md" in written
     assert load_course(tmp_path / "attention" / "exercises").name == COURSE.name
 
 
 def test_init_leaves_a_folder_with_files_alone(carried: Path, tmp_path: Path) -> None:
-    init(tmp_path / "attention")
+    write_course(tmp_path / "attention")
     with pytest.raises(CallError, match="not an empty folder: name another one"):
-        init(tmp_path / "attention")
+        write_course(tmp_path / "attention")
 
 
 def test_init_without_a_carried_course_says_where_to_get_one(
@@ -347,4 +351,4 @@ def test_init_without_a_carried_course_says_where_to_get_one(
 ) -> None:
     monkeypatch.setattr(init_module, "CARRIED", tmp_path / "bundle")
     with pytest.raises(CallError, match="this install carries no course: make one with"):
-        init(tmp_path / "attention")
+        write_course(tmp_path / "attention")

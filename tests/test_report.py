@@ -22,8 +22,8 @@ from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
-from grader.report.similarity import Pair, similar
-from grader.report.statistics import classroom, correlation, distribution, histogram
+from grader.report.similarity import SimilarPair, similar
+from grader.report.statistics import classroom, correlation, histogram, points_distribution
 from tests.conftest import TINY, Grader
 from tests.gradebooks import (
     HINT,
@@ -52,7 +52,7 @@ def row(student: str, *points: float, adjusted: float = 0) -> Row:
 
 
 def test_totals_are_counted_in_equal_ranges_the_last_with_its_end() -> None:
-    bars = distribution([0, 1.9, 2, 19.9, 20, 21, -1], 20)
+    bars = points_distribution([0, 1.9, 2, 19.9, 20, 21, -1], 20)
     assert [bar.count for bar in bars] == [3, 1, 0, 0, 0, 0, 0, 0, 0, 3]
     assert (bars[1].low, bars[1].high) == (2, 4)
 
@@ -116,7 +116,7 @@ def test_a_group_is_one_submission_among_the_slowest_and_how_they_were_run() -> 
 
 
 def test_a_histogram_is_told_in_words_too() -> None:
-    svg = histogram(distribution([1, 1, 10], 10), "Totals <of all>")
+    svg = histogram(points_distribution([1, 1, 10], 10), "Totals <of all>")
     assert "0 to 1 points: 0; 1 to 2 points: 2;" in svg
     assert svg.endswith("</svg>")
     assert "Totals &lt;of all&gt;" in svg
@@ -162,7 +162,7 @@ OTHERS = [
 ]
 
 
-def compared(*texts: str, stubs: Sequence[str] = ()) -> list[Pair]:
+def compared(*texts: str, stubs: Sequence[str] = ()) -> list[SimilarPair]:
     return similar([handed_in(f"s{k}", text) for k, text in enumerate(texts)], stubs)
 
 

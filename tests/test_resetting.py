@@ -11,8 +11,8 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
-from grader.student.progress import record
-from grader.student.resetting import KEPT, reset, undo
+from grader.student.progress import record_progress
+from grader.student.resetting import KEPT, reset_exercises, undo
 from tests.conftest import TINY
 
 STUBS = (TINY / "exercises" / "basics.py").read_text("utf-8")
@@ -52,7 +52,7 @@ def write(course: Course) -> Write:
 
 
 def after_reset(course: Course, path: Path, name: str = "center") -> str:
-    reset(course, name)
+    reset_exercises(course, name)
     return path.read_bytes().decode()
 
 
@@ -109,14 +109,14 @@ def test_a_class_comes_back_whole(course: Course) -> None:
     path = course.stub_file("layers")
     before = path.read_bytes()
     path.write_bytes(before.replace(b"raise NotImplementedError", b"return None"))
-    reset(course, "Projection")
+    reset_exercises(course, "Projection")
     assert path.read_bytes() == before
 
 
 def test_a_file_that_is_gone_comes_back_whole(course: Course) -> None:
     path = course.stub_file("basics")
     path.unlink()
-    reset(course, "center")
+    reset_exercises(course, "center")
     assert path.read_text("utf-8") == STUBS
 
 
@@ -133,11 +133,11 @@ def test_line_endings_stay_as_they_were(course: Course, write: Write) -> None:
 def test_the_encoding_stays_as_it_was(course: Course, write: Write) -> None:
     path = write("")
     path.write_bytes(b"\xef\xbb\xbfx = 1\ndef center(x): pass\n")
-    reset(course, "center")
+    reset_exercises(course, "center")
     assert path.read_bytes() == f"\ufeffx = 1\n{STUB}\n".encode()
     latin = "# coding: latin-1\ncafé = 1\n"
     path.write_bytes((latin + "def center(x): pass\n").encode("latin-1"))
-    reset(course, "center")
+    reset_exercises(course, "center")
     assert path.read_bytes() == f"{latin}{STUB}\n".encode("latin-1")
 
 
@@ -148,9 +148,9 @@ def test_what_is_no_text_is_left_alone_until_the_whole_file_is_reset(
     path = course.stub_file("basics")
     path.write_bytes(data)
     with pytest.raises(CallError, match="grader reset basics"):
-        reset(course, "center")
+        reset_exercises(course, "center")
     assert path.read_bytes() == data
-    assert reset(course, "basics").read_bytes() == data
+    assert reset_exercises(course, "basics").read_bytes() == data
     assert path.read_text("utf-8") == STUBS
 
 
@@ -159,7 +159,7 @@ def test_a_stub_that_the_encoding_cannot_hold_is_told(course: Course, write: Wri
     stubs.write_text(STUBS.replace("Subtract", "− Subtract"), "utf-8")
     path = write("# coding: latin-1\n")
     with pytest.raises(CallError, match="which the stub does not fit into"):
-        reset(course, "center")
+        reset_exercises(course, "center")
     assert path.read_bytes() == b"# coding: latin-1\n"
 
 
@@ -193,9 +193,9 @@ def test_a_syntax_error_without_the_definition_offers_the_whole_file(
 ) -> None:
     path = write("x = (\n")
     with pytest.raises(CallError, match=r"line 1 is not valid .* grader reset basics"):
-        reset(course, "center")
+        reset_exercises(course, "center")
     assert path.read_bytes() == b"x = (\n"
-    reset(course, "basics")
+    reset_exercises(course, "basics")
     assert path.read_text("utf-8") == STUBS
 
 
@@ -204,7 +204,7 @@ def test_a_syntax_error_without_the_definition_offers_the_whole_file(
 
 def test_the_whole_file_is_kept_first(course: Course, write: Write) -> None:
     write(HEAD)
-    kept = reset(course, "center")
+    kept = reset_exercises(course, "center")
     assert kept == course.folder / ".backups" / "basics.1.py"
     assert kept.read_text("utf-8") == HEAD
 
@@ -224,34 +224,34 @@ def test_a_second_reset_does_not_stand_between_a_student_and_an_undo(
     course: Course, write: Write
 ) -> None:
     path = write(HEAD + "def center(x):\n    return x\n")
-    first = reset(course, "center")
-    assert reset(course, "center") == first
+    first = reset_exercises(course, "center")
+    assert reset_exercises(course, "center") == first
     undo(course, "center")
     assert path.read_text("utf-8") == HEAD + "def center(x):\n    return x\n"
 
 
 def test_without_a_backup_there_is_nothing_to_undo(course: Course) -> None:
-    reset(course, "Projection")
+    reset_exercises(course, "Projection")
     before = course.stub_file("basics").read_bytes()
     assert undo(course, "center") is None
     assert course.stub_file("basics").read_bytes() == before
 
 
 def test_the_newest_backups_of_each_unit_are_kept(course: Course, write: Write) -> None:
-    reset(course, "Projection")
+    reset_exercises(course, "Projection")
     for number in range(KEPT + 3):
         write(f"x = {number}\n")
-        kept = reset(course, "basics")
+        kept = reset_exercises(course, "basics")
     assert kept.name == f"basics.{KEPT + 3}.py"
     names = {path.name for path in kept.parent.iterdir()}
     assert names == {"layers.1.py", *(f"basics.{n}.py" for n in range(4, KEPT + 4))}
 
 
 def test_progress_is_not_forgotten(course: Course, write: Write) -> None:
-    record(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center"])
     before = (course.folder / "progress.txt").read_bytes()
     write(HEAD)
-    reset(course, "center")
+    reset_exercises(course, "center")
     assert (course.folder / "progress.txt").read_bytes() == before
 
 
@@ -261,26 +261,26 @@ def test_progress_is_not_forgotten(course: Course, write: Write) -> None:
 def test_a_clone_is_told_to_use_git(course: Course) -> None:
     shutil.rmtree(course.recorded)
     with pytest.raises(CallError, match="git checkout"):
-        reset(course, "center")
+        reset_exercises(course, "center")
     assert not (course.folder / ".backups").exists()
 
 
 def test_an_unknown_name_is_told_with_the_nearest(course: Course) -> None:
-    for do in (reset, undo):
+    for do in (reset_exercises, undo):
         with pytest.raises(CallError, match="did you mean center"):
             do(course, "centre")
-    assert reset(course, "layers").name == "layers.1.py"  # a unit's name is one
+    assert reset_exercises(course, "layers").name == "layers.1.py"  # a unit's name is one
 
 
 def test_stubs_without_the_exercise_are_told(course: Course) -> None:
     (course.recorded / "stubs" / "basics.py").write_text("x = 1\n")
     with pytest.raises(CallError, match="hold no center"):
-        reset(course, "center")
+        reset_exercises(course, "center")
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(course: Course, write: Write) -> None:
     path = write(HEAD)
     (course.folder / ".backups").write_text("in the way")
     with pytest.raises(CallError):
-        reset(course, "center")
+        reset_exercises(course, "center")
     assert path.read_text("utf-8") == HEAD

@@ -158,7 +158,7 @@ def test_who_is_forgotten_is_not_remembered_by_the_text(
 @pytest.fixture
 def stop_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """From now on, Ctrl-C is pressed when it is this student's turn; at nobody's, if empty."""
-    really, turn = ladder.grade, ""
+    really, turn = ladder.grade_submission, ""
 
     def until(desk: Desk, submission: Submission) -> Grade:
         if submission.student == turn:
@@ -169,7 +169,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         nonlocal turn
         turn = student
 
-    monkeypatch.setattr(ladder, "grade", until)
+    monkeypatch.setattr(ladder, "grade_submission", until)
     return stop
 
 
@@ -252,7 +252,7 @@ def disturbed(
 
 
 def grade_text(desk: Desk, text: str) -> Grade:
-    grade = ladder.grade(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
+    grade = ladder.grade_submission(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
     return msgspec.structs.replace(grade, seconds=0)
 
 

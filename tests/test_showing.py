@@ -14,7 +14,7 @@ from rich.console import Console
 
 from grader.course.course import Course, load_course
 from grader.inspection.showing import show
-from grader.inspection.shown import Call, Shown, show_lines
+from grader.inspection.shown import Shown, ShownCall, show_lines
 from grader.records.faults import CallError
 from tests.conftest import TINY
 
@@ -41,7 +41,7 @@ def lines(shown: list[Shown], width: int = 80) -> str:
     return out.getvalue()
 
 
-def steps(call: Call) -> list[str]:
+def steps(call: ShownCall) -> list[str]:
     """Each line that ran, and what it bound."""
     told = []
     for step in call.steps:

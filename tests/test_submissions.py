@@ -10,7 +10,7 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from tests.evidence import assert_only_what_passed_is_paid
@@ -61,7 +61,7 @@ def desk() -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def grades(desk: Desk) -> dict[str, Grade]:
-    return {s.student: grade(desk, s) for s in find_submissions([SAMPLES], COURSE)}
+    return {s.student: grade_submission(desk, s) for s in find_submissions([SAMPLES], COURSE)}
 
 
 def earned(grade: Grade) -> dict[str, float]:
@@ -102,7 +102,7 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
 ) -> None:
     (submission,) = (s for s in find_submissions([SAMPLES], COURSE) if s.student == student)
     other = dataclasses.replace(desk, seed="another seed")
-    assert earned(grade(other, submission)) == earned(grades[student])
+    assert earned(grade_submission(other, submission)) == earned(grades[student])
 
 
 def test_an_untouched_submission_is_the_stubs_and_all_of_it_is_missing(

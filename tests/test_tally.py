@@ -10,7 +10,7 @@ from rich.console import Console
 
 from grader.records.grade import SubmissionStatus, TestStatus
 from grader.records.rows import Row
-from grader.run.batch import Done
+from grader.run.batch import BookedGrade
 from grader.run.tally import EVERY, Tally, duration, following, sum_up
 from tests.test_gradebook import grade_of
 
@@ -27,15 +27,15 @@ class Clock:
 def done(
     student: str, total: float = 1, *, status: SubmissionStatus = "graded", reused: bool = False,
     ending: TestStatus = "passed",
-) -> Done:  # fmt: skip
+) -> BookedGrade:  # fmt: skip
     grade = grade_of(student, total, status=status)
     (exercise,) = grade.exercises
     tests = tuple(msgspec.structs.replace(test, status=ending) for test in exercise.tests)
     exercises = (msgspec.structs.replace(exercise, tests=tests),)
-    return Done(msgspec.structs.replace(grade, exercises=exercises), reused)
+    return BookedGrade(msgspec.structs.replace(grade, exercises=exercises), reused)
 
 
-def rows(*grades: Done) -> list[Row]:
+def rows(*grades: BookedGrade) -> list[Row]:
     return [Row(one.grade.student, one.grade) for one in grades]
 
 

@@ -12,7 +12,7 @@ import pytest
 from grader.course.collection import Test
 from grader.course.course import Course
 from grader.grading.desk import Desk, open_desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.sandbox.jails import Warm
@@ -68,7 +68,9 @@ def counting(desk: Desk) -> list[str]:
 
 def graded(desk: Desk, *texts: str) -> Grade:
     sources = tuple(SourceText(f"{n}.py", (text,)) for n, text in enumerate(texts))
-    return msgspec.structs.replace(grade(desk, Submission("someone", sources)), seconds=0.0)
+    return msgspec.structs.replace(
+        grade_submission(desk, Submission("someone", sources)), seconds=0.0
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, Picture, TestResult
 from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
-from grader.student.progress import FILE, read_progress, record
+from grader.student.progress import FILE, read_progress, record_progress
 from grader.student.watch import run_watch, words
 from grader.student.watch.editor import Watching, editor_for, line_of
 from grader.student.watch.plain import Plain
 from grader.student.watch.screen import WatchApp
 from grader.student.watch.state import Lesson
-from grader.student.watch.worker import Checked, Checks, Failed, News, Open, Worker
+from grader.student.watch.worker import CheckedOne, Checks, CheckWorker, Failed, News, OpenChecks
 from tests.conftest import TINY, assigned
 
 DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
@@ -105,7 +105,7 @@ class Fake:
         return ExerciseResult(name, unit, 0, 1, tuple(tests))
 
 
-def fake(course: Course) -> Open:
+def fake(course: Course) -> OpenChecks:
     @contextmanager
     def opened() -> Iterator[Checks]:
         yield Fake(course)
@@ -173,7 +173,7 @@ Scenario = Callable[[Desk], Awaitable[None]]
 
 @asynccontextmanager
 async def at_desk(
-    course: Course, start: str | None, checker: Open, size: tuple[int, int], poll: bool
+    course: Course, start: str | None, checker: OpenChecks, size: tuple[int, int], poll: bool
 ) -> AsyncIterator[Desk]:
     lesson = Lesson(course, start, clock=lambda: "12:00:00")
     app = WatchApp(lesson, checker, poll=poll)
@@ -185,8 +185,8 @@ async def at_desk(
 
 
 def play(
-    course: Course, scenario: Scenario, *, start: str | None = None, checker: Open | None = None,
-    size: tuple[int, int] = (80, 24), poll: bool = False,
+    course: Course, scenario: Scenario, *, start: str | None = None,
+    checker: OpenChecks | None = None, size: tuple[int, int] = (80, 24), poll: bool = False,
 ) -> None:  # fmt: skip
     async def run() -> None:
         async with at_desk(course, start, checker or fake(course), size, poll) as desk:
@@ -225,7 +225,7 @@ def test_what_is_solved_is_said_and_nothing_moves_on_by_itself(course: Course) -
 def test_the_first_unsolved_exercise_comes_first_and_a_name_or_a_unit_before_it(
     course: Course,
 ) -> None:
-    record(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center"])
     assert Lesson(course).name == "staircase"
     assert Lesson(course, "weigh").name == "weigh"
     assert Lesson(course, "layers").name == "Projection"
@@ -240,7 +240,7 @@ def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     assert (lesson.name, lesson.begin_all()) == ("staircase", ("staircase", "weigh"))
     assert [row.name for row in lesson.rows() if not row.asked] == ["center", "Projection"]
     told = [
-        lesson.hear(Checked(ExerciseResult(name, "basics", 0, 1), remaining))
+        lesson.hear(CheckedOne(ExerciseResult(name, "basics", 0, 1), remaining))
         for name, remaining in (("staircase", 1), ("weigh", 0))
     ]
     assert told == ["Checking all of them: 1 of 2.", "2 of 2 asked pass now."]
@@ -260,7 +260,7 @@ def test_before_the_first_and_after_the_last_there_is_nothing(course: Course) ->
 
 
 def test_the_end_of_the_course_says_how_to_hand_in(course: Course) -> None:
-    record(course.folder, solved=["center", "staircase", "weigh"])
+    record_progress(course.folder, solved=["center", "staircase", "weigh"])
     save(course, "right", "Projection")
 
     async def scenario(desk: Desk) -> None:
@@ -279,7 +279,7 @@ def test_the_last_exercise_leads_back_to_what_is_open(course: Course) -> None:
 
 
 def test_what_was_solved_before_and_fails_now_is_marked(course: Course) -> None:
-    record(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center"])
     save(course, "wrong")
 
     async def scenario(desk: Desk) -> None:
@@ -309,7 +309,7 @@ def test_each_press_gives_one_more_hint_and_is_recorded(course: Course) -> None:
 
 
 def test_the_list_is_filtered_by_typing_and_enter_goes_there(course: Course) -> None:
-    record(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center"])
 
     async def scenario(desk: Desk) -> None:
         await desk.press("l")
@@ -397,7 +397,7 @@ def test_a_course_without_solutions_has_no_such_key(course: Course) -> None:
 
 
 def test_all_are_checked_and_what_broke_is_named(course: Course) -> None:
-    record(course.folder, solved=["weigh"])
+    record_progress(course.folder, solved=["weigh"])
     for name, found in (("center", "right"), ("weigh", "wrong"), ("Projection", "call")):
         save(course, found, name)
 
@@ -483,7 +483,7 @@ def test_a_student_who_was_here_before_is_not_greeted(course: Course) -> None:
 
 @pytest.mark.parametrize("pane", ["1", "2"])
 def test_keys_and_verdict_are_seen_at_80_by_24(course: Course, pane: str) -> None:
-    record(course.folder, solved=["center"], hints={"center": 3})
+    record_progress(course.folder, solved=["center"], hints={"center": 3})
     save(course, "wrong")
     long = "\n".join(f"A long statement, line {n}.\n" for n in range(60))
     path = course.stub_file("basics")
@@ -534,7 +534,7 @@ def test_a_long_statement_scrolls(course: Course) -> None:
 
 def test_without_colour_nothing_is_lost(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    record(course.folder, solved=["center"])
+    record_progress(course.folder, solved=["center"])
     save(course, "wrong")
 
     async def scenario(desk: Desk) -> None:
@@ -671,7 +671,7 @@ def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
     def opened() -> Iterator[Checks]:
         yield Slow()
 
-    worker = Worker(opened, heard.append)
+    worker = CheckWorker(opened, heard.append)
     worker.start()
     worker.check_all(["center", "staircase", "weigh"])
     begun.acquire()
@@ -683,9 +683,9 @@ def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
     worker.check("weigh")  # saved again, while it was being checked
     go_on.release(4)
     until(lambda: len(asked) == 5)
-    until(lambda: sum(isinstance(news, Checked) for news in heard) == 4)
+    until(lambda: sum(isinstance(news, CheckedOne) for news in heard) == 4)
     worker.close()
-    results = [news for news in heard if isinstance(news, Checked)]
+    results = [news for news in heard if isinstance(news, CheckedOne)]
     told = [(news.result.name, int(news.result.points), news.remaining) for news in results]
     assert told == [
         ("center", 1, 2), ("weigh", 3, None), ("staircase", 4, 1), ("weigh", 5, 0),
@@ -700,7 +700,7 @@ def test_a_closed_worker_tells_nothing_more() -> None:
         raise CallError("no")
         yield
 
-    worker = Worker(opened, heard.append)
+    worker = CheckWorker(opened, heard.append)
     worker.start()
     worker.check("center")
     until(lambda: heard)
@@ -734,7 +734,7 @@ def test_only_answers_are_watched(tmp_path: Path, poll: bool) -> None:
 class Reader:
     """A student who reads lines, and types lines."""
 
-    def __init__(self, course: Course, checker: Open, start: str | None = None) -> None:
+    def __init__(self, course: Course, checker: OpenChecks, start: str | None = None) -> None:
         typed, self._hand = os.pipe()
         self._out = io.StringIO()
         lesson = Lesson(course, start)
@@ -880,14 +880,14 @@ def test_without_a_terminal_it_says_what_to_use(course: Course) -> None:
 
 
 @pytest.fixture
-def real(warm: Warm, one_warm_process: None, course: Course) -> Open:
+def real(warm: Warm, one_warm_process: None, course: Course) -> OpenChecks:
     """The real checker of the course; torch is loaded before the clock of any wait runs."""
     assert warm.ready
     importlib.import_module("grader.grading.desk")
     return lambda: open_checker(course)
 
 
-def test_from_a_save_to_a_real_verdict(course: Course, real: Open) -> None:
+def test_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None:
     path = course.stub_file("basics")
     stub = path.read_text("utf-8")
     body = "raise NotImplementedError\n\n\ndef staircase"
@@ -904,7 +904,7 @@ def test_from_a_save_to_a_real_verdict(course: Course, real: Open) -> None:
     play(course, scenario, checker=real)
 
 
-def test_plain_from_a_save_to_a_real_verdict(course: Course, real: Open) -> None:
+def test_plain_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None:
     reader = Reader(course, real, "staircase")
     try:
         reader.reads("Not solved yet: staircase")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import load_course
-from grader.release.student import release_student
+from grader.release.student import write_student_bundle
 from tests.bundles import ROOT, recorded_in_name
 
 COURSE = load_course(ROOT / "exercises")
@@ -40,8 +40,8 @@ def build(folder: Path, to: Path) -> subprocess.CompletedProcess[str]:
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("release") / "bundle"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("grader.release.recording.record", recorded_in_name)
-        release_student(COURSE, folder)
+        patch.setattr("grader.release.recording.record_course", recorded_in_name)
+        write_student_bundle(COURSE, folder)
     return folder
 
 

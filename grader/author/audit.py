@@ -36,8 +36,8 @@ from grader.records.grade import ExerciseResult
 from grader.run.workers import Order, share
 from grader.wire import SourceText
 
-Kind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+FindingKind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
+KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 TOO_LONG = 3.0  # seconds for one variant on all tests of its exercise
 EXCUSES = "audit.toml"  # beside the library
 
@@ -48,7 +48,7 @@ class Finding:
 
     exercise: str
     unit: str
-    kind: Kind
+    kind: FindingKind
     name: str
     well: bool
     text: str  # what is wrong; else what a student would be told, or who caught it
@@ -66,7 +66,7 @@ class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     undiagnosed: Mapping[str, str] = {}  # mistakes that are caught, and cannot be named
 
 
-def audit(
+def audit_course(
     course: Course, only: Sequence[str], jobs: int,
     report: Callable[[Sequence[Finding]], object] = id, *, seed: str | None = None,
 ) -> list[Finding]:  # fmt: skip
@@ -139,7 +139,7 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
 def _stale(excuses: Excuses, exercise: str, findings: Sequence[Finding]) -> Iterator[Finding]:
     """Excuses for what needs none, or is not there any more."""
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
-    kinds: tuple[tuple[Kind, Mapping[str, str]], ...] = (
+    kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
         ("mutant", excuses.equivalent), ("test", excuses.kept), ("mistake", excuses.undiagnosed),
     )  # fmt: skip
     for kind, names in kinds:
@@ -183,7 +183,7 @@ def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
     return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
 
 
-def _known(unit: str, kind: Kind, id: str, result: ExerciseResult, well: bool) -> Finding:
+def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Finding:
     return Finding(
         result.name, unit, kind, id, well, _told(result), points=result.points,
         given=_given(result),
@@ -337,7 +337,7 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 # --- counting ------------------------------------------------------------------------------------
 
 
-def totals(findings: Sequence[Finding]) -> dict[str, dict[str, tuple[int, int]]]:
+def audit_totals(findings: Sequence[Finding]) -> dict[str, dict[str, tuple[int, int]]]:
     """By unit, and by what was counted: how many are as they should be, of how many.
 
     What is excused counts as not proved: a mutant that lives, a test that tells of nothing alone.
@@ -390,7 +390,7 @@ class Verdict:
 class Difference:
     """One case, and its verdict in each setting; none where there was no such case."""
 
-    kind: Kind
+    kind: FindingKind
     name: str
     verdicts: tuple[Verdict | None, ...]
 

@@ -45,8 +45,8 @@ def audit(
     or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
     libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
-    from grader.author.audit import Finding, totals
-    from grader.author.audit import audit as examine
+    from grader.author.audit import Finding, audit_totals
+    from grader.author.audit import audit_course as examine
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
@@ -76,7 +76,7 @@ def audit(
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:
-        for part in tables.audit_report(findings, totals(findings)):
+        for part in tables.audit_report(findings, audit_totals(findings)):
             console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
 
@@ -126,7 +126,7 @@ def new_course(
     Who has read the public repository knows its references and hidden tests; what you put into DIR
     comes before them, and only you know it.
     """
-    from grader.release.courses import new_course as write
+    from grader.release.courses import write_overlay as write
 
     write(instructors_course(course, "new course"), to)
     print(f"{to} has a seed of its own, and {to / 'README.md'} says what else may stand there")

@@ -72,7 +72,7 @@ def explain(
     with terminal.waiting("running it again"), order.desk() as desk:
         from grader.inspection import explaining
 
-        explanation = explaining.explain(desk, graded)
+        explanation = explaining.explain_test(desk, graded)
     if as_json:
         print(msgspec.json.encode(explanation).decode())
     else:
@@ -143,7 +143,7 @@ def adjust(
         )  # fmt: skip
         book.adjust_all((one.before.student, one.adjustment) for one in corrections)
         _write(book, opened)
-    told.corrected(corrections, Console(highlight=False))
+    told.show_corrections(corrections, Console(highlight=False))
 
 
 def _table(file: str) -> bytes:
@@ -168,7 +168,7 @@ def forget(
     from grader.cli import told
     from grader.grades.gradebook import alone, existing_gradebook
     from grader.grades.lookup import find_student
-    from grader.grades.privacy import forget as remove
+    from grader.grades.privacy import forget_student as remove
 
     opened = instructors_course(course)
     # A grading at work would bring back who is forgotten.
@@ -212,7 +212,7 @@ def diff(
     if as_json:
         print(msgspec.json.encode(found).decode())
     else:
-        told.changes(found, Console(highlight=False))
+        told.show_changes(found, Console(highlight=False))
 
 
 def _write(book: Gradebook, course: Course) -> None:

@@ -33,7 +33,7 @@ from grader.records.wording import counted, listed
 if TYPE_CHECKING:
     from grader.intake import Arrivals, Roster
     from grader.records.rows import Row
-    from grader.run.tally import Kind, Tally
+    from grader.run.tally import DisplayKind, Tally
     from grader.run.workers import Order
 
 
@@ -182,7 +182,7 @@ def _refuse_nonsense(
         raise CallError("--watch takes one folder, in which submissions arrive")
 
 
-def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> Kind:
+def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> DisplayKind:
     """How to tell what comes out."""
     if sum((quiet, as_json, json_lines)) > 1:
         raise CallError("--quiet, --json and --json-lines exclude one another")
@@ -235,7 +235,7 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 def _once(
     paths: Sequence[Path], out: Path, order: Order, jobs: int | None, cluster: str | None,
-    kind: Kind, roster: Roster, assignment: str, *, replace: bool, fresh: bool,
+    kind: DisplayKind, roster: Roster, assignment: str, *, replace: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.intake import take_in
     from grader.run.batch import grade_into
@@ -258,7 +258,7 @@ def _once(
 
 
 def _again(
-    out: Path, order: Order, jobs: int | None, cluster: str | None, kind: Kind, *,
+    out: Path, order: Order, jobs: int | None, cluster: str | None, kind: DisplayKind, *,
     another_seed: bool, fresh: bool,
 ) -> tuple[list[Row], Tally]:  # fmt: skip
     from grader.cli import told
@@ -274,7 +274,7 @@ def _again(
             out, order, jobs, follow, cluster=cluster, another_seed=another_seed, fresh=fresh
         )
     if kind == "people":
-        told.changes(compared(order.course, out), Console(highlight=False))
+        told.show_changes(compared(order.course, out), Console(highlight=False))
     return rows, tally
 
 
@@ -307,7 +307,7 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
 
 
 def _print_rows(
-    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: Kind
+    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
 ) -> None:  # fmt: skip
     from grader.run.tally import sum_up
 

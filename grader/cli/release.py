@@ -79,7 +79,7 @@ def release_student(
     two: the recorded results then stand in the bundle instead of the solutions. An assignment
     brings the whole of its units, since a unit is one file.
     """
-    from grader.release.student import release_student as write
+    from grader.release.student import write_student_bundle as write
 
     count = _recorded(write, _opened(course, "student", assignment), to, replace, jobs)
     print(f"{count} files in {to}; try it as a student would: see {to / 'README.md'}")

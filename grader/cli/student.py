@@ -26,7 +26,7 @@ from grader.cli.app import (
 )
 from grader.course.course import Course
 from grader.records.faults import CallError
-from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
+from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
 
 
 def _version(wanted: bool) -> None:
@@ -128,7 +128,7 @@ def _remember(course: Course, **news: Any) -> Progress:
     """
     try:
         before = read_progress(course.folder)
-        record(course.folder, **news)
+        record_progress(course.folder, **news)
     except CallError as error:
         print(f"grader: progress is not recorded: {error}", file=sys.stderr)
         return Progress()
@@ -238,7 +238,7 @@ def reset(
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
         typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
-    print(f"{name} is a stub again; your file as it was: {resetting.reset(opened, name)}")
+    print(f"{name} is a stub again; your file as it was: {resetting.reset_exercises(opened, name)}")
     print(f"to take it back: grader reset {name} --undo")
 
 
@@ -250,7 +250,7 @@ def pack(
     course: CourseOption = None,
 ) -> None:
     """Make the zip to hand in, and say what is in it and what is not solved."""
-    from grader.student.packing import pack as make
+    from grader.student.packing import pack_answers as make
 
     opened = students_course(course)
     packed = make(opened, to)
@@ -297,7 +297,7 @@ def init(
     ),
 ) -> None:
     """Write the course that came with this install into a new folder."""
-    from grader.release.courses import init as write
+    from grader.release.courses import write_course as write
 
     write(to)
     print(f"the course is in {to}. Next: cd {to}, then: grader")

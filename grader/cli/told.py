@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.feedback.terminal import indented, safe
-from grader.grades.changes import Changes, ExerciseChange, Setting, StudentChange, TestChange
+from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction, command
 from grader.grades.privacy import Forgotten
 from grader.inspection.shown import show_lines
@@ -98,7 +98,7 @@ def _excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
 # --- what a person did ---------------------------------------------------------------------------
 
 
-def corrected(corrections: Sequence[Correction], console: Console) -> None:
+def show_corrections(corrections: Sequence[Correction], console: Console) -> None:
     """Each correction and what it makes of the points; how many there are."""
     for one in corrections:
         _corrected(one, console)
@@ -144,7 +144,7 @@ def forgotten(told: Forgotten, console: Console) -> None:
 # --- what changed --------------------------------------------------------------------------------
 
 
-def changes(told: Changes, console: Console) -> None:
+def show_changes(told: Changes, console: Console) -> None:
     """Each student whose grade changed, with the tests that decided it."""
     for setting in told.settings:
         _prose(console, _setting(setting), "yellow")
@@ -158,7 +158,7 @@ def changes(told: Changes, console: Console) -> None:
     _prose(console, f"{count} of {every} grades changed" if count else NOTHING)
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: ChangedSetting) -> str:
     return SETTINGS[setting.name].format(setting.before, setting.after)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-Kind = Literal["float", "bool", "int"]
+ExerciseKind = Literal["float", "bool", "int"]
 
 
 class ContractBroken(AssertionError):
@@ -49,14 +49,14 @@ class TensorSpec:
     """A tensor's dimensions and the kind of its elements."""
 
     dimensions: tuple[Dimension, ...]
-    kind: Kind
+    kind: ExerciseKind
 
     def __str__(self) -> str:
         return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
 
 
 Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
-Nest = TensorSpec | tuple[TensorSpec | Tensors, ...]
+Nested = TensorSpec | tuple[TensorSpec | Tensors, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Signature:
     """Parameters in order, and the tensors that come back."""
 
     parameters: tuple[Parameter, ...]
-    returns: Nest | Literal["mapping", "anything"] = "anything"
+    returns: Nested | Literal["mapping", "anything"] = "anything"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
     if not hasattr(hint, "dim_str"):
         return None, False
     dtypes = set(hint.dtypes)
-    kind: Kind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
+    kind: ExerciseKind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
     return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind), False
 
 
@@ -242,7 +242,7 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 
 
-def check(name: str, signature: Signature, binding: Binding, value: Any) -> None:
+def check_result(name: str, signature: Signature, binding: Binding, value: Any) -> None:
     """Compare a result with what was promised; raise `ContractBroken` with a message to act on."""
     returns = signature.returns
     if not isinstance(returns, str):
@@ -252,7 +252,7 @@ def check(name: str, signature: Signature, binding: Binding, value: Any) -> None
 
 
 def _check_nest(
-    name: str, place: tuple[int, ...], spec: Nest, binding: Binding, value: Any
+    name: str, place: tuple[int, ...], spec: Nested, binding: Binding, value: Any
 ) -> None:
     """Compare what stands at a place of the result: ``(2, 1)`` is the first part of the second."""
     numbers = ".".join(map(str, place))

@@ -18,7 +18,7 @@ import msgspec
 from grader.records.faults import CallError
 from grader.records.grade import THOUSAND
 
-File = TypeVar("File")
+AnyFile = TypeVar("AnyFile")
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,7 +139,7 @@ def decode_course(path: Path, text: str) -> CourseFile:
     return _checked(path, text, _decoded(path, text, CourseFile))
 
 
-def _decoded(path: Path, text: str, kind: type[File]) -> File:
+def _decoded(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:

@@ -11,7 +11,7 @@ from grader.records.faults import CallError
 
 
 @dataclass(frozen=True)
-class Statement:
+class ExerciseStub:
     """The stub of one exercise."""
 
     name: str
@@ -20,7 +20,7 @@ class Statement:
     stub: str  # the whole definition, as it stands in the file
 
 
-def statement(course: Course, name: str) -> Statement:
+def statement(course: Course, name: str) -> ExerciseStub:
     """Read an exercise's stub; raise `CallError` where it has none that can be read."""
     path = course.pristine(course.unit_of[name])
     try:
@@ -31,7 +31,7 @@ def statement(course: Course, name: str) -> Statement:
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             stub = textwrap.dedent(ast.get_source_segment(text, node) or "")
-            return Statement(name, _signature(node), ast.get_docstring(node) or "", stub)
+            return ExerciseStub(name, _signature(node), ast.get_docstring(node) or "", stub)
     raise CallError(f"{path} has no stub of {name}")
 
 

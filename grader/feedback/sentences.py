@@ -19,7 +19,7 @@ def at(place: Place | None) -> str:
     return f"{place.file} line {place.line}" if place else "a line that could not be found"
 
 
-def missing(found: Found) -> str:
+def not_defined(found: Found) -> str:
     """A name that no file defines."""
     return f"{MISSING}; there is {found.message}: is that it?" if found.message else MISSING
 

@@ -20,7 +20,7 @@ UNTOLD = frozenset({"seed", "course"})  # those whose values are secret, or say 
 
 
 @dataclass(frozen=True)
-class Setting:
+class ChangedSetting:
     """What held for the grades of one grading, and no longer for those of the other."""
 
     name: str  # one of `DECIDING`
@@ -70,7 +70,7 @@ class StudentChange:
 class Changes:
     """What differs between two gradings."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ChangedSetting, ...]
     students: tuple[StudentChange, ...]
     unchanged: int  # students
 
@@ -144,12 +144,12 @@ def rewritten(old: Gradebook, new: Gradebook) -> set[str]:
     return found
 
 
-def _settings(old: list[Grade | None], new: list[Grade | None]) -> Iterator[Setting]:
+def _settings(old: list[Grade | None], new: list[Grade | None]) -> Iterator[ChangedSetting]:
     for name in DECIDING:
         before, after = _values(old, name), _values(new, name)
         if before != after:
             told = ("", "") if name in UNTOLD else (", ".join(before), ", ".join(after))
-            yield Setting(name, *told)
+            yield ChangedSetting(name, *told)
 
 
 def _values(grades: list[Grade | None], name: str) -> list[str]:

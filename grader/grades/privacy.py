@@ -107,7 +107,7 @@ class Forgotten:
     others: tuple[str, ...]  # files beside the gradebook that nobody writes again
 
 
-def forget(book: Gradebook, row: Row) -> Forgotten:
+def forget_student(book: Gradebook, row: Row) -> Forgotten:
     """Remove a student from the gradebook and from its pages; who shares the submission keeps it.
 
     What is written from the gradebook as a whole has to be written again.

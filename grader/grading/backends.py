@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from grader.sandbox.session import Backend, Channel, Limits
 
 
-Name = Literal["auto", "jail", "worker"]
+BackendName = Literal["auto", "jail", "worker"]
 Device = Literal["cpu", "cuda"]
 
 
-def backend(name: Name = "auto", device: Device = "cpu") -> AbstractContextManager[Backend]:
+def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractContextManager[Backend]:
     """Start a back end; it loads torch in the background.
 
     ``auto`` is a jail wherever one can be, and a worker elsewhere. A worker isolates nothing: it is

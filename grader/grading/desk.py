@@ -38,7 +38,7 @@ from grader.grading import backends
 from grader.grading.diagnosis import Answer, Diagnosis, kept
 from grader.grading.known import Given, Kept, Known, LiveKnown
 from grader.grading.recorded import Recorded
-from grader.grading.transcripts import Key, Said, Transcript, Transcripts
+from grader.grading.transcripts import CaseKey, Said, Transcript, Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
 from grader.proxies.calls import Calls, StudentRaised
@@ -304,7 +304,7 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
     return transcript
 
 
-def _played(desk: Desk, seat: Seat, test: Test, case: Case, key: Key) -> Transcript:
+def _played(desk: Desk, seat: Seat, test: Test, case: Case, key: CaseKey) -> Transcript:
     make = desk.make_for(test, case)
     student = seat.begin(make, test.memory_mb, desk.holds_back(test))
     if desk.listener is None and (known := desk.transcripts.find(key, seat.calls)) is not None:

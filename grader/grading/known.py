@@ -48,16 +48,16 @@ class Known(Protocol):
         """What the references give, all built on a mistake in one of them."""
 
 
-Key = tuple[str, ...]  # what was run, the test, the case
+GivenKey = tuple[str, ...]  # what was run, the test, the case
 
 
 class Kept(Protocol):
     """What is kept for other processes; see `MistakesFile`."""
 
-    def get(self, key: Key) -> Given | None:
+    def get(self, key: GivenKey) -> Given | None:
         """What was kept under this key."""
 
-    def keep(self, key: Key, given: Given) -> None:
+    def keep(self, key: GivenKey, given: Given) -> None:
         """Keep one."""
 
 
@@ -79,7 +79,7 @@ class LiveKnown:
         self._made: dict[str, Mapping[str, Any]] = {}
         self._pairs: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
-        self._givens: dict[Key, Given] = {}
+        self._givens: dict[GivenKey, Given] = {}
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""
@@ -104,13 +104,13 @@ class LiveKnown:
         """See `Known`."""
         return self._once(("all", base.id, test, case), lambda: self._on(base))
 
-    def _once(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Given:
+    def _once(self, key: GivenKey, definitions: Callable[[], Mapping[str, Any]]) -> Given:
         if key not in self._givens:
             kept = self._kept.get(key) if self._kept is not None else None
             self._givens[key] = kept or self._found(key, definitions)
         return self._givens[key]
 
-    def _found(self, key: Key, definitions: Callable[[], Mapping[str, Any]]) -> Given:
+    def _found(self, key: GivenKey, definitions: Callable[[], Mapping[str, Any]]) -> Given:
         try:
             given = self._replay(definitions(), *key[-2:])
         except Exception:  # a pair of changes need not make sense
@@ -177,7 +177,7 @@ class MistakesFile:
         self._new: list[tuple[str, bytes, bytes]] = []
         self._useless = False
 
-    def get(self, key: Key) -> Given | None:
+    def get(self, key: GivenKey) -> Given | None:
         """What was kept under this key."""
         try:
             if (opened := self._opened()) is None:
@@ -191,7 +191,7 @@ class MistakesFile:
             self._give_up(error)
             return None
 
-    def keep(self, key: Key, given: Given) -> None:
+    def keep(self, key: GivenKey, given: Given) -> None:
         """Keep one, for whoever asks from now on."""
         if self._useless:
             return

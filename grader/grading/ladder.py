@@ -45,7 +45,7 @@ NOWHERE = -1  # below the lowest rung
 # --- one submission ------------------------------------------------------------------------------
 
 
-def grade(desk: Desk, submission: Submission) -> Grade:
+def grade_submission(desk: Desk, submission: Submission) -> Grade:
     """Grade one submission. Never raises for what a student did."""
     started = time.perf_counter()
     exercises: list[ExerciseResult] = []
@@ -225,7 +225,7 @@ def _exists(found: wire.Found) -> TestResult:
         case "stub":
             status, message = "missing", sentences.UNTOUCHED
         case "missing":
-            status, message = "missing", sentences.missing(found)
+            status, message = "missing", sentences.not_defined(found)
         case "broken":
             status, message = "error", sentences.broken(found)
     return TestResult("exists", sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]

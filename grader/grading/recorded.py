@@ -64,7 +64,7 @@ class Made(msgspec.Struct, frozen=True):
     weights: list[Weight]
 
 
-class Call(msgspec.Struct, frozen=True):
+class RecordedCall(msgspec.Struct, frozen=True):
     """A call of a reference in one case of a check."""
 
     arguments: list[wire.Value]
@@ -72,7 +72,7 @@ class Call(msgspec.Struct, frozen=True):
     state: dict[str, wire.TensorData] = {}  # a module's weights as they were
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedMistake(msgspec.Struct, frozen=True):
     """A mistake, or a pair of two, without its text."""
 
     slug: str
@@ -82,17 +82,17 @@ class Named(msgspec.Struct, frozen=True):
     same_as: tuple[str, ...] = ()
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class UnitSheet(msgspec.Struct, frozen=True):
     """``U.json``: the recordings of one unit.
 
     A case is called ``test[label]``.
     """
 
     made: dict[str, list[Made]]  # by exercise
-    calls: dict[str, dict[str, list[Call]]]  # by case, then exercise
+    calls: dict[str, dict[str, list[RecordedCall]]]  # by case, then exercise
     heard: list[list[Heard]]
     references: dict[str, int]  # what the reference gives, by case
-    mistakes: dict[str, list[Named]]  # by exercise
+    mistakes: dict[str, list[NamedMistake]]  # by exercise
     outcomes: dict[str, dict[str, int]]  # by mistake, then case
     # The same where all references stand on the mistake, and give wrong numbers by it.
     built: dict[str, dict[str, int]]
@@ -117,10 +117,10 @@ def key_of(name: bytes) -> str:
     return base64.urlsafe_b64encode(name).decode()
 
 
-Anything = TypeVar("Anything")
+Nest = TypeVar("Nest")
 
 
-def swapped(value: Anything, swap: Callable[[wire.TensorData], wire.TensorData]) -> Anything:
+def swapped(value: Nest, swap: Callable[[wire.TensorData], wire.TensorData]) -> Nest:
     """A nest with every tensor in it replaced."""
     match value:
         case wire.TensorData():
@@ -142,8 +142,8 @@ class _Unit:
         self._restored: dict[bytes, wire.TensorData] = {}
 
     @cached_property
-    def sheet(self) -> Sheet:
-        return _read(self._json, Sheet)
+    def sheet(self) -> UnitSheet:
+        return _read(self._json, UnitSheet)
 
     @cached_property
     def _open(self) -> Any:
@@ -156,7 +156,7 @@ class _Unit:
         for number in range(len(self.sheet.heard)):
             self.heard(number)
 
-    def restored(self, value: Anything) -> Anything:
+    def restored(self, value: Nest) -> Nest:
         """A nest with its tensors in it again."""
         return swapped(value, self._restore)
 
@@ -188,10 +188,10 @@ class _Unit:
             raise _damaged(self._json) from None
 
 
-File = TypeVar("File")
+AnySheet = TypeVar("AnySheet")
 
 
-def _read(path: Path, kind: type[File]) -> File:
+def _read(path: Path, kind: type[AnySheet]) -> AnySheet:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -239,11 +239,11 @@ class Recorded:
         """See `Oracle`."""
         return _RecordedReference(self, make)
 
-    def calls(self, exercise: str, case: str) -> Iterator[Call]:
+    def calls(self, exercise: str, case: str) -> Iterator[RecordedCall]:
         """What is known of a reference in one case of a check."""
         unit = self._unit_of(case)
         for call in unit.sheet.calls.get(case, {}).get(exercise, []):
-            yield Call(
+            yield RecordedCall(
                 [unit.restored(value) for value in call.arguments], unit.restored(call.result),
                 {path: unit.restored(value) for path, value in call.state.items()},
             )  # fmt: skip

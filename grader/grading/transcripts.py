@@ -47,7 +47,7 @@ class Transcript:
         return self.status == "passed"
 
 
-Key = tuple[str, str, str]  # of a case: the exercise, the test's key, the case's label
+CaseKey = tuple[str, str, str]  # of a case: the exercise, the test's key, the case's label
 
 
 @dataclass
@@ -64,11 +64,11 @@ class Transcripts:
 
     def __init__(self) -> None:
         # By the exercises that the case asked for, and by what could be known of them.
-        self._cases: dict[Key, dict[frozenset[str], dict[Hashable, _Moment]]] = {}
+        self._cases: dict[CaseKey, dict[frozenset[str], dict[Hashable, _Moment]]] = {}
         self._questions: dict[bytes, bytes] = {}  # one copy of each
         self._bytes = 0
 
-    def find(self, key: Key, calls: Calls) -> Transcript | None:
+    def find(self, key: CaseKey, calls: Calls) -> Transcript | None:
         """Ask what was asked before; the transcript of the case if all answers are known.
 
         If not, they stand ready in the session: the case has to be run. Raises `StudentLost`.
@@ -85,7 +85,7 @@ class Transcripts:
             return None
         return moment.transcript
 
-    def keep(self, key: Key, calls: Calls, transcript: Transcript) -> None:
+    def keep(self, key: CaseKey, calls: Calls, transcript: Transcript) -> None:
         """Remember a case that was run, before it counts among the cases that have ended."""
         if transcript.status not in LASTING or self._bytes > MOST_BYTES:
             return
@@ -107,7 +107,7 @@ class Transcripts:
         moment.transcript = replace(transcript, seen=replace(seen, heard=gave, made={}), said=())
         self._bytes += len(transcript.message or "") + sum(map(weight, gave))
 
-    def _beginning(self, key: Key, calls: Calls) -> _Moment | None:
+    def _beginning(self, key: CaseKey, calls: Calls) -> _Moment | None:
         for names, moments in self._cases.get(key, {}).items():
             if (moment := moments.get(_known(calls, names))) is not None:
                 return moment

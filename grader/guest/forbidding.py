@@ -131,7 +131,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
                     libraries[namespace].impl(operation, key, refusing)
             for function in _FUNCTIONS.get(name, ()):
                 if not function.__code__.co_freevars:
-                    with interpreter.opened():
+                    with interpreter.open_to_guest():
                         function.__code__ = _code(name)
     for kernels in libraries.values():
         _keep_for_good(kernels)

@@ -119,7 +119,7 @@ _open = False
 
 
 @contextmanager
-def opened() -> Iterator[None]:
+def open_to_guest() -> Iterator[None]:
     """Let the guest itself see frames, and empty functions, for a moment: no student code runs."""
     global _open
     _open = True
@@ -169,7 +169,7 @@ def _asked_from(path: str, deep: int) -> bool:
     A library that gives frames to its caller is asked by student code, and one that prints a
     traceback by itself.
     """
-    with opened():
+    with open_to_guest():
         asking: types.FrameType | None = sys._getframe(2)  # above the hook
     for _ in range(deep):
         if asking is None or asking.f_code.co_filename != path:
@@ -180,7 +180,7 @@ def _asked_from(path: str, deep: int) -> bool:
 
 def _asked_by_library(folders: tuple[str, ...]) -> bool:
     """Whether what asks for a frame is a library's code, for use of its own."""
-    with opened():
+    with open_to_guest():
         name = sys._getframe(2).f_code.co_filename
     return name.startswith(folders) and not ASKED & {*Path(name).parts}
 

@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import evasions, find
-from grader.wire.source import CODE_PREFIX, STAR, SourceFile, Statement, nodes, read_file
+from grader.wire.definitions import evasions, find_definitions
+from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, nodes, read_file
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"
@@ -37,7 +37,7 @@ class NotBound(Exception):
     """An exercise's definition could not be made; the text says why."""
 
 
-class Submission:
+class LoadedSubmission:
     """The definitions of one submission, made on demand."""
 
     def __init__(
@@ -48,11 +48,11 @@ class Submission:
         self._others = {other.name: other for other in others}
         self._exercises = frozenset(exercise.name for exercise in (*wanted, *others))
         self.files = [read_file(source) for source in sources]
-        self._winners: dict[str, Statement] = {}
+        self._winners: dict[str, TopStatement] = {}
         self._made: set[str] = set()  # exercises for which all has run that they need
         self._found: list[Found] = []
         for exercise in wanted:
-            found, winner = find(exercise, self.files)
+            found, winner = find_definitions(exercise, self.files)
             self._found.append(found)
             if winner is not None:
                 self._winners[exercise.name] = winner
@@ -99,11 +99,11 @@ class Submission:
         every = (statement for file in self.files for statement in file.statements)
         return {id(statement): uses for statement in every if (uses := evasions(statement))}
 
-    def winner(self, name: str) -> Statement | None:
+    def winner(self, name: str) -> TopStatement | None:
         """The statement that counts as the answer to an exercise."""
         other = self._others.pop(name, None)
         if other is not None:
-            winner = find(other, self.files)[1]
+            winner = find_definitions(other, self.files)[1]
             if winner is not None:
                 self._winners[name] = winner
         return self._winners.get(name)
@@ -151,7 +151,7 @@ class Submission:
 
     # --- running only what is needed -------------------------------------------------------------
 
-    def _needed(self, target: Statement) -> list[Statement]:
+    def _needed(self, target: TopStatement) -> list[TopStatement]:
         """A statement and all that it uses, transitively, in the order of its file."""
         statements = target.file.statements
         places = {id(statement): place for place, statement in enumerate(statements)}
@@ -169,20 +169,20 @@ class Submission:
             pending += [other for other in used if id(other) not in chosen]
         return [statement for statement in statements if id(statement) in chosen]
 
-    def _last_maker(self, name: str, before: Sequence[Statement]) -> Statement | None:
+    def _last_maker(self, name: str, before: Sequence[TopStatement]) -> TopStatement | None:
         """What a name means while the file is run from top to bottom."""
         return next((s for s in reversed(before) if name in s.makes), None)
 
-    def _final_maker(self, name: str, file: SourceFile) -> Statement | None:
+    def _final_maker(self, name: str, file: SourceFile) -> TopStatement | None:
         """What a name means once all has run: an exercise's answer, or else its last binding."""
         winner = self.winner(name)
         if winner is not None and winner.file is file:
             return winner
         return self._last_maker(name, file.statements)
 
-    def _reach(self, target: Statement) -> list[Statement]:
+    def _reach(self, target: TopStatement) -> list[TopStatement]:
         """All that a definition uses, in other files of the submission too."""
-        reached: dict[int, Statement] = {}
+        reached: dict[int, TopStatement] = {}
         pending = [target]
         while pending:
             for statement in self._needed(pending.pop()):
@@ -192,7 +192,7 @@ class Submission:
                 pending += self._imported(statement)
         return list(reached.values())
 
-    def _imported(self, statement: Statement) -> Iterator[Statement]:
+    def _imported(self, statement: TopStatement) -> Iterator[TopStatement]:
         """Statements of other files that one imports from, or borrows by name."""
         for name in statement.reads | statement.calls_on:
             winner = self.winner(name)
@@ -204,7 +204,7 @@ class Submission:
                 if file is not statement.file and file.stem in words:
                     yield from file.statements
 
-    def _run(self, statements: Sequence[Statement]) -> None:
+    def _run(self, statements: Sequence[TopStatement]) -> None:
         for statement in statements:
             if statement.ran:
                 continue
@@ -216,7 +216,7 @@ class Submission:
                 # Told when something misses the name: a plot that failed is nobody's concern.
                 statement.error = error
 
-    def _borrow(self, statement: Statement) -> None:
+    def _borrow(self, statement: TopStatement) -> None:
         """Fetch exercises that live in another file of the submission and were not imported."""
         here = statement.file.namespace
         own = {name for other in statement.file.statements for name in other.makes}
@@ -235,7 +235,7 @@ class OwnFiles:
     It stands last in line, so that a file never shadows an installed package.
     """
 
-    def __init__(self, submission: Submission) -> None:
+    def __init__(self, submission: LoadedSubmission) -> None:
         self._submission = submission
         self._files = {file.stem: file for file in submission.files}
 
@@ -299,7 +299,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
     return frozenset(prefixes)
 
 
-def install(submission: Submission) -> None:
+def install(submission: LoadedSubmission) -> None:
     """Let imports find the submission's own files, after everything that is installed."""
     sys.meta_path.append(OwnFiles(submission))
     for file in submission.files:

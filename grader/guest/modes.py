@@ -93,7 +93,7 @@ class Stack:
 
 
 def _asked_by_torch() -> bool:
-    with interpreter.opened():
+    with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     for _ in range(_STEPS):
         if frame is None or frame.f_code.co_filename.startswith(CODE_PREFIX):

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.guest.forbidding import ForbiddenOperation, forbid
-from grader.guest.loader import NotBound, Submission, install
+from grader.guest.loader import LoadedSubmission, NotBound, install
 from grader.guest.trace import Record, follow_threads, is_stated, raised_at, submission_line, traced
 from grader.wire import payload
 from grader.wire.source import CODE_PREFIX
@@ -82,7 +82,7 @@ class Guest:
         self._take_away = take_away
         self._definition = definition
         self._prints = prints or Prints()
-        self.submission: Submission | None = None
+        self.submission: LoadedSubmission | None = None
         self.kept: dict[int, Any] = {}
         self._seed = 0  # of the next call's random numbers
         self._failures: list[BaseException] = []  # of torch's operations, in the running call
@@ -93,7 +93,7 @@ class Guest:
         match request:
             case wire.Open(sources, wanted, forbidden, others):
                 self._gone = forbid(forbidden if self._take_away else ())
-                self.submission = Submission(sources, wanted, others)
+                self.submission = LoadedSubmission(sources, wanted, others)
                 self._definition = self.submission.definition
                 listing = self.submission.listing()
                 install(self.submission)
@@ -140,7 +140,7 @@ class Guest:
                 convert(self.kept[handle], method, argument)
                 return wire.Done()
             case wire.Describe(handle, values):
-                return describe(self.kept[handle], self._pack if values else None)
+                return describe_module(self.kept[handle], self._pack if values else None)
             case wire.Backward(result, gradients):
                 return self._backward(result, gradients, uses)
 
@@ -197,7 +197,7 @@ class Guest:
             if self._device != "cpu":
                 convert(value, "to_device", self._device)
             self.kept[call.result] = value
-            return describe(value, uses=uses)
+            return describe_module(value, uses=uses)
         reply = wire.Returned(
             packed,
             uses,
@@ -321,7 +321,7 @@ def parameters_of(module: nn.Module) -> dict[str, Tensor]:
     return {path: tensor for path, (tensor, _) in tensors_in(module, "_parameters").items()}
 
 
-def describe(
+def describe_module(
     module: nn.Module, pack: Callable[[Tensor], wire.TensorData] | None = None,
     uses: list[wire.Use] | None = None,
 ) -> wire.Structure:  # fmt: skip

@@ -209,7 +209,7 @@ def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def submission_line(prefix: str) -> tuple[str, int] | None:
     """File and line of the innermost running frame that belongs to the submission."""
-    with interpreter.opened():
+    with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith(prefix):
@@ -226,7 +226,7 @@ def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
     """File and line of the submission that an exception came through last."""
     found, step = None, _traceback_of(error)
     while step is not None:
-        with interpreter.opened():
+        with interpreter.open_to_guest():
             name = step.tb_frame.f_code.co_filename
         if name.startswith(prefix):
             found = name, step.tb_lineno
@@ -244,7 +244,7 @@ def is_stated(error: BaseException) -> bool:
         step = step.tb_next
     if step is None:
         return True
-    with interpreter.opened():
+    with interpreter.open_to_guest():
         code = step.tb_frame.f_code
     torchs = code.co_filename.startswith(str(Path(torch.__file__).parent))
     return not torchs and code.co_code[step.tb_lasti] in RAISING

@@ -20,7 +20,7 @@ import msgspec
 
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.orders import TIMED_OUT, Begin, Loaded, fingerprint
+from grader.wire.orders import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 if TYPE_CHECKING:
     from grader.guest.cleanup import Untouched
@@ -29,7 +29,7 @@ MAX_REQUEST = 2**30
 TICK = 0.05  # seconds between looks at the time that a request has taken
 
 
-class Line:
+class RequestLine:
     """The pipes to the other side."""
 
     def __init__(self) -> None:
@@ -84,15 +84,17 @@ class Clock:
 
 def main() -> NoReturn:
     """Load torch, say so, then serve until the other side goes away."""
-    line, clock = Line(), Clock()
+    line, clock = RequestLine(), Clock()
     version = fingerprint()
     try:
         try:
             untouched = _preload()
         except Exception as error:
-            line.send(msgspec.msgpack.encode(Loaded(version, f"{type(error).__name__}: {error}")))
+            line.send(
+                msgspec.msgpack.encode(WorkerReady(version, f"{type(error).__name__}: {error}"))
+            )
             os._exit(1)
-        line.send(msgspec.msgpack.encode(Loaded(version)))
+        line.send(msgspec.msgpack.encode(WorkerReady(version)))
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
             if begin.device == "cpu":  # a GPU's driver maps far more than it uses
@@ -105,7 +107,7 @@ def main() -> NoReturn:
         os._exit(1)
 
 
-def _serve(line: Line, clock: Clock, begin: Begin) -> None:
+def _serve(line: RequestLine, clock: Clock, begin: Begin) -> None:
     """Answer the requests of one submission, each within its CPU time."""
     from grader.guest.server import serve
 

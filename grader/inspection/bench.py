@@ -87,7 +87,7 @@ def obstacle(bench: Bench, seat: Seat) -> Ending | None:
         case "stub":
             return Ending(sentences.EXISTS, "missing", sentences.UNTOUCHED)
         case "missing":
-            return Ending(sentences.EXISTS, "missing", sentences.missing(found))
+            return Ending(sentences.EXISTS, "missing", sentences.not_defined(found))
         case "broken":
             return Ending(sentences.EXISTS, "error", sentences.broken(found))
     told = sentences.signature(found, bench.contract)
@@ -114,7 +114,7 @@ def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
                 break
 
 
-def forbidden(bench: Bench, seat: Seat) -> Ending | None:
+def forbidden_ending(bench: Bench, seat: Seat) -> Ending | None:
     """The forbidden operations that were used, if any were."""
     uses = seat.calls.uses(bench.name)
     groups = bench.desk.course.exercises[bench.name].forbidden

@@ -16,7 +16,7 @@ from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grading.desk import Ran, run_test
-from grader.inspection.bench import forbidden, obstacle, open_bench, run_cases
+from grader.inspection.bench import forbidden_ending, obstacle, open_bench, run_cases
 from grader.inspection.stepping import is_function
 from grader.inspection.telling import is_shown
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
@@ -50,7 +50,7 @@ def debug(
         with bench.seat(InProcess(Loaded(), around=search.do)) as seat:
             hindrance = obstacle(bench, seat)
             found = None if hindrance else _first(search, run_cases(bench, seat))
-            hindrance = hindrance or forbidden(bench, seat)
+            hindrance = hindrance or forbidden_ending(bench, seat)
         if found is None:
             told = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
             print(safe(told), file=out)

@@ -23,9 +23,16 @@ from grader.grades.corrections import at_stake
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.transcripts import Said
-from grader.inspection.bench import Bench, Ending, forbidden, obstacle, run_cases
-from grader.inspection.shown import Call, Named, Shown
-from grader.inspection.telling import Teller, case_shown, ending_shown, is_shown, named, raised
+from grader.inspection.bench import Bench, Ending, forbidden_ending, obstacle, run_cases
+from grader.inspection.shown import NamedValue, Shown, ShownCall
+from grader.inspection.telling import (
+    Teller,
+    case_shown,
+    ending_shown,
+    exception_text,
+    is_shown,
+    named,
+)
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment
@@ -57,7 +64,7 @@ class Explanation:
     at_stake: Adjustment | None = None  # what would give back that an earlier mistake cost
 
 
-def explain(desk: Desk, graded: Graded) -> Explanation:
+def explain_test(desk: Desk, graded: Graded) -> Explanation:
     """Run a test again in a jail, up to the first case that does not pass.
 
     Where the grader itself found the fault (nothing there, a forbidden operation), the tests of the
@@ -84,7 +91,7 @@ def explain(desk: Desk, graded: Graded) -> Explanation:
             for test in others if test.status not in ("passed", "skipped", "missing")
         ),
         (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
-        statement(ran.test.function, desk.course.folder.parent) if ran.test else None,
+        excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
         answer(graded.submission.sources, definition, ran.place),
         ran.shown, ran.cases_passed, _at_stake(graded),
     )  # fmt: skip
@@ -157,7 +164,7 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
     if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_shown(test, case, ran, calls)
-    used, place = forbidden(bench, seat), _raised_at(said)
+    used, place = forbidden_ending(bench, seat), _raised_at(said)
     if used is not None and (asked.name in OWN_CHECKS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
@@ -193,9 +200,9 @@ class _Listener:
 # --- telling -------------------------------------------------------------------------------------
 
 
-def _told(said: Sequence[Said], teller: Teller) -> list[Call]:
+def _told(said: Sequence[Said], teller: Teller) -> list[ShownCall]:
     """The calls in words; what a reference gave stands below the call that was given the same."""
-    calls: list[Call] = []
+    calls: list[ShownCall] = []
     unanswered: dict[bytes, list[int]] = {}  # by what was asked: calls without a reference beside
     for one in said:
         if isinstance(one, Consulted):
@@ -217,12 +224,14 @@ def _told(said: Sequence[Said], teller: Teller) -> list[Call]:
                 calls.append(_call(name, inputs, [], NO_ANSWER))
             else:
                 result = list(teller.came_back(one.call, one.outcome))
-                calls.append(_call(name, inputs, result, raised(one.outcome)))
+                calls.append(_call(name, inputs, result, exception_text(one.outcome)))
     return calls
 
 
-def _call(name: str, inputs: Sequence[Named], result: Sequence[Named], error: str = "") -> Call:
-    return Call(name, tuple(inputs), (), 0, tuple(result), error, "")
+def _call(
+    name: str, inputs: Sequence[NamedValue], result: Sequence[NamedValue], error: str = ""
+) -> ShownCall:
+    return ShownCall(name, tuple(inputs), (), 0, tuple(result), error, "")
 
 
 def _asked(name: str, arguments: Sequence[wire.Value]) -> bytes:
@@ -305,7 +314,7 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip()) if line.strip() else 0
 
 
-def statement(test: Callable[..., Any], folder: Path) -> Excerpt:
+def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
     """A test as its author wrote it, decorators included; its file is told from `folder`."""
     lines, first = inspect.getsourcelines(test)
     path = Path(inspect.getfile(test))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from grader import wire
 from grader.course.course import Course
-from grader.inspection.bench import forbidden, obstacle, open_bench, run_cases
-from grader.inspection.shown import Call, Shown
+from grader.inspection.bench import forbidden_ending, obstacle, open_bench, run_cases
+from grader.inspection.shown import Shown, ShownCall
 from grader.inspection.stepping import Trail
-from grader.inspection.telling import Teller, case_shown, ending_shown, is_shown, raised
+from grader.inspection.telling import Teller, case_shown, ending_shown, exception_text, is_shown
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 
 
@@ -34,7 +34,7 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Show
                 yield case_shown(test, case, ran, watched.take(teller))
                 if watched.stopped:
                     return
-            used = forbidden(bench, seat)
+            used = forbidden_ending(bench, seat)
             if used is not None:
                 yield ending_shown(used)
 
@@ -70,15 +70,16 @@ class _Watched:
         self._made.append(_Made(call, outcome, trail, prints.take()))
         return outcome
 
-    def take(self, teller: Teller) -> list[Call]:
+    def take(self, teller: Teller) -> list[ShownCall]:
         """The calls since the last time, in words."""
         made, self._made = self._made, []
         return [_told(one, teller) for one in made]
 
 
-def _told(made: _Made, teller: Teller) -> Call:
+def _told(made: _Made, teller: Teller) -> ShownCall:
     name, inputs = teller.called(made.call)
-    return Call(
+    return ShownCall(
         name, tuple(inputs), made.trail.steps(), len(made.trail.left_out),
-        tuple(teller.came_back(made.call, made.outcome)), raised(made.outcome), made.printed,
+        tuple(teller.came_back(made.call, made.outcome)), exception_text(made.outcome),
+        made.printed,
     )  # fmt: skip

@@ -20,7 +20,7 @@ MAX_SOURCE = 100  # characters of a source line
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedValue:
     """A value under its name: shape and dtype, or what else describes it; numbers if few."""
 
     name: str
@@ -36,19 +36,19 @@ class Step:
     line: int
     text: str
     depth: int  # 0 in what the test called, 1 in a function that this calls, …
-    bound: Sequence[Named]
+    bound: Sequence[NamedValue]
     times: int
 
 
 @dataclass(frozen=True)
-class Call:
+class ShownCall:
     """One call of the student's function or module."""
 
     name: str
-    inputs: Sequence[Named]
+    inputs: Sequence[NamedValue]
     steps: Sequence[Step]
     steps_left_out: int
-    result: Sequence[Named]  # several, of a new module or of a backward pass
+    result: Sequence[NamedValue]  # several, of a new module or of a backward pass
     raised: str
     prints: str
 
@@ -60,7 +60,7 @@ class Shown:
     title: str
     rung: str
     case: str  # "" for a test with one case
-    calls: Sequence[Call]
+    calls: Sequence[ShownCall]
     calls_left_out: int  # between the first and the last ones
     status: TestStatus
     message: str
@@ -89,7 +89,7 @@ def show_lines(shown: Iterable[Shown], console: Console) -> bool:
     return well
 
 
-def _call(call: Call) -> Iterator[tuple[int, Text]]:
+def _call(call: ShownCall) -> Iterator[tuple[int, Text]]:
     names = ", ".join(value.name for value in call.inputs)
     yield 2, Text(safe(f"{call.name}({names})"), style="bold")
     for value in call.inputs:
@@ -111,7 +111,7 @@ def _call(call: Call) -> Iterator[tuple[int, Text]]:
         yield 6, Text(safe(call.prints.rstrip().expandtabs()))
 
 
-def _value(value: Named) -> Iterator[tuple[int, Text]]:
+def _value(value: NamedValue) -> Iterator[tuple[int, Text]]:
     first = Text.assemble((safe(value.name), "cyan"), "  ", (safe(value.what), "green"))
     if value.values and "\n" not in value.values:
         first.append(f"  {safe(value.values)}")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grader.inspection.shown import Named, Step
+from grader.inspection.shown import NamedValue, Step
 from grader.wire.source import SourceFile
 
 MAX_STEPS = 60  # statements that are shown of one call
@@ -147,7 +147,7 @@ class _Trodden:
     statement: _Statement
     file: SourceFile
     depth: int
-    bound: list[Named] | None = None  # None until it has ended for the first time
+    bound: list[NamedValue] | None = None  # None until it has ended for the first time
     times: int = 0
 
 
@@ -230,7 +230,7 @@ class _Walk:
             head = trail.step_on(frame, frame.f_code.co_firstlineno)
             if head is not None and head.bound is None:
                 head.bound = [
-                    Named(name, described(value))
+                    NamedValue(name, described(value))
                     for name, (value, _) in self._known.items()
                     if name not in ("self", "__class__")
                 ]
@@ -250,7 +250,7 @@ class _Walk:
             first = on is not None and on.bound is None
             self._ended(frame)
             if on is not None and on.bound is not None and first and on.statement.returns:
-                on.bound += [Named("→", described(arg))] if not self._raising else []
+                on.bound += [NamedValue("→", described(arg))] if not self._raising else []
             self._trail.depth -= 1
         return self
 
@@ -261,7 +261,7 @@ class _Walk:
         if self._on is None or self._on.bound is not None:
             return
         self._on.bound = [
-            Named(name, described(value))
+            NamedValue(name, described(value))
             for name, (value, version) in now.items()
             if name not in before or before[name][0] is not value or before[name][1] != version
         ]
@@ -271,7 +271,7 @@ class _Walk:
                     value = _attribute(now[holder][0], name)
                 except (KeyError, AttributeError):
                     continue  # a property, or one in a slot
-                self._on.bound.append(Named(f"{holder}.{name}", described(value)))
+                self._on.bound.append(NamedValue(f"{holder}.{name}", described(value)))
 
 
 def is_function(code: CodeType) -> bool:

@@ -15,7 +15,7 @@ from grader import wire
 from grader.course.collection import Case, Test
 from grader.grading.desk import Ran
 from grader.inspection.bench import Ending
-from grader.inspection.shown import Call, Named, Shown
+from grader.inspection.shown import NamedValue, Shown, ShownCall
 from grader.inspection.stepping import described
 from grader.wire import payload
 
@@ -41,7 +41,7 @@ class Teller:
         self._classes: dict[int, str] = {}  # names by handle
         self._sent: dict[int, list[str]] = {}  # names of the tensors passed, by handle of a result
 
-    def called(self, call: wire.Call) -> tuple[str, list[Named]]:
+    def called(self, call: wire.Call) -> tuple[str, list[NamedValue]]:
         """What is called, and with what; `call` is one that `is_shown`."""
         if isinstance(call, wire.Backward):
             given = [gradient for gradient in call.gradients if gradient is not None]
@@ -64,7 +64,7 @@ class Teller:
         listed = (found.forward if forward else found.arguments) if found else None
         return [argument.name for argument in listed or () if argument.kind == "positional"]
 
-    def came_back(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[Named]:
+    def came_back(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
         """What a call gave, if it did not raise: a result, the parts of a module, gradients."""
         match outcome:
             case wire.Returned(value):
@@ -72,9 +72,11 @@ class Teller:
             case wire.Structure(parameters, buffers):
                 infos = [*parameters, *buffers]
                 for info in infos[:MAX_PARAMETERS]:
-                    yield Named(info.path, f"{tuple(info.shape)} {info.dtype}")
+                    yield NamedValue(info.path, f"{tuple(info.shape)} {info.dtype}")
                 if len(infos) > MAX_PARAMETERS:
-                    yield Named("…", f"{len(infos) - MAX_PARAMETERS} more parameters and buffers")
+                    yield NamedValue(
+                        "…", f"{len(infos) - MAX_PARAMETERS} more parameters and buffers"
+                    )
             case wire.Gradients(inputs, parameters):
                 assert isinstance(call, wire.Backward)
                 names = [*self._sent[call.result], *parameters]
@@ -83,7 +85,7 @@ class Teller:
                         yield named(f"gradient of {name}", gradient)
 
 
-def case_shown(test: Test, case: Case, ran: Ran, calls: Sequence[Call]) -> Shown:
+def case_shown(test: Test, case: Case, ran: Ran, calls: Sequence[ShownCall]) -> Shown:
     """One case of a test, with its first and its last calls."""
     half = MAX_CALLS // 2
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
@@ -98,22 +100,22 @@ def ending_shown(ending: Ending) -> Shown:
     return Shown(ending.title, "", "", (), 0, ending.status, ending.message)
 
 
-def raised(outcome: wire.Outcome) -> str:
+def exception_text(outcome: wire.Outcome) -> str:
     """The exception that a call raised, or nothing."""
     if not isinstance(outcome, wire.Raised):
         return ""
     return f"{outcome.kind}: {outcome.text}".removesuffix(": ")
 
 
-def named(name: str, value: wire.Value) -> Named:
+def named(name: str, value: wire.Value) -> NamedValue:
     """A value that went over the wire, under a name."""
     if isinstance(value, wire.Odd):
-        return Named(name, value.what)
+        return NamedValue(name, value.what)
     try:
         here = payload.unpack(value)
     except UNREADABLE as error:
-        return Named(name, f"nothing that can be read ({error})")
-    return Named(name, described(here), _values(here))
+        return NamedValue(name, f"nothing that can be read ({error})")
+    return NamedValue(name, described(here), _values(here))
 
 
 def _values(value: Any) -> str:

@@ -27,8 +27,8 @@ from grader.intake import limits
 from grader.intake.files import (
     NESTED,
     NOT_PLAIN,
-    Found,
-    Item,
+    FileItem,
+    FoundFile,
     Listed,
     Parts,
     Problem,
@@ -85,7 +85,7 @@ def _told_as(why: str) -> Iterator[None]:
         raise Unreadable(why) from None
 
 
-def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[Found]:
+def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFile]:
     """List a zip's source files, which can be read until the next one is asked for."""
     try:
         with opened() as file:
@@ -97,7 +97,7 @@ def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[Found]:
 
 
 @contextmanager
-def zip_items(path: Path, most: int | None = None) -> Iterator[list[Item]]:
+def zip_items(path: Path, most: int | None = None) -> Iterator[list[FileItem]]:
     """All plain files in a zip that is no student's own: a download of a whole assignment.
 
     Raises `Unreadable` or `OSError` where it is no zip, or its table of contents has more than
@@ -116,13 +116,13 @@ def _open(file: BinaryIO, most: int) -> ZipFile:
     return archive
 
 
-def _item(archive: ZipFile, entry: ZipInfo) -> Item | None:
+def _item(archive: ZipFile, entry: ZipInfo) -> FileItem | None:
     """An entry of a download. A path that leads out of it is nobody's hand-in."""
     name = _name(entry)
     with suppress(Unreadable):
         parts = _safe_parts(name)
         if parts and not name.endswith("/"):
-            return Item(
+            return FileItem(
                 parts,
                 lambda shown_as: _listed(archive, entry, shown_as),
                 lambda: BytesIO(_whole(archive, entry)),
@@ -138,7 +138,7 @@ def _whole(archive: ZipFile, entry: ZipInfo) -> bytes:
     return _read(archive, entry, limits.MAX_ARCHIVE)
 
 
-def _files(archive: ZipFile) -> Iterator[Found]:
+def _files(archive: ZipFile) -> Iterator[FoundFile]:
     entries: dict[Parts, ZipInfo] = {}
     times: Counter[Parts] = Counter()
     for entry in archive.infolist():
@@ -169,7 +169,7 @@ def _files(archive: ZipFile) -> Iterator[Found]:
         yield _listed(archive, entry, name)
 
 
-def _listed(archive: ZipFile, entry: ZipInfo, name: str) -> Found:
+def _listed(archive: ZipFile, entry: ZipInfo, name: str) -> FoundFile:
     why_not = _refusal(entry)
     if why_not:
         return Problem(name, why_not)

@@ -16,7 +16,7 @@ from grader.course.course import Course
 from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.downloads import Downloads, HandIn, items_of, top_names
-from grader.intake.files import Found, Item, Problem, Unreadable, reason
+from grader.intake.files import FileItem, FoundFile, Problem, Unreadable, reason
 from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
 from grader.intake.roster import NOBODY, Absent, Roster
 from grader.intake.submissions import (
@@ -183,7 +183,7 @@ def _read(hand_in: HandIn) -> Submission:
     )
 
 
-def _found(files: Mapping[str, Item]) -> Iterator[Found]:
+def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
     """The source files of one hand-in, those in its archives among them."""
     for path, item in sorted(files.items()):
         *folders, name = path.split("/")
@@ -198,7 +198,7 @@ def _found(files: Mapping[str, Item]) -> Iterator[Found]:
             yield Problem(shown(path), OTHER_ARCHIVE)
 
 
-def _below(archive: str, found: Found) -> Found:
+def _below(archive: str, found: FoundFile) -> FoundFile:
     """Two archives of one hand-in may hold files of one name."""
     return replace(found, name=shown(f"{archive}/{found.name}"))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.intake.archives import zip_items
-from grader.intake.files import Item, item_on_disk
+from grader.intake.files import FileItem, item_on_disk
 from grader.intake.names import ZIP, suffix
 from grader.records.rows import Person
 
@@ -23,7 +23,7 @@ class HandIn:
 
     who: str  # as the system calls them
     number: str  # the system's own, which tells two of one name apart
-    files: Mapping[str, Item]
+    files: Mapping[str, FileItem]
     people: tuple[Person, ...]
     late: bool = False
     moment: tuple[float, ...] = ()  # a later one is larger
@@ -36,7 +36,7 @@ class Downloads:
 
     system: str  # as people write its name
     made: Callable[[Collection[str]], bool]  # whether these names, at the top, are of its making
-    hand_ins: Callable[[Sequence[Item], Collection[str]], list[HandIn]]  # items, names of units
+    hand_ins: Callable[[Sequence[FileItem], Collection[str]], list[HandIn]]  # items, names of units
     # What the system calls a class's folder, in which each student's holds only assignments' ones.
     folder: str | None = None
 
@@ -49,7 +49,7 @@ def top_names(path: Path) -> set[str]:
 @contextmanager
 def items_of(
     path: Path, kept: Collection[str | None] = (), most: int | None = None
-) -> Iterator[list[Item]]:  # fmt: skip
+) -> Iterator[list[FileItem]]:  # fmt: skip
     """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`.
 
     A folder that holds all that is in a zip is left out of the names, unless it is among `kept`.
@@ -82,7 +82,7 @@ def _ours(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def without_top(items: Sequence[Item], kept: Collection[str | None] = ()) -> list[Item]:
+def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) -> list[FileItem]:
     """The items below the one folder that holds them all, unless it is among `kept`."""
     tops = {item.parts[0] for item in items}
     if len(tops) != 1 or tops <= {*kept} or any(len(item.parts) == 1 for item in items):

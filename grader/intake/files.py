@@ -51,21 +51,21 @@ class Problem:
     why: str
 
 
-Found = Listed | Problem
+FoundFile = Listed | Problem
 Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Item:
+class FileItem:
     """A file in a download of a whole assignment: its path below the top, and ways to read it."""
 
     parts: Parts
-    found: Callable[[str], Found]  # as a source file, which is shown under this name
+    found: Callable[[str], FoundFile]  # as a source file, which is shown under this name
     opened: Callable[[], BinaryIO]  # as an archive or a note; raises `Unreadable`, `OSError`
     modified: float = 0.0  # seconds since the epoch
 
 
-def on_disk(path: Path, name: str) -> Found:
+def on_disk(path: Path, name: str) -> FoundFile:
     """A file in a folder, as it is listed."""
     try:
         status = path.lstat()
@@ -77,11 +77,13 @@ def on_disk(path: Path, name: str) -> Found:
     return Listed(name, size, lambda: _read(path, size))
 
 
-def item_on_disk(path: Path, parts: Parts) -> Item:
+def item_on_disk(path: Path, parts: Parts) -> FileItem:
     """A file in a download that was unpacked."""
     with suppress(OSError):
-        return Item(parts, partial(on_disk, path), partial(open_plain, path), path.lstat().st_mtime)
-    return Item(parts, partial(on_disk, path), partial(open_plain, path))
+        return FileItem(
+            parts, partial(on_disk, path), partial(open_plain, path), path.lstat().st_mtime
+        )
+    return FileItem(parts, partial(on_disk, path), partial(open_plain, path))
 
 
 def _read(path: Path, size: int) -> bytes:
@@ -129,7 +131,7 @@ def decoded(data: bytes) -> str:
 NESTED = "an archive inside a submission is not looked into: unpack it, and hand in what it holds"
 
 
-def folder_files(folder: Path) -> Iterator[Found]:
+def folder_files(folder: Path) -> Iterator[FoundFile]:
     """List a folder's source files. Links are never followed."""
     # A stack, since recursion has a limit; with names as text, since paths are slow where deep.
     waiting: list[tuple[str, os.DirEntry[str] | None]] = [(folder.name, None)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from grader.intake import limits
 from grader.intake.archives import archive_files
 from grader.intake.files import (
-    Found,
+    FoundFile,
     Problem,
     Unreadable,
     code_cells,
@@ -57,7 +57,7 @@ def read_submission(student: str, path: Path) -> Submission:
     return Submission(student, *read_files(_files(path)))
 
 
-def read_files(found: Iterable[Found]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
+def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
     """The text of these files, and one line for each that could not be read."""
     sources: list[SourceText] = []
     problems: list[str] = []
@@ -88,7 +88,7 @@ def read_files(found: Iterable[Found]) -> tuple[tuple[SourceText, ...], tuple[st
     return tuple(sources), _the_first(problems)
 
 
-def _files(path: Path) -> Iterator[Found]:
+def _files(path: Path) -> Iterator[FoundFile]:
     name = shown(path.name)
     try:
         folder = stat.S_ISDIR(path.lstat().st_mode)

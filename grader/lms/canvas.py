@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, HandIn
-from grader.intake.files import Item
+from grader.intake.files import FileItem
 from grader.lms.sheets import ID, LOGIN, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
@@ -37,9 +37,9 @@ def _made(names: Collection[str]) -> bool:
     return bool(names)
 
 
-def _hand_ins(items: Sequence[Item], units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]:
     """One for each user."""
-    entries: dict[str, list[tuple[re.Match[str], Item]]] = {}
+    entries: dict[str, list[tuple[re.Match[str], FileItem]]] = {}
     for item in items:
         match = _ENTRY.fullmatch("/".join(item.parts))
         if match is not None:
@@ -48,10 +48,10 @@ def _hand_ins(items: Sequence[Item], units: Collection[str]) -> list[HandIn]:
 
 
 def _hand_in(
-    user: str, entries: Sequence[tuple[re.Match[str], Item]], units: Collection[str]
+    user: str, entries: Sequence[tuple[re.Match[str], FileItem]], units: Collection[str]
 ) -> HandIn:  # fmt: skip
     names = {match["name"] for match, _ in entries}
-    files: dict[str, Item] = {}
+    files: dict[str, FileItem] = {}
     attempts = 1
     last = max(entries, key=lambda entry: int(entry[0]["file"]))[0]
     for match, item in sorted(entries, key=lambda entry: int(entry[0]["file"])):

@@ -23,10 +23,10 @@ from grader.course.location import find_course
 from grader.feedback import terminal
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult, TestResult, counted, scaled
+from grader.records.grade import ExerciseResult, TestResult, counted_elsewhere, scaled
 from grader.records.wording import mistake_of
 from grader.release import texts
-from grader.release.student import release_student
+from grader.release.student import write_student_bundle
 
 # --- the public checks of a unit, as the reporter takes them -------------------------------------
 
@@ -67,7 +67,7 @@ class UnitResults(msgspec.Struct, frozen=True):
 
 def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
     """What the checks of a unit gave."""
-    exercises = counted(exercises, course.worth)
+    exercises = counted_elsewhere(exercises, course.worth)
     statuses = {test.status for exercise in exercises for test in exercise.tests}
     solved = all(exercise.solved for exercise in exercises)
     return UnitResults(
@@ -171,8 +171,8 @@ def release_classroom(
     replace: bool = False,
     jobs: int = 1,
 ) -> list[Path]:
-    """Write the repository into `to`, and return its files; otherwise like `release_student`."""
-    return release_student(
+    """Write the repository into `to`, and return its files; else like `write_student_bundle`."""
+    return write_student_bundle(
         course, to, report, replace=replace, jobs=jobs,
         texts_beside={
             WORKFLOW: texts.workflow(course),

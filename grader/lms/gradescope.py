@@ -18,7 +18,7 @@ from grader.feedback.pictures.text import drawn
 from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, HandIn
-from grader.intake.files import Item
+from grader.intake.files import FileItem
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.faults import CallError, HostFault
 from grader.records.files import drafted, files_in, require_free, write_sums, write_whole, zipped
@@ -28,7 +28,7 @@ from grader.records.grade import (
     Grade,
     TestResult,
     TestStatus,
-    counted,
+    counted_elsewhere,
     scaled,
 )
 from grader.records.rows import Person, Row, number
@@ -56,7 +56,7 @@ def _made(names: Collection[str]) -> bool:
     return SUBMITTERS in names
 
 
-def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
     """One for each submission."""
     (note,) = (item for item in items if item.parts == (SUBMITTERS,))
     with note.opened() as file:
@@ -182,7 +182,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     grade = for_students(grade, course)
     told = (grade.message,) if grade.message else grade.notes
     # Of what could not be read, every test would say so again.
-    exercises = counted(grade.exercises, scale) if grade.status == "graded" else ()
+    exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
         scaled(grade.total, scale), grade.seconds,
         _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
@@ -285,7 +285,7 @@ class _Metadata(msgspec.Struct, frozen=True):
         return ", ".join(user.name for user in self.users if user.name) or "submission"
 
 
-def grade_submission(root: Path) -> None:
+def grade_for_gradescope(root: Path) -> None:
     """Write the results of one submission; raise `CallError` or `HostFault` and write none.
 
     Below the root lie ``source/`` (the bundle), ``submission/``, ``submission_metadata.json`` and
@@ -398,7 +398,7 @@ GRADESCOPE = System(
     downloads=Downloads("Gradescope", _made, _hand_ins),
     grades=ResultFiles("results.json", _results_file),
     host=Host(
-        grade_submission,
+        grade_for_gradescope,
         argument="ROOT",
         about="Gradescope's folder.",
         example="/autograder",

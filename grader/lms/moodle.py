@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from grader.intake.downloads import Downloads, HandIn
-from grader.intake.files import Item
+from grader.intake.files import FileItem
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.rows import Person, Row, csv_line, number
@@ -32,9 +32,9 @@ def _made(names: Collection[str]) -> bool:
     return bool(names) and all(_ENTRY.fullmatch(name) for name in names)
 
 
-def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
     """One for each participant."""
-    files: dict[str, dict[str, Item]] = {}
+    files: dict[str, dict[str, FileItem]] = {}
     names: dict[str, str] = {}
     moments: dict[str, float] = {}
     for item in items:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from grader.intake.downloads import Downloads, HandIn
-from grader.intake.files import Item
+from grader.intake.files import FileItem
 from grader.lms.system import System
 from grader.records.rows import Person
 
@@ -21,10 +21,10 @@ def _made(names: Collection[str]) -> bool:
     return _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
 
 
-def _hand_ins(items: Sequence[Item], _units: Collection[str]) -> list[HandIn]:
+def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
     """One for each student."""
     below = any(item.parts[0] == _SUBMITTED for item in items)
-    files: dict[str, dict[str, Item]] = {}
+    files: dict[str, dict[str, FileItem]] = {}
     for item in items:
         if below and item.parts[0] != _SUBMITTED:
             continue

@@ -22,7 +22,7 @@ from grader.lms.system import Bundle, System
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
-from grader.release.student import carry, refuse_solved_stubs, release_student, write_text
+from grader.release.student import carry, refuse_solved_stubs, write_student_bundle, write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with
@@ -59,7 +59,7 @@ def release_otter(
     more = [f"--extra-index-url {torch_index}"] if torch_index else []
     with drafted(to, private=True) as draft:
         readme = {"README.md": texts.otter_student(course)}
-        release_student(
+        write_student_bundle(
             course, draft / "student", report, jobs=jobs, notebooks=False,
             texts_beside=readme | notebooks.for_students(course, checks),
         )  # fmt: skip

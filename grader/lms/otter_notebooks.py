@@ -20,7 +20,7 @@ from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.feedback.sentences import forbidden_title
 from grader.records.rows import number
-from grader.release.notebooks import Cell, cells_of, code_cell, notebook, text_cell
+from grader.release.notebooks import NotebookCell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas
 
 KIT = "kit"
@@ -94,7 +94,7 @@ def public_checks(course: Course) -> Mapping[str, Sequence[Check]]:
 # --- for students --------------------------------------------------------------------------------
 
 
-def for_students(course: Course, checks: Mapping[str, Sequence[Check]]) -> Mapping[str, str]:
+def student_version(course: Course, checks: Mapping[str, Sequence[Check]]) -> Mapping[str, str]:
     """By path: ``U/U.ipynb`` for each unit, and ``U/tests/``, one file for each exercise."""
     formula_of = formulas(course)
     found: dict[str, str] = {}
@@ -136,8 +136,8 @@ def master(
 
 
 def _marked(
-    course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[Cell]
-) -> Iterator[Cell]:
+    course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], cells: Sequence[NotebookCell]
+) -> Iterator[NotebookCell]:
     """A notebook's cells, with each exercise between otter's markers."""
     solutions = _solutions(course, unit)
     questions = {
@@ -162,20 +162,20 @@ def _marked(
                 yield cell
 
 
-def _block(kind: str, name: str, cells: Iterable[Cell]) -> Iterator[Cell]:
+def _block(kind: str, name: str, cells: Iterable[NotebookCell]) -> Iterator[NotebookCell]:
     yield _raw(f"{name}-begin-{kind.lower()}", f"# BEGIN {kind}")
     yield from cells
     yield _raw(f"{name}-end-{kind.lower()}", f"# END {kind}")
 
 
-def _test_cell(check: Check) -> Cell:
+def _test_cell(check: Check) -> NotebookCell:
     # otter puts the message between quotes as it is.
     title = check.title.replace("\\", "").replace('"', "'")
     config = f'""" # BEGIN TEST CONFIG\nfailure_message: {json.dumps(title)}\n""" # END TEST CONFIG'
     return code_cell(f"{check.exercise}-{check.name}", f"{config}\n{check.function}")
 
 
-def _raw(name: str, text: str) -> Cell:
+def _raw(name: str, text: str) -> NotebookCell:
     return text_cell(name, text, "raw")
 
 

@@ -30,7 +30,7 @@ from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.lms.system import grade_one
 from grader.records.faults import HostFault
-from grader.records.grade import ExerciseResult, Grade, TestResult, counted
+from grader.records.grade import ExerciseResult, Grade, TestResult, counted_elsewhere
 from grader.records.wording import mistake_of
 from grader.release.student import load_carried
 
@@ -79,7 +79,7 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         """Put our results in the place of all that otter found."""
         if self._told is None:
             raise HostFault(NO_GRADE)
-        exercises = counted(self._told.exercises, self._worth)
+        exercises = counted_elsewhere(self._told.exercises, self._worth)
         ours = GradingResults(list(map(_in_words_of_otter, exercises)), results.notebook)
         ours.set_output("\n".join(_remarks(self._told)))
         vars(results).clear()

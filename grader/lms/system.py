@@ -169,6 +169,6 @@ def grade_one(
     )  # fmt: skip
     with order.desk() as desk:
         # It loads torch, which the desk began to load beside us.
-        from grader.grading.ladder import grade
+        from grader.grading.ladder import grade_submission
 
-        return grade(desk, submission)
+        return grade_submission(desk, submission)

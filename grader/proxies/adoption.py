@@ -18,14 +18,16 @@ from torch import Tensor, nn
 
 from grader.course.contract import Contract
 from grader.course.tensors import Make
-from grader.proxies.matching import Adoption, Wanted, candidates, is_floating, is_vector
+from grader.proxies.matching import Adoption, WantedRoles, candidates, is_floating, is_vector
 from grader.proxies.remote import RemoteModule
 from grader.wire.payload import DTYPES
 
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
 
 
-def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[str]]) -> Adoption:
+def give_weights(
+    theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[str]]
+) -> Adoption:
     """Copy the reference's weights into the student's module; raise `Unadoptable` if it has none.
 
     Weights flow in this direction only. Roles of the reference that have no partner (a bias that
@@ -37,7 +39,7 @@ def adopt(theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[
         for role, pieces in parts.items()
     }
     made_with = tuple(n for n in theirs.made_with if type(n) is int and n > 1)
-    wanted = Wanted(
+    wanted = WantedRoles(
         tuple((role, tuple(matrix.shape)) for role, matrix in joined.items()),
         tuple(theirs.structure.parameters), made_with,
     )  # fmt: skip
@@ -98,7 +100,7 @@ def _tried(
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
     """What the reference gives in evaluation mode, with these roles at zero; None if unknown."""
-    silent = without(ours, missing) if missing else ours
+    silent = without_biases(ours, missing) if missing else ours
     training = silent.training
     try:
         with torch.no_grad():
@@ -133,7 +135,7 @@ def joined_gradients(
         yield role, actual, expected
 
 
-def without(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
+def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
     """A copy of a reference's module with these roles at zero."""
     silent = copy.deepcopy(ours)
     with torch.no_grad():

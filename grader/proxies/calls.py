@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from grader import wire
-from grader.course.contract import Contract, Signature, bind, call_order, check
+from grader.course.contract import Contract, Signature, bind, call_order, check_result
 from grader.sandbox.session import Session, StudentLost
 from grader.wire import payload
 
@@ -54,7 +54,7 @@ class Observation:
 
 
 Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
-Order = tuple[list[int], list[str]]  # of arguments, and their keywords
+ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
 @dataclass
@@ -97,7 +97,9 @@ class Calls:
     argument_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     parameter_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
-    orders: dict[tuple[str, int, str], Order] = field(default_factory=dict)  # see `order_of`
+    orders: dict[tuple[str, int, str], ArgumentOrder] = field(
+        default_factory=dict
+    )  # see `order_of`
     before: Seen = field(default_factory=Seen)  # in the cases that have ended
     seen: Seen = field(default_factory=Seen)  # in the running case
     _hidden: bool = False  # whether the running test is
@@ -238,7 +240,7 @@ class _Pending:
                 place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
                 self.calls.seen.changed.setdefault(self.contract.name, set()).add(place)
         value = plain_value(outcome.value)
-        check(self.contract.name, self.signature, self.binding, value)
+        check_result(self.contract.name, self.signature, self.binding, value)
         if not self.graph:
             return value
         outputs = list(payload.tensors_of(value))
@@ -287,7 +289,7 @@ class _RemoteCall(torch.autograd.Function):
         return None, None, *ctx.pending.backward(gradients)
 
 
-def order_of(calls: Calls, signature: Signature, name: str, count: int, part: str) -> Order:
+def order_of(calls: Calls, signature: Signature, name: str, count: int, part: str) -> ArgumentOrder:
     """In which order to pass `count` arguments, and under which keywords, if by name at all."""
     key = name, count, part
     if key not in calls.orders:
@@ -297,7 +299,7 @@ def order_of(calls: Calls, signature: Signature, name: str, count: int, part: st
 
 def _settled_order(
     calls: Calls, signature: Signature, name: str, count: int, part: str
-) -> Order:  # fmt: skip
+) -> ArgumentOrder:  # fmt: skip
     by_position = list(range(count)), list[str]()
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None

@@ -26,7 +26,7 @@ NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
 
 # Spellings by role; a fused projection is several roles in one.
-Aliases = tuple[tuple[str, tuple[str, ...]], ...]
+NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Unadoptable(AssertionError):
@@ -78,7 +78,7 @@ class Adoption:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedRoles:
     """Places for these roles, among these parameters."""
 
     roles: tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
@@ -87,7 +87,7 @@ class Wanted:
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
-def candidates(wanted: Wanted, aliases: Aliases) -> tuple[Adoption, ...]:
+def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     plans = [_Plan(wanted, aliases, by_last=by_last) for by_last in (False, True)]
     found = plans[0].by_name() or list(
@@ -190,7 +190,7 @@ def _orders(named: Mapping[_Group, tuple[str, ...]]) -> Iterator[dict[_Group, tu
 class _Plan:
     """The search for partners of one student's parameters."""
 
-    def __init__(self, wanted: Wanted, aliases: Aliases, *, by_last: bool) -> None:
+    def __init__(self, wanted: WantedRoles, aliases: NameAliases, *, by_last: bool) -> None:
         self.wanted = wanted
         self.shapes = dict(wanted.roles)
         weights = [info for info in wanted.parameters if is_floating(info)]

@@ -17,8 +17,8 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
-Cell = bool | float | Literal["nan", "inf", "-inf"]
-Matrix = tuple[tuple[Cell, ...], ...]
+MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
+Matrix = tuple[tuple[MatrixCell, ...], ...]
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ def scaled(points: float, scale: float) -> float:
     return round(points * scale, 3)
 
 
-def counted(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
+def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[ExerciseResult]:
     """Results with their points, and those of each test, as such a system counts them."""
     change = msgspec.structs.replace
     return [

@@ -22,7 +22,7 @@ from grader.records.files import drafted, files_in, require_empty
 CARRIED = Path(grader.__file__).parent / "bundle"
 
 
-def init(to: Path) -> list[Path]:
+def write_course(to: Path) -> list[Path]:
     """Copy the course that this install carries into a new or empty folder; return its files."""
     if not (CARRIED / "exercises" / "course.toml").is_file():
         raise CallError(
@@ -42,7 +42,7 @@ def init(to: Path) -> list[Path]:
 # A private course: solutions of one's own, laid over a course that everyone may read.
 
 
-def new_course(course: Course, to: Path) -> None:
+def write_overlay(course: Course, to: Path) -> None:
     """Write the beginning of an overlay of `course` into `to`: a seed, and a place for the rest.
 
     Raises `CallError` where `to` is not a new or an empty folder, or lies where students look.

@@ -19,10 +19,10 @@ import nbformat
 
 from grader.course.course import Course
 from grader.course.file import Exercise, Unit
-from grader.course.statements import Statement, opening, statement
+from grader.course.statements import ExerciseStub, opening, statement
 from grader.release.texts import formulas
 
-Cell = dict[str, Any]
+NotebookCell = dict[str, Any]
 
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
@@ -57,7 +57,7 @@ def write_notebooks(course: Course, folder: Path) -> None:
         (folder / f"{unit.name}.ipynb").write_bytes(text.encode())
 
 
-def notebook(cells: Sequence[Cell]) -> str:
+def notebook(cells: Sequence[NotebookCell]) -> str:
     """The text of a notebook of these cells, in nbformat 4.5."""
     made = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     nbformat.validate(made)
@@ -66,7 +66,7 @@ def notebook(cells: Sequence[Cell]) -> str:
 
 def cells_of(
     course: Course, unit: Unit, formula_of: Mapping[str, str], kit: str = "grader"
-) -> list[Cell]:
+) -> list[NotebookCell]:
     """The cells of a unit's notebook, in which the kit is called `kit`.
 
     Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
@@ -128,7 +128,7 @@ def _imports(path: Path, kit: str) -> str:
     return "\n".join([*modules, "", ours, "", *for_types]).rstrip()
 
 
-def _from_before(course: Course, unit: Unit) -> Iterator[Cell]:
+def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
     """A place for answers of other units, where this one may build on them."""
     needed = {
         name: course.unit_of[name]
@@ -144,7 +144,7 @@ def _from_before(course: Course, unit: Unit) -> Iterator[Cell]:
         yield code_cell(f"{unit.name}-pasted", PASTE + "\n".join(imports))
 
 
-def _statement(number: int, exercise: Exercise, stated: Statement, formula: str | None) -> str:
+def _statement(number: int, exercise: Exercise, stated: ExerciseStub, formula: str | None) -> str:
     parts = list(_paragraphs(stated.text))
     if formula:
         examples = [at for at, part in enumerate(parts) if part.startswith("```")]
@@ -168,7 +168,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield part.strip("\n")
 
 
-def _play(name: str, stated: Statement, kit: str) -> str:
+def _play(name: str, stated: ExerciseStub, kit: str) -> str:
     """A cell that runs the statement's examples, and shows the first tensor as a picture."""
     lines: list[str] = []
     dimensions = 0
@@ -200,7 +200,7 @@ def _play(name: str, stated: Statement, kit: str) -> str:
     )
 
 
-def _axes(stated: Statement, dimensions: int) -> str:
+def _axes(stated: ExerciseStub, dimensions: int) -> str:
     """Names of rows and columns, as the annotation of what comes back gives them."""
     (node,) = ast.parse(stated.stub).body
     if isinstance(node, ast.ClassDef):
@@ -223,12 +223,12 @@ def _listed(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def text_cell(name: str, text: str, kind: str = "markdown") -> Cell:
+def text_cell(name: str, text: str, kind: str = "markdown") -> NotebookCell:
     """A cell that is read: markdown, or ``raw``."""
     return {"cell_type": kind, "id": _id(name), "metadata": {}, "source": _lines(text)}
 
 
-def code_cell(name: str, text: str) -> Cell:
+def code_cell(name: str, text: str) -> NotebookCell:
     """A cell that is run."""
     return text_cell(name, text, "code") | {"execution_count": None, "outputs": []}
 

@@ -31,11 +31,11 @@ from grader.grading.diagnosis import shows_numbers
 from grader.grading.recorded import (
     PASSED,
     SCHEMA,
-    Call,
     Head,
     Made,
-    Named,
-    Sheet,
+    NamedMistake,
+    RecordedCall,
+    UnitSheet,
     Weight,
     case_name,
     digest,
@@ -43,7 +43,7 @@ from grader.grading.recorded import (
     swapped,
 )
 from grader.mistakes import Variant
-from grader.proxies.adoption import biases, probe, without
+from grader.proxies.adoption import biases, probe, without_biases
 from grader.proxies.calls import Heard
 from grader.records.faults import CallError
 from grader.run.workers import Order, share
@@ -52,7 +52,7 @@ from grader.wire import payload
 MOST_BIASES = 4  # of a module, that a student's may lack in any combination
 
 
-def record(
+def record_course(
     course: Course, to: Path, report: Callable[[str], None] = lambda _: None, jobs: int = 1
 ) -> None:
     """Write a course's recordings and untouched stubs into a folder, which is made.
@@ -107,7 +107,9 @@ class _Notes:
     """What the references of a unit were asked."""
 
     contracts: Mapping[str, Contract]
-    calls: dict[tuple[str, str], list[Call]] = field(default_factory=dict)  # by case, exercise
+    calls: dict[tuple[str, str], list[RecordedCall]] = field(
+        default_factory=dict
+    )  # by case, exercise
     made: dict[str, list[Made]] = field(default_factory=dict)  # by exercise
     # On a mistake, checks may ask for nothing that they do not ask for on the reference.
     open: bool = True
@@ -160,9 +162,9 @@ class _OfCase:
                 result = (module.eval() if evaluated else module)(*inputs)
             state = {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
             call = _call(inputs, result)
-            self._note(exercise, Call(call.arguments, call.result, state))
+            self._note(exercise, RecordedCall(call.arguments, call.result, state))
 
-    def _note(self, exercise: str, call: Call) -> None:
+    def _note(self, exercise: str, call: RecordedCall) -> None:
         """Keep a call, once."""
         calls = self.notes.calls.setdefault((self.case, exercise), [])
         if call not in calls:
@@ -175,7 +177,7 @@ def _silenced(module: nn.Module) -> Iterator[nn.Module]:
     plain._forward_hooks.clear()
     roles = biases(plain)[:MOST_BIASES]
     for gone in chain.from_iterable(combinations(roles, n) for n in range(len(roles) + 1)):
-        yield without(plain, gone)
+        yield without_biases(plain, gone)
 
 
 def _weights(module: nn.Module) -> Iterator[Weight]:
@@ -185,8 +187,8 @@ def _weights(module: nn.Module) -> Iterator[Weight]:
         yield Weight(path, type(owner).__name__, tuple(parameter.shape), dtype)
 
 
-def _call(arguments: Sequence[Any], result: Any) -> Call:
-    return Call([payload.pack(value) for value in arguments], payload.pack(result))
+def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
+    return RecordedCall([payload.pack(value) for value in arguments], payload.pack(result))
 
 
 # --- a unit --------------------------------------------------------------------------------------
@@ -203,10 +205,10 @@ class _Recorder:
         self._heard: list[list[Heard]] = []
         self._numbers: dict[bytes, int] = {}
 
-    def record(self) -> tuple[Sheet, dict[str, Tensor]]:
+    def record(self) -> tuple[UnitSheet, dict[str, Tensor]]:
         """The unit's sheet, and the tensors that it names."""
         references: dict[str, int] = {}
-        named: dict[str, list[Named]] = {}
+        named: dict[str, list[NamedMistake]] = {}
         outcomes: dict[str, dict[str, int]] = {}
         built: dict[str, dict[str, int]] = {}
         known = self._desk.live
@@ -218,13 +220,13 @@ class _Recorder:
             singles, pairs = known.mistakes(name), known.pairs(name)
             kept = [v for v in (*singles, *pairs) if self._outcomes(v, outcomes)]
             named[name] = [
-                Named(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
+                NamedMistake(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
             ]
             for base in below(self._desk.course, name):
                 standing = list(self._standing(name, base))
                 for mistake in known.mistakes(base) if standing else ():
                     self._built(mistake, standing, built)
-        sheet = Sheet(
+        sheet = UnitSheet(
             self._notes.made, self._calls(), self._heard, references, named, outcomes, built,
         )  # fmt: skip
         return sheet, self._tensors
@@ -291,11 +293,11 @@ class _Recorder:
             self._heard.append(stored)
         return self._numbers[key]
 
-    def _calls(self) -> dict[str, dict[str, list[Call]]]:
-        found: dict[str, dict[str, list[Call]]] = {}
+    def _calls(self) -> dict[str, dict[str, list[RecordedCall]]]:
+        found: dict[str, dict[str, list[RecordedCall]]] = {}
         for (case, name), calls in self._notes.calls.items():
             found.setdefault(case, {})[name] = [
-                Call(
+                RecordedCall(
                     [self._stored(value) for value in call.arguments],
                     self._stored(call.result),
                     {path: self._stored(value) for path, value in call.state.items()},

@@ -21,7 +21,7 @@ from grader.release.courses import course_toml
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}
 
 
-def release_student(
+def write_student_bundle(
     course: Course,
     to: Path,
     report: Callable[[str], None] = lambda _: None,
@@ -129,9 +129,9 @@ def _notebooks(course: Course, folder: Path) -> None:
 
 
 def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: int) -> None:
-    from grader.release.recording import record  # it loads torch
+    from grader.release.recording import record_course  # it loads torch
 
-    record(course, folder, report, jobs)
+    record_course(course, folder, report, jobs)
 
 
 def licence() -> str:

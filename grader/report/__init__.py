@@ -18,7 +18,7 @@ from grader.records.faults import unwritten
 from grader.records.files import drafted, write_whole
 from grader.records.rows import Row
 from grader.report.rendering import require_templates
-from grader.report.similarity import Pair, similar
+from grader.report.similarity import SimilarPair, similar
 
 __all__ = [
     "ANONYMOUS",
@@ -88,7 +88,9 @@ def write_anonymous(
     names = pseudonyms_in(rows, book.salt)
     pairs = _pairs(book, rows, course) if similarity else None
     if pairs is not None:  # files are named by students, too
-        pairs = [Pair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs]
+        pairs = [
+            SimilarPair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs
+        ]
     text = report_page(
         anonymous(rows, names), book.exercises, course, _assignment(book, course), pages={},
         pairs=pairs,
@@ -102,7 +104,7 @@ def _assignment(book: Gradebook, course: Course) -> Assignment | None:
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
 
 
-def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Pair]:
+def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[SimilarPair]:
     graded = _handed_in(rows)
     submissions = (one for one in book.submissions() if one.student in graded)
     stubs = (course.pristine(unit.name) for unit in course.units)

@@ -13,7 +13,7 @@ from grader.grades.corrections import at_stake, command
 from grader.records.grade import ExerciseResult
 from grader.records.rows import Adjustment, Row
 from grader.report.rendering import page
-from grader.report.similarity import Pair
+from grader.report.similarity import SimilarPair
 from grader.report.statistics import Classroom, classroom, histogram, mistakes_in
 from grader.sandbox.isolation import MEANING
 
@@ -47,8 +47,8 @@ class _Stake:
 
 def report_page(
     rows: Sequence[Row], exercises: Sequence[str], course: Course,
-    assignment: Assignment | None = None, *, pages: Mapping[str, str], pairs: Sequence[Pair] | None,
-    folder: str | None = None,
+    assignment: Assignment | None = None, *, pages: Mapping[str, str],
+    pairs: Sequence[SimilarPair] | None, folder: str | None = None,
 ) -> str:  # fmt: skip
     """The page of a gradebook with these exercises.
 

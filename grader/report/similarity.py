@@ -45,7 +45,7 @@ Runs = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Pair:
+class SimilarPair:
     """Two submissions, and where the passage stands in each that tells most."""
 
     one: str
@@ -74,7 +74,7 @@ class _Scale:
     pair: float  # the weight of a run that two submissions have
 
 
-def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Pair]:
+def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[SimilarPair]:
     """The pairs that share most, first the most alike."""
     texts = [_read(one) for one in submissions]
     if not any(len(text.runs) for text in texts):
@@ -89,7 +89,9 @@ def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Pai
     ]
     ranked = sorted((pair for pair in alike if pair[0] >= ALIKE), key=lambda p: (-p[0], *p[1:]))
     return [
-        Pair(texts[i].name, texts[j].name, round(share, 3), _passage(texts[i], texts[j], scale))
+        SimilarPair(
+            texts[i].name, texts[j].name, round(share, 3), _passage(texts[i], texts[j], scale)
+        )
         for share, i, j in ranked[:MOST_PAIRS]
     ]
 

@@ -52,7 +52,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """How submissions were run, and how many of them."""
 
     isolation: tuple[str, ...]
@@ -74,7 +74,7 @@ class Classroom:
     distribution: tuple[Bar, ...]
     exercises: tuple[ExerciseNumbers, ...]
     mistakes: tuple[Mistake, ...]  # those that most students made first
-    settings: tuple[Setting, ...]  # the commonest first
+    settings: tuple[RunSetting, ...]  # the commonest first
     slowest: tuple[Grade, ...]  # one a submission
 
 
@@ -88,7 +88,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
         len(rows), len(graded), most,
         statistics.fmean(totals) if totals else None,
         statistics.median(totals) if totals else None,
-        distribution(totals, most),
+        points_distribution(totals, most),
         tuple(_exercise(name, graded) for name in exercises),
         ranked_mistakes(graded, exercises),
         tuple(_settings(grades)),
@@ -96,7 +96,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
     )  # fmt: skip
 
 
-def distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
+def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
     """How totals are spread over equal ranges from zero to `most`.
 
     A correction can lift a total above `most`, or below zero: it counts in the range at that end.
@@ -166,13 +166,13 @@ def _exercise(name: str, rows: Sequence[Row]) -> ExerciseNumbers:
     )  # fmt: skip
 
 
-def _settings(grades: Sequence[Grade]) -> Iterator[Setting]:
+def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:
     counted = Counter(
         (grade.isolation, grade.device, grade.torch, grade.course)
         for grade in _one_a_submission(grades)
     )
     for setting, count in counted.most_common():
-        yield Setting(*setting, count)
+        yield RunSetting(*setting, count)
 
 
 def _by_seconds(grades: Sequence[Grade]) -> list[Grade]:

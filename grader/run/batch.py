@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Done:
+class BookedGrade:
     """A grade that is in the gradebook: found out now, or reused."""
 
     grade: Grade
     reused: bool = False
 
 
-Report = Callable[[Done], object]
+Report = Callable[[BookedGrade], object]
 
 
 def grade_into(
@@ -191,7 +191,7 @@ def _shared(
         return share(order, _grade, submissions, jobs or default_jobs(len(submissions)))
     from grader.run import cluster as machines  # it needs Dask, which few have
 
-    return machines.share(cluster, order, _grade, submissions)
+    return machines.share_on_cluster(cluster, order, _grade, submissions)
 
 
 def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:
@@ -204,7 +204,7 @@ def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Repor
     book.record_all(_reused(book, plan, report))
     for grade in grades:
         book.record(grade, handed_in[grade.submission], plan.keys[grade.submission])
-        report(Done(grade))
+        report(BookedGrade(grade))
 
 
 def _reused(
@@ -215,7 +215,7 @@ def _reused(
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
         today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)
-        report(Done(today, reused=True))
+        report(BookedGrade(today, reused=True))
         yield today, one, key
 
 
@@ -234,6 +234,6 @@ def _sole(folder: Path, order: Order) -> Iterator[Gradebook]:
 
 
 def _grade(desk: Desk, submission: Submission) -> Grade:
-    from grader.grading.ladder import grade  # torch is loaded where the work is done
+    from grader.grading.ladder import grade_submission  # torch is loaded where the work is done
 
-    return grade(desk, submission)
+    return grade_submission(desk, submission)

@@ -58,7 +58,7 @@ PATIENCE = 60.0  # seconds without any worker
 CHATTY = ("distributed", "distributed.client", "asyncio")  # what matters here is raised
 
 
-def share(
+def share_on_cluster(
     address: str, order: Order, work: Work, submissions: Sequence[Submission]
 ) -> Generator[Grade]:
     """What `work` makes of each submission, as it ends, in any order.

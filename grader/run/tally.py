@@ -19,7 +19,7 @@ from rich.text import Text
 from grader.records.grade import Grade, SubmissionStatus, TestStatus
 from grader.records.rows import Row, number
 from grader.records.wording import counted
-from grader.run.batch import Done
+from grader.run.batch import BookedGrade
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
 # Tests that end like this are worth a look while there is time to stop: how to say it of many.
@@ -42,7 +42,7 @@ class Tally:
     def __post_init__(self) -> None:
         self._began = self._first = self.clock()
 
-    def add(self, done: Done) -> None:
+    def add(self, done: BookedGrade) -> None:
         """Count one more."""
         self.statuses[done.grade.status] += 1
         self.endings.update(_endings(done.grade))
@@ -164,14 +164,14 @@ def _outcome(status: SubmissionStatus, count: int) -> str:
 # A grading as it is watched: in a terminal, in a log, by a program, or not at all.
 
 
-Follow = Callable[[Done], None]
-Kind = Literal["people", "json", "json lines", "quiet"]
+Follow = Callable[[BookedGrade], None]
+DisplayKind = Literal["people", "json", "json lines", "quiet"]
 
 EVERY = 10.0  # seconds between two lines in a log
 
 
 def following(
-    tally: Tally, kind: Kind, stdout: IO[str], stderr: Console
+    tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
 ) -> AbstractContextManager[Follow]:  # fmt: skip
     """What is told of each grade; all of them are counted by `tally`."""
     if kind == "json lines":
@@ -205,7 +205,7 @@ def _log(tally: Tally, console: Console) -> Iterator[Follow]:
     """A line now and then, while there is a then to wait for."""
     told = tally.seconds
 
-    def follow(done: Done) -> None:
+    def follow(done: BookedGrade) -> None:
         nonlocal told
         tally.add(done)
         if tally.graded <= 1:
@@ -221,7 +221,7 @@ def _log(tally: Tally, console: Console) -> Iterator[Follow]:
 def _json_lines(tally: Tally, stdout: IO[str]) -> Iterator[Follow]:
     """An object for each submission."""
 
-    def follow(done: Done) -> None:
+    def follow(done: BookedGrade) -> None:
         tally.add(done)
         _say(stdout, **_told(done))
 
@@ -248,7 +248,7 @@ def _quiet(tally: Tally) -> Iterator[Follow]:
     yield tally.add
 
 
-def _told(done: Done) -> dict[str, object]:
+def _told(done: BookedGrade) -> dict[str, object]:
     grade = done.grade
     return {
         "student": grade.student, "status": grade.status,

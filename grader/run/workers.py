@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from grader.sandbox.session import Backend
 
 
-Item = TypeVar("Item")
+WorkItem = TypeVar("WorkItem")
 Result = TypeVar("Result")
 
 SAFE_PATH = "PYTHONSAFEPATH"  # tells Python to leave the working directory out of its path
@@ -90,7 +90,7 @@ def default_jobs(items: int) -> int:
 
 
 def share(
-    order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
+    order: Order, work: Callable[[Desk, WorkItem], Result], items: Sequence[WorkItem], jobs: int
 ) -> Generator[Result]:  # fmt: skip
     """What `work` makes of each item, as it ends, in any order.
 
@@ -126,7 +126,7 @@ def apart() -> Iterator[None]:
 
 
 def _share_out(
-    order: Order, work: Callable[[Desk, Item], Result], items: Sequence[Item], jobs: int
+    order: Order, work: Callable[[Desk, WorkItem], Result], items: Sequence[WorkItem], jobs: int
 ) -> Iterator[Result]:  # fmt: skip
     waiting = list(reversed(items))
     in_vain = 0
@@ -140,7 +140,7 @@ def _share_out(
 
 
 def _until_broken(
-    order: Order, work: Callable[[Desk, Item], Result], waiting: list[Item], jobs: int
+    order: Order, work: Callable[[Desk, WorkItem], Result], waiting: list[WorkItem], jobs: int
 ) -> Iterator[Result]:  # fmt: skip
     """Results until none waits; or until a process ends unexpectedly, and its fellows with it.
 
@@ -148,7 +148,7 @@ def _until_broken(
     """
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_open, initargs=(order,))
-    running: dict[Future[Result], Item] = {}
+    running: dict[Future[Result], WorkItem] = {}
     try:
         while waiting or running:
             # A short queue: the text of a class need not travel all at once.
@@ -200,7 +200,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work_here(work: Callable[[Desk, Item], Result], item: Item) -> Result:
+def _work_here(work: Callable[[Desk, WorkItem], Result], item: WorkItem) -> Result:
     if _refusal is not None:
         raise _refusal
     assert _desk is not None

@@ -68,7 +68,7 @@ def _is_wrong(result: ExerciseResult) -> bool:
 @contextmanager
 def open_checker(
     course: Course, names: Sequence[str] = (), folder: Path | None = None,
-    backend: backends.Name = "auto", device: backends.Device = "cpu",
+    backend: backends.BackendName = "auto", device: backends.Device = "cpu",
 ) -> Iterator[Checker]:  # fmt: skip
     """Load torch and the public checks of these exercises (all if none are named).
 

@@ -35,7 +35,7 @@ from grader.student.notebook_display import (
     NotChecked,
     text,
 )
-from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record
+from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, undisturbed
 
 NOT_DEFINED = "it is not defined in this session yet: run the cell that defines it, and check again"
@@ -106,7 +106,7 @@ def _remembered(course: Course, results: tuple[ExerciseResult, ...]) -> Checked:
     """Progress that cannot be kept costs a note, and no verdict."""
     try:
         before = read_progress(course.folder).solved
-        record(course.folder, solved=[result.name for result in results if result.solved])
+        record_progress(course.folder, solved=[result.name for result in results if result.solved])
     except CallError as error:
         return Checked(results, note=f"progress is not recorded: {error}")
     return Checked(results, before)
@@ -210,7 +210,7 @@ def _hint(course: Course, name: str | None) -> Hint:
         raise CallError(ALL_SOLVED)
     level, said = next_hint(course, name, progress)
     try:
-        record(course.folder, hints={name: level})
+        record_progress(course.folder, hints={name: level})
     except CallError as error:
         note = f"progress is not recorded: {error}"
     return Hint(name, level, len(course.exercises[name].hints), said, note)

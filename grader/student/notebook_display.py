@@ -17,7 +17,7 @@ from grader.feedback import terminal
 from grader.feedback.pictures.svg import heatmap_svg, matrix_of, picture_svg
 from grader.feedback.pictures.text import UNICODE, scale, shade
 from grader.records.faults import CallError
-from grader.records.grade import Cell, ExerciseResult, Matrix, Picture, TestResult
+from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture, TestResult
 from grader.records.wording import mistake_of
 
 WIDTH = 88  # characters of a line of text
@@ -170,7 +170,7 @@ class Heatmap:
             [*filter(None, [self.title]), *lines, ", ".join([size, *axes, *self._cuts(shown)])]
         )
 
-    def _cuts(self, shown: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    def _cuts(self, shown: Sequence[Sequence[MatrixCell]]) -> Iterator[str]:
         """What is shown of how much, where it is not all."""
         if len(shown) < len(self.matrix):
             yield f"shown are rows 0–{len(shown) - 1}"

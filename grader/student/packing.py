@@ -20,7 +20,7 @@ class Packed:
     names: Sequence[str]
 
 
-def pack(course: Course, to: Path) -> Packed:
+def pack_answers(course: Course, to: Path) -> Packed:
     """Zip a course's unit files, and notebooks with them, into a file of its own.
 
     Notebooks lie beside the unit files, or in a folder of their own beside that of the course.

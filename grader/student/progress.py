@@ -59,7 +59,7 @@ def read_progress(folder: Path) -> Progress:
     return progress
 
 
-def record(
+def record_progress(
     folder: Path, *, solved: Iterable[str] = (), hints: Mapping[str, int] | None = None
 ) -> Progress:
     """Add to the file in this folder, and return all that it says then.

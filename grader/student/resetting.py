@@ -42,7 +42,7 @@ class _Text:
     newline: str
 
 
-def reset(course: Course, name: str) -> Path:
+def reset_exercises(course: Course, name: str) -> Path:
     """Put an exercise's stub back, or a whole unit's file, and return the backup made before.
 
     The rest of the file stays as it is. If the stub stands there already, no backup is added, and

@@ -24,7 +24,7 @@ import msgspec
 from grader.records.faults import HostFault
 from grader.sandbox.session import Limits, Loss, StudentLost, Wired
 from grader.wire import MAX_REPLY, frames
-from grader.wire.orders import TIMED_OUT, Begin, Loaded, fingerprint
+from grader.wire.orders import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a
@@ -111,7 +111,7 @@ class Process:
                 "a worker process ended before it was ready: is the kit installed for "
                 f"{sys.executable}?"
             )
-        ready = msgspec.msgpack.decode(data, type=Loaded)
+        ready = msgspec.msgpack.decode(data, type=WorkerReady)
         if ready.failure:
             raise HostFault(f"a worker process could not load torch ({ready.failure})")
         if ready.fingerprint != fingerprint():

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, SourceFile, Statement, nodes
+from grader.wire.source import DEFINITIONS, SourceFile, TopStatement, nodes
 
 # Where a statement holds others; an exception's handler and a case are kinds of their own.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -40,7 +40,9 @@ HIDING_MODULES = (
 )
 
 
-def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
+def find_definitions(
+    wanted: Wanted, files: Sequence[SourceFile]
+) -> tuple[Found, TopStatement | None]:
     """What stands under an exercise's name, and the statement that counts.
 
     A definition equal to the stub never wins over one that is not; otherwise the file named like
@@ -53,7 +55,7 @@ def find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement 
         return Found(wanted.name, "broken", message=message), None
 
 
-def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement | None]:
+def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatement | None]:
     name = wanted.name
     files = [file for file in files if file.mentions(name)]  # others need not even be parsed
     candidates = [
@@ -81,13 +83,13 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, Statement
     return _describe(name, winner, at_home or written), winner
 
 
-def _is_stub(candidate: Statement, stub: str) -> bool:
+def _is_stub(candidate: TopStatement, stub: str) -> bool:
     """Whether a definition is still the stub; one that leaves nothing to do cannot be."""
     node = candidate.node
     return candidate.is_definition and _leaves_work(node) and skeleton(node) == stub
 
 
-def _describe(name: str, winner: Statement, rivals: Iterable[Statement]) -> Found:
+def _describe(name: str, winner: TopStatement, rivals: Iterable[TopStatement]) -> Found:
     notes: list[str] = []
     # Earlier versions in one file are ordinary work; two files that disagree are worth a word.
     others = sorted({rival.file.name for rival in rivals} - {winner.file.name})
@@ -217,7 +219,7 @@ def _arguments(node: FunctionNode, method: bool) -> list[Argument]:
 # --- evasions ------------------------------------------------------------------------------------
 
 
-def evasions(statement: Statement) -> list[Use]:
+def evasions(statement: TopStatement) -> list[Use]:
     """Lines that would switch the trace of operations off, or hide operations from it."""
     return [
         Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))

@@ -2,7 +2,7 @@
 
 To the warm process, over a socket of its own, go `Fork` and `Reap`; from it come a `Ready`, once,
 then pids and `Ended`. To a worker go, for each submission: a `Begin`, the requests of `wire`, an
-empty frame. From it come: a `Loaded`, once; then a reply for each request, and after the empty
+empty frame. From it come: a `WorkerReady`, once; then a reply for each request, and after the empty
 frame a text that says why no other submission should come here, or an empty one.
 
 Here too stands what both ends must see alike: which copy of the kit runs, and which files are open
@@ -87,7 +87,7 @@ Command = Fork | Reap
 TIMED_OUT = 97  # exit code of a worker in which one request took more than its CPU time
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class WorkerReady(msgspec.Struct, frozen=True):
     """Torch is loaded, and which copy of this package runs; or it could not be, and why."""
 
     fingerprint: str

@@ -38,7 +38,7 @@ LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 
 
 @dataclass
-class Statement:
+class TopStatement:
     """One top-level statement, and what became of it."""
 
     node: ast.stmt
@@ -105,7 +105,7 @@ class SourceFile:
     namespace: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def statements(self) -> list[Statement]:
+    def statements(self) -> list[TopStatement]:
         """What stands at the top level of the cells that parse."""
         return self._parsed[0]
 
@@ -115,9 +115,9 @@ class SourceFile:
         return self._parsed[1]
 
     @cached_property
-    def _parsed(self) -> tuple[list[Statement], list[Broken]]:
+    def _parsed(self) -> tuple[list[TopStatement], list[Broken]]:
         """Each cell is parsed by itself, so that one that does not parse hides no other."""
-        statements: list[Statement] = []
+        statements: list[TopStatement] = []
         broken: list[Broken] = []
         for first, text in zip(self.cells, self.texts, strict=True):
             try:
@@ -126,7 +126,7 @@ class SourceFile:
             except UNPARSABLE:
                 broken += self._broken(first, text)
                 continue
-            statements += [Statement(node, self, *_binds(node)) for node in flatten(tree.body)]
+            statements += [TopStatement(node, self, *_binds(node)) for node in flatten(tree.body)]
         return statements, broken
 
     def _broken(self, first: int, text: str) -> Iterator[Broken]:

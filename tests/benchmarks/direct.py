@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.guest import loader
 from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission
@@ -80,10 +80,10 @@ def script_of(desk: Desk, submission: Submission) -> Script:
     behind, desk.backend = desk.backend, recorder
     path, sys.path = sys.path, [place for place in sys.path if not _is_project(place)]
     try:
-        graded = grade(desk, submission)
+        graded = grade_submission(desk, submission)
         assert graded.total == graded.max, "a script of half the calls is no measure"
         wanted = tuple(wire.Wanted(name, unit, "") for name, unit in desk.course.unit_of.items())
-        text = loader.Submission(submission.sources, wanted)
+        text = loader.LoadedSubmission(submission.sources, wanted)
         loader.install(text)
         return list(_script(recorder.steps, text.definition))
     finally:

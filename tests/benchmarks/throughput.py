@@ -15,7 +15,7 @@ from grader import wire
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade
+from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.run.workers import Order, share
@@ -61,7 +61,7 @@ def seconds_each(desk: Desk, submissions: Iterable[Submission], book: Gradebook)
     seconds = []
     for submission in submissions:
         started = time.perf_counter()
-        _keep(book, submission, grade(desk, submission))
+        _keep(book, submission, grade_submission(desk, submission))
         seconds.append(time.perf_counter() - started)
     return seconds
 
@@ -71,7 +71,7 @@ def rate(jobs: int, what: Order, submissions: Sequence[Submission]) -> float:
     with gradebook() as book:
         moments = []
         handed_in = {one.student: one for one in submissions}
-        for one in share(what, grade, submissions, jobs):
+        for one in share(what, grade_submission, submissions, jobs):
             _keep(book, handed_in[one.student], one)
             moments.append(time.perf_counter())
     return (len(moments) - jobs) / (moments[-1] - moments[jobs - 1])
@@ -130,7 +130,7 @@ def endure(
     moments = []
     with gradebook() as book:
         handed_in = {one.student: one for one in submissions}
-        for number, one in enumerate(share(what, grade, submissions, jobs), start=1):
+        for number, one in enumerate(share(what, grade_submission, submissions, jobs), start=1):
             _keep(book, handed_in[one.student], one)
             moments.append(time.perf_counter())
             report(number)

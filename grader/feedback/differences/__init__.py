@@ -17,15 +17,15 @@ from grader.feedback.differences.formulas import (
     constant,
     elementwise,
     located,
+    multiple,
     not_finite,
     offset,
     one_value,
-    scaled,
 )
 from grader.feedback.differences.pair import (
     PRECISION,
-    Pair,
-    Said,
+    Sentence,
+    TensorPair,
     computed_on,
     differing,
     named_axes,
@@ -74,7 +74,7 @@ def in_words(
         return None
     with torch.no_grad():
         wrong = differing(theirs, ours) if wrong is None else wrong
-        pair = Pair(
+        pair = TensorPair(
             theirs.detach().double(), ours.detach().double(), wrong, theirs.dtype,
             named_axes(ours.dim(), names),
         )  # fmt: skip
@@ -85,7 +85,7 @@ def in_words(
     return "; ".join(sentence.text for sentence in said) + (f": {ask}" if ask else "")
 
 
-def _say(pair: Pair) -> list[Said]:
+def _say(pair: TensorPair) -> list[Sentence]:
     """All that is to be said, the most telling first."""
     nan = pair.theirs.isnan()
     if bool(nan.any()):
@@ -97,9 +97,9 @@ def _say(pair: Pair) -> list[Said]:
         value = one_value(pair.theirs[infinite])
         what = "infinite" if value is None else pair.show(value)
         return [said] if said else not_finite(pair, infinite, what)
-    finders: tuple[Callable[[Pair], Said | None], ...] = (
+    finders: tuple[Callable[[TensorPair], Sentence | None], ...] = (
         constant, same_triangle, inverted, one_diagonal, rearranged, shifted, repeated,
-        scaled, offset, elementwise, softmax, row_factors, row_offsets, one_vector,
+        multiple, offset, elementwise, softmax, row_factors, row_offsets, one_vector,
     )  # fmt: skip
     for finder in finders:
         said = finder(pair)

@@ -7,17 +7,17 @@ import math
 import torch
 from torch import Tensor
 
-from grader.feedback.differences.pair import Pair, Precision, Said
-from grader.feedback.differences.places import diagonals, find, room_of
+from grader.feedback.differences.pair import Precision, Sentence, TensorPair
+from grader.feedback.differences.places import diagonals, positions_of, room_of
 
 
-def constant(pair: Pair) -> Said | None:
+def constant(pair: TensorPair) -> Sentence | None:
     """The same value everywhere."""
     theirs, ours = one_value(pair.theirs), one_value(pair.ours)
     if theirs is None or pair.theirs.numel() < 3:
         return None
     should = f" and should be {pair.show(ours)}" if ours is not None else ""
-    return Said(f"every value is {pair.show(theirs)}{should}")
+    return Sentence(f"every value is {pair.show(theirs)}{should}")
 
 
 def one_value(tensor: Tensor) -> float | None:
@@ -26,7 +26,7 @@ def one_value(tensor: Tensor) -> float | None:
     return float(first) if bool((tensor == first).all()) else None
 
 
-def scaled(pair: Pair) -> Said | None:
+def multiple(pair: TensorPair) -> Sentence | None:
     """The same multiple of what was expected everywhere."""
     if pair.is_bool or not pair.tells:
         return None
@@ -36,8 +36,8 @@ def scaled(pair: Pair) -> Said | None:
     if not math.isfinite(factor) or factor == 0 or not pair.explains(lambda x: x * factor):
         return None
     if abs(factor + 1) <= pair.precision.rtol:
-        return Said("every value has the wrong sign")
-    return Said(f"every value is {_name(factor, pair.precision)} what it should be")
+        return Sentence("every value has the wrong sign")
+    return Sentence(f"every value is {_name(factor, pair.precision)} what it should be")
 
 
 def _name(factor: float, precision: Precision) -> str:
@@ -54,7 +54,7 @@ def _name(factor: float, precision: Precision) -> str:
     return f"{factor:.4g} times"
 
 
-def offset(pair: Pair) -> Said | None:
+def offset(pair: TensorPair) -> Sentence | None:
     """The same amount too large or too small everywhere."""
     enough = pair.tells if pair.is_float else pair.ours.numel() > 3 and pair.levels(pair.ours) > 1
     if pair.is_bool or not enough:
@@ -68,10 +68,10 @@ def offset(pair: Pair) -> Said | None:
     if abs(amount) <= 50 * slack or float((gaps - amount).abs().max()) > slack:
         return None
     way = "large" if amount > 0 else "small"
-    return Said(f"every value is {abs(amount):.4g} too {way}")
+    return Sentence(f"every value is {abs(amount):.4g} too {way}")
 
 
-def elementwise(pair: Pair) -> Said | None:
+def elementwise(pair: TensorPair) -> Sentence | None:
     """An elementwise function of what was expected."""
     if not pair.is_float or not pair.tells:
         return None
@@ -83,9 +83,9 @@ def elementwise(pair: Pair) -> Said | None:
         (torch.sqrt, "the square root of what it should be"),
     ):
         if pair.explains(formula):
-            return Said(f"every value is {text}")
+            return Sentence(f"every value is {text}")
     if int((pair.ours < 0).sum()) > 2 and pair.explains(torch.abs):
-        return Said("every value is without its sign")
+        return Sentence("every value is without its sign")
     return None
 
 
@@ -94,22 +94,22 @@ def elementwise(pair: Pair) -> Said | None:
 # Sentences about a part of a tensor: only the last row differs, the diagonal is NaN.
 
 
-def located(pair: Pair) -> Said | None:
+def located(pair: TensorPair) -> Sentence | None:
     """Where the two differ, and what is true of the values there."""
-    place = find(pair.wrong, pair.axes)
+    place = positions_of(pair.wrong, pair.axes)
     there = "" if bool(pair.wrong.all()) else true_where_wrong(pair)
     if pair.wrong.numel() - room_of(pair.wrong) < pair.precision.chance:
         place = diagonals(pair.wrong)  # the few values elsewhere may be right by chance
     if place is None:
         # Without a place it takes more to be worth saying.
         enough = int(pair.wrong.sum()) >= 6
-        return Said(f"every value that differs {there}") if there and enough else None
+        return Sentence(f"every value that differs {there}") if there and enough else None
     text = f"only {place.text}" if place.only else place.text
     text += " differ" if place.plural else " differs"
     if there:
         where = ", where every value" if _filled(pair.wrong) else "; every value that differs"
         text += f"{where} {there}"
-    return Said(text, place.ask)
+    return Sentence(text, place.ask)
 
 
 def _filled(mask: Tensor) -> bool:
@@ -117,7 +117,7 @@ def _filled(mask: Tensor) -> bool:
     return int(mask.sum()) == room_of(mask) or diagonals(mask) is not None
 
 
-def true_where_wrong(pair: Pair) -> str:
+def true_where_wrong(pair: TensorPair) -> str:
     """What is true of all elements that differ: "is 0 and should be 1"; empty if nothing is."""
     part = pair.part()
     if part.ours.numel() < 3:
@@ -126,17 +126,17 @@ def true_where_wrong(pair: Pair) -> str:
     said = constant(part)
     if not said and ours is not None:
         return f"should be {pair.show(ours)}"
-    said = said or scaled(part) or offset(part)
+    said = said or multiple(part) or offset(part)
     return said.text.removeprefix("every value ") if said else ""
 
 
-def not_finite(pair: Pair, mask: Tensor, what: str) -> list[Said]:
+def not_finite(pair: TensorPair, mask: Tensor, what: str) -> list[Sentence]:
     """NaN or infinities where there should be none."""
     right = " and the rest is right" if torch.equal(mask, pair.wrong) else ""
     if bool(mask.all()):
-        return [Said(f"every value is {what}")]
-    place = find(mask, pair.axes)
+        return [Sentence(f"every value is {what}")]
+    place = positions_of(mask, pair.axes)
     if place is None or not _filled(mask):
         return []
     verb = "are" if place.plural else "is"
-    return [Said(f"{place.text} {verb} {what}{right}", place.ask)]
+    return [Sentence(f"{place.text} {verb} {what}{right}", place.ask)]

@@ -16,7 +16,7 @@ EXACT_INTEGER = 2.0**52  # float64 holds smaller ones exactly
 
 
 @dataclass(frozen=True)
-class Said:
+class Sentence:
     """A sentence, and a question that may end the message."""
 
     text: str
@@ -24,7 +24,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Pair:
+class TensorPair:
     """The two tensors in float64, where they differ, and what their axes are called."""
 
     theirs: Tensor
@@ -123,11 +123,11 @@ class Pair:
         )
         return torch.cdist(theirs, ours, p=float("inf")) <= self.precision.rtol * self.scale
 
-    def part(self) -> Pair:
+    def part(self) -> TensorPair:
         """The elements that differ, as two vectors."""
         theirs, ours = self.theirs[self.wrong], self.ours[self.wrong]
         everywhere = torch.ones_like(ours, dtype=torch.bool)
-        return Pair(theirs, ours, everywhere, self.dtype, named_axes(1, None))
+        return TensorPair(theirs, ours, everywhere, self.dtype, named_axes(1, None))
 
     def show(self, value: float) -> str:
         """A value as a sentence names it."""

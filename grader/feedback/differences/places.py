@@ -10,14 +10,14 @@ from itertools import permutations
 import torch
 from torch import Tensor
 
-from grader.feedback.differences.pair import MOST_SLICES, Axis, Pair, Said
+from grader.feedback.differences.pair import MOST_SLICES, Axis, Sentence, TensorPair
 
 ORDINALS = ("", "first", "second", "third")
 FIRST_OF_A_SEQUENCE = {"token", "time step", "query"}
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A part of a tensor: "the last row", and what to ask of whom only that is wrong."""
 
     text: str
@@ -27,14 +27,14 @@ class Place:
     ask: str = ""
 
 
-def find(mask: Tensor, axes: tuple[Axis, ...]) -> Place | None:
+def positions_of(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
     """The place that a mask fills, if it has a name."""
     if bool(mask.all()):
         return None
     return diagonals(mask) or _block(mask, axes)
 
 
-def diagonals(mask: Tensor) -> Place | None:
+def diagonals(mask: Tensor) -> Position | None:
     """A triangle or a diagonal of square matrices, filled exactly and in each of them."""
     if mask.dim() < 2 or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < 3:
         return None
@@ -45,12 +45,12 @@ def diagonals(mask: Tensor) -> Place | None:
     full = torch.ones(size, size, dtype=torch.bool)
     diagonal = torch.eye(size, dtype=torch.bool)
     places = (
-        (diagonal, Place("the diagonal", False)),
-        (full.triu(1), Place("what is above the diagonal", False)),
-        (full.tril(-1), Place("what is below the diagonal", False)),
-        (full.triu(), Place("what is on and above the diagonal", False)),
-        (full.tril(), Place("what is on and below the diagonal", False)),
-        (~diagonal, Place("everything but the diagonal", False, only=False)),
+        (diagonal, Position("the diagonal", False)),
+        (full.triu(1), Position("what is above the diagonal", False)),
+        (full.tril(-1), Position("what is below the diagonal", False)),
+        (full.triu(), Position("what is on and above the diagonal", False)),
+        (full.tril(), Position("what is on and below the diagonal", False)),
+        (~diagonal, Position("everything but the diagonal", False, only=False)),
     )
     for shape, place in places:
         if torch.equal(matrix[0], shape):
@@ -61,10 +61,10 @@ def diagonals(mask: Tensor) -> Place | None:
         return None
     side = "above" if offset > 0 else "below"
     which = ORDINALS[abs(offset)] if abs(offset) < len(ORDINALS) else f"{abs(offset)}th"
-    return Place(f"the {which} diagonal {side} the main one", False)
+    return Position(f"the {which} diagonal {side} the main one", False)
 
 
-def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Place | None:
+def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Position | None:
     """Some indices along one axis or two, if the mask fills most of them."""
     hits = _hits(mask)
     limited = [axis for axis, hit in enumerate(hits) if not bool(hit.all())]
@@ -81,10 +81,10 @@ def _block(mask: Tensor, axes: tuple[Axis, ...]) -> Place | None:
         return inner if inner.only or count >= each * int(hits[limited[0]].sum()) else None
     if not (inner.only and outer.only) or inner.listed or outer.listed or count < 3:
         return None  # any three elements of a row could be said to be those
-    return Place(f"{inner.text} of {outer.text}", inner.plural)
+    return Position(f"{inner.text} of {outer.text}", inner.plural)
 
 
-def _indices(hit: Tensor, axis: Axis) -> Place | None:
+def _indices(hit: Tensor, axis: Axis) -> Position | None:
     """Indices in words: the first row, heads 1 and 2, every token but the last."""
     size = hit.numel()
     inside: list[int] = hit.nonzero().flatten().tolist()
@@ -94,19 +94,19 @@ def _indices(hit: Tensor, axis: Axis) -> Place | None:
         ask = ""
         if first == 0 and size > 2 and axis.one in FIRST_OF_A_SEQUENCE:
             ask = "what may the first token see?"
-        return Place(single(first, size, axis), False, ask=ask)
+        return Position(single(first, size, axis), False, ask=ask)
     if len(outside) == 1:
         but = single(outside[0], size, axis, short=True)
-        return Place(f"every {axis.one}{axis.of} but {but}", False, only=False)
+        return Position(f"every {axis.one}{axis.of} but {but}", False, only=False)
     if last - first + 1 == count:
         if first == 0 or last == size - 1:
             end = "first" if first == 0 else "last"
-            return Place(f"the {end} {count} of {size} {axis.many}{axis.of}", True)
-        return Place(f"{axis.many} {first} to {last}{axis.of}", True)
+            return Position(f"the {end} {count} of {size} {axis.many}{axis.of}", True)
+        return Position(f"{axis.many} {first} to {last}{axis.of}", True)
     if inside == list(range(first, size, 2)) and first < 2 and count > 2:
-        return Place(f"every second {axis.one}{axis.of}, from {first} on,", False, listed=True)
+        return Position(f"every second {axis.one}{axis.of}, from {first} on,", False, listed=True)
     if count <= 3:
-        return Place(f"{axis.many} {_and(inside)}{axis.of}", True, listed=True)
+        return Position(f"{axis.many} {_and(inside)}{axis.of}", True, listed=True)
     return None
 
 
@@ -138,7 +138,7 @@ def _hits(mask: Tensor) -> list[Tensor]:
 # The same numbers elsewhere: axes, heads or slices in another order.
 
 
-def rearranged(pair: Pair) -> Said | None:
+def rearranged(pair: TensorPair) -> Sentence | None:
     """The same numbers in another order: which one, if just one fits."""
     # What no order changes, and most mistakes do.
     for moment in (1, 2):
@@ -152,11 +152,11 @@ def rearranged(pair: Pair) -> Said | None:
         if orders:
             break
     if not pair.is_bool and _same_numbers(pair):
-        return Said("the same numbers in another order")
+        return Sentence("the same numbers in another order")
     return None
 
 
-def _same_numbers(pair: Pair) -> bool:
+def _same_numbers(pair: TensorPair) -> bool:
     theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
     if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
         return False
@@ -166,7 +166,7 @@ def _same_numbers(pair: Pair) -> bool:
     return 2 * int(apart.sum()) >= int((gaps > 0).sum())
 
 
-def _permuted(pair: Pair) -> Iterator[Said]:
+def _permuted(pair: TensorPair) -> Iterator[Sentence]:
     """Axes in another order, or a view in place of a transpose."""
     shape, dims = pair.ours.shape, pair.ours.dim()
     movable = [axis for axis in range(dims) if shape[axis] > 1]
@@ -188,28 +188,30 @@ def _permuted(pair: Pair) -> Iterator[Said]:
                 f"transpose({swapped[0]}, {swapped[1]})" if len(swapped) == 2
                 else f"permute{tuple(needed)}"
             )  # fmt: skip
-            yield Said(
+            yield Sentence(
                 f"the same numbers in another order, as from a view or reshape where {call} "
                 "was needed"
             )
 
 
-def _enough_moved(pair: Pair) -> bool:
+def _enough_moved(pair: TensorPair) -> bool:
     """Whether an order that fits is evidence; for truth values it takes more of them."""
     return pair.moved and (pair.is_bool or pair.levels(pair.ours) >= pair.precision.levels)
 
 
-def _axes_swapped(swapped: list[int], full: list[int], dims: int) -> Said:
+def _axes_swapped(swapped: list[int], full: list[int], dims: int) -> Sentence:
     if len(swapped) != 2:
-        return Said(f"the axes are in another order: this is permute{tuple(full)} of the result")
+        return Sentence(
+            f"the axes are in another order: this is permute{tuple(full)} of the result"
+        )
     if dims == 2:
-        return Said("it is transposed")
+        return Sentence("it is transposed")
     if swapped == [dims - 2, dims - 1]:
-        return Said("it is transposed: the last two axes are swapped")
-    return Said(f"axes {swapped[0]} and {swapped[1]} are swapped")
+        return Sentence("it is transposed: the last two axes are swapped")
+    return Sentence(f"axes {swapped[0]} and {swapped[1]} are swapped")
 
 
-def _heads(pair: Pair) -> Iterator[Said]:
+def _heads(pair: TensorPair) -> Iterator[Sentence]:
     """Heads merged without a transpose, or features dealt to heads in turn."""
     shape = pair.ours.shape
     if len(shape) < 2 or pair.is_bool or not _enough_moved(pair):
@@ -219,12 +221,12 @@ def _heads(pair: Pair) -> Iterator[Said]:
     for heads in (n for n in range(2, min(features, MOST_SLICES)) if features % n == 0):
         split = pair.ours.reshape(*shape[:-1], heads, features // heads)
         if shape[-2] > 1 and pair.same(pair.theirs, split.transpose(-3, -2).reshape(shape)):
-            yield Said(
+            yield Sentence(
                 f"{again}merging {heads} heads by a view or reshape, without a transpose before it"
             )
         width = features // heads
         if features > 4 and pair.same(pair.theirs, split.transpose(-2, -1).reshape(shape)):
-            yield Said(
+            yield Sentence(
                 f"{again}a last axis of {width} times {heads} where {heads} times {width} was "
                 "needed"
             )
@@ -232,12 +234,12 @@ def _heads(pair: Pair) -> Iterator[Said]:
         batch, heads, tokens, width = shape
         features_of = pair.ours.transpose(1, 2).reshape(batch, tokens, width, heads)
         if pair.same(pair.theirs, features_of.permute(0, 3, 1, 2)):
-            yield Said(
+            yield Sentence(
                 f"{again}a view that ends in ({width}, {heads}) where ({heads}, {width}) was needed"
             )
 
 
-def _slices_permuted(pair: Pair) -> Iterator[Said]:
+def _slices_permuted(pair: TensorPair) -> Iterator[Sentence]:
     """Rows, columns, heads … in another order along one axis."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
@@ -250,7 +252,7 @@ def _slices_permuted(pair: Pair) -> Iterator[Said]:
         order = [int(source) for source in matches.long().argmax(1)]
         moved = [index for index, source in enumerate(order) if index != source]
         if moved and pair.moved:
-            yield Said(_order(order, moved, word))
+            yield Sentence(_order(order, moved, word))
 
 
 def _order(order: list[int], moved: list[int], word: Axis) -> str:
@@ -269,7 +271,7 @@ def _order(order: list[int], moved: list[int], word: Axis) -> str:
     )
 
 
-def shifted(pair: Pair) -> Said | None:
+def shifted(pair: TensorPair) -> Sentence | None:
     """Off by one: each row holds what belongs in the row before, or after."""
     said = []
     for axis, word in enumerate(pair.axes):
@@ -281,11 +283,11 @@ def shifted(pair: Pair) -> Said | None:
             rows = matches[1:] if step < 0 else matches[:-1]
             if bool(matches.diagonal(step).all()) and bool((rows.sum(1) == 1).all()):
                 one = f"each {word.one}{word.of} holds what belongs one {way}"
-                said.append(Said(f"off by one: {one}"))
+                said.append(Sentence(f"off by one: {one}"))
     return said[0] if len(said) == 1 else None
 
 
-def repeated(pair: Pair) -> Said | None:
+def repeated(pair: TensorPair) -> Sentence | None:
     """Every row is the same one of the expected rows."""
     for axis, word in enumerate(pair.axes):
         matches = pair.matches[axis]
@@ -294,5 +296,5 @@ def repeated(pair: Pair) -> Said | None:
         sources = matches.all(0).nonzero().flatten().tolist()
         if len(sources) == 1 and pair.tells:
             source = single(sources[0], matches.shape[0], word)
-            return Said(f"every {word.one}{word.of} is what only {source} should be")
+            return Sentence(f"every {word.one}{word.of} is what only {source} should be")
     return None

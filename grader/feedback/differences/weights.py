@@ -6,22 +6,22 @@ import torch
 from torch import Tensor
 
 from grader.feedback.differences.formulas import located, true_where_wrong
-from grader.feedback.differences.pair import Pair, Said, largest
+from grader.feedback.differences.pair import Sentence, TensorPair, largest
 from grader.feedback.differences.places import diagonals
 
 
-def softmax(pair: Pair) -> Said | None:
+def softmax(pair: TensorPair) -> Sentence | None:
     """One softmax over the last axis too many, or too few."""
     if not pair.is_float or pair.ours.shape[-1] < 2 or not pair.tells:
         return None
     if pair.same(pair.theirs, pair.ours.softmax(-1)):
-        return Said("it is the softmax of what it should be", "is there one softmax too many?")
+        return Sentence("it is the softmax of what it should be", "is there one softmax too many?")
     if sums_to_one(pair, pair.ours, -1) and pair.same(pair.theirs.softmax(-1), pair.ours):
-        return Said("its softmax would be right", "is the softmax missing?")
+        return Sentence("its softmax would be right", "is the softmax missing?")
     return None
 
 
-def distribution(pair: Pair) -> Said | None:
+def distribution(pair: TensorPair) -> Sentence | None:
     """What keeps the result from being weights, where the expected rows are."""
     if not pair.is_float:
         return None
@@ -31,27 +31,29 @@ def distribution(pair: Pair) -> Said | None:
         return None
     negative = int((pair.theirs < -pair.precision.rtol).sum())
     if negative:
-        return Said(f"weights are never negative, and {negative} of {pair.ours.numel()} are here")
+        return Sentence(
+            f"weights are never negative, and {negative} of {pair.ours.numel()} are here"
+        )
     expected = axes[0]
     if sums_to_one(pair, pair.theirs, expected):
         return None
     lines = _lines(expected, pair.ours.dim())
     for axis in range(-1, -1 - pair.ours.dim(), -1):
         if axis not in axes and sums_to_one(pair, pair.theirs, axis):
-            return Said(
+            return Sentence(
                 f"the {_lines(axis, pair.ours.dim())} sum to one where the {lines} should",
                 "over which axis does the softmax go?",
             )
     for dims, what in (((-2, -1), "matrix"), (tuple(range(pair.ours.dim())), "tensor")):
         if pair.ours.dim() >= len(dims) > 1 and _ones(pair, pair.theirs.sum(dims)):
-            return Said(f"the whole {what} sums to one where each of the {lines} should")
+            return Sentence(f"the whole {what} sums to one where each of the {lines} should")
     sums = pair.theirs.sum(expected)
     if pair.ours.dim() == 1:
-        return Said(f"the values sum to {span(sums)}, not to one")
-    return Said(f"the {lines} sum to {span(sums)}, not to one")
+        return Sentence(f"the values sum to {span(sums)}, not to one")
+    return Sentence(f"the {lines} sum to {span(sums)}, not to one")
 
 
-def triangle_of_zeros(pair: Pair) -> Said | None:
+def triangle_of_zeros(pair: TensorPair) -> Sentence | None:
     """A triangle, or a diagonal, that should be zero and nowhere is; or the other way round."""
     for zero, other, text in (
         (pair.ours == 0, pair.theirs, "should be 0, and is not"),
@@ -62,7 +64,7 @@ def triangle_of_zeros(pair: Pair) -> Said | None:
         place = diagonals(zero)
         # Some of the softmax's smallest weights may pass for zero.
         if place and bool((other[zero] != 0).all()) and 2 * pair.wrong[zero].sum() >= zero.sum():
-            return Said(f"{place.text} {text}")
+            return Sentence(f"{place.text} {text}")
     return None
 
 
@@ -73,14 +75,14 @@ def _lines(axis: int, dims: int) -> str:
     return {-1: "rows", -2: "columns"}.get(axis, f"slices along axis {dims + axis}")
 
 
-def sums_to_one(pair: Pair, tensor: Tensor, axis: int) -> bool:
+def sums_to_one(pair: TensorPair, tensor: Tensor, axis: int) -> bool:
     """Whether the slices along an axis could be weights."""
     if tensor.shape[axis] < 2 or float(tensor.min()) < 0:
         return False
     return _ones(pair, tensor.sum(axis))
 
 
-def _ones(pair: Pair, sums: Tensor) -> bool:
+def _ones(pair: TensorPair, sums: Tensor) -> bool:
     return bool(((sums - 1).abs() <= 5 * pair.precision.rtol).all())
 
 
@@ -95,7 +97,7 @@ def span(sums: Tensor) -> str:
 # Rows that are right but for a factor, a constant or a vector.
 
 
-def row_factors(pair: Pair) -> Said | None:
+def row_factors(pair: TensorPair) -> Sentence | None:
     """Each row times a number of its own, as when rows are not normalised."""
     theirs, ours = (tensor.reshape(-1, tensor.shape[-1]) for tensor in (pair.theirs, pair.ours))
     if not pair.is_float or ours.shape[0] < 3 or not bool(ours.isfinite().all()):
@@ -112,16 +114,16 @@ def row_factors(pair: Pair) -> Said | None:
     # Two factors, one of them 1: then some rows are right, and the place says more.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
-    return Said(f"each row is right but for a factor of its own{_row_sums(pair)}")
+    return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")
 
 
-def _row_sums(pair: Pair) -> str:
+def _row_sums(pair: TensorPair) -> str:
     if not sums_to_one(pair, pair.ours, -1):
         return ""
     return f", and sums to {span(pair.theirs.sum(-1))} where one is expected"
 
 
-def row_offsets(pair: Pair) -> Said | None:
+def row_offsets(pair: TensorPair) -> Sentence | None:
     """Each row plus a number of its own, which a softmax hides."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 3:
@@ -133,12 +135,12 @@ def row_offsets(pair: Pair) -> Said | None:
     theirs = pair.theirs.reshape(gaps.shape)
     if not all(_varies(rows, -1, 50 * slack) for rows in (ours, theirs)):
         return None
-    return Said(
+    return Sentence(
         "each row is off by a constant of its own, which a softmax over the row would not notice"
     )
 
 
-def one_vector(pair: Pair) -> Said | None:
+def one_vector(pair: TensorPair) -> Sentence | None:
     """Every row plus the same vector, as when a bias is missing."""
     gaps, slack = _gaps(pair)
     if gaps is None or gaps.shape[0] < 3 or gaps.shape[1] < 2:
@@ -150,10 +152,10 @@ def one_vector(pair: Pair) -> Said | None:
     theirs = pair.theirs.reshape(gaps.shape)
     if not all(_varies(rows, 0, 50 * slack) for rows in (ours, theirs)):
         return None
-    return Said("every row is off by the same vector", "is a bias missing, or added twice?")
+    return Sentence("every row is off by the same vector", "is a bias missing, or added twice?")
 
 
-def _gaps(pair: Pair) -> tuple[Tensor | None, float]:
+def _gaps(pair: TensorPair) -> tuple[Tensor | None, float]:
     """Differences as rows, and how much of one is rounding."""
     if not pair.is_float or not bool((pair.ours.isfinite() & pair.theirs.isfinite()).all()):
         return None, 0.0
@@ -172,7 +174,7 @@ def _varies(rows: Tensor, dim: int, least: float) -> bool:
 # What goes wrong with masks.
 
 
-def same_triangle(pair: Pair) -> Said | None:
+def same_triangle(pair: TensorPair) -> Sentence | None:
     """A triangle of True whose edge stands elsewhere by two diagonals or more."""
     theirs, ours = _edge(pair.theirs), _edge(pair.ours)
     if not pair.is_bool or theirs is None or ours is None or theirs[1] != ours[1]:
@@ -181,7 +183,7 @@ def same_triangle(pair: Pair) -> Said | None:
     if abs(shift) < 2:
         return None  # one diagonal differs, and is named as such
     far = f"{abs(shift)} diagonals too far to the {'right' if shift > 0 else 'left'}"
-    return Said(f"the same triangle, with its edge {far}")
+    return Sentence(f"the same triangle, with its edge {far}")
 
 
 def _edge(matrix: Tensor) -> tuple[int, bool] | None:
@@ -197,14 +199,14 @@ def _edge(matrix: Tensor) -> tuple[int, bool] | None:
     return int(changes[0]) + 2 - size, bool(along[-1])
 
 
-def inverted(pair: Pair) -> Said | None:
+def inverted(pair: TensorPair) -> Sentence | None:
     """True and False the other way round."""
     if not pair.is_bool or not pair.moved or not bool(pair.wrong.all()):
         return None
-    return Said("every value is inverted: True where False is expected, and the reverse")
+    return Sentence("every value is inverted: True where False is expected, and the reverse")
 
 
-def one_diagonal(pair: Pair) -> Said | None:
+def one_diagonal(pair: TensorPair) -> Sentence | None:
     """For masks, before all that moves: a triangle moved by a row is one diagonal more."""
     if not pair.is_bool or diagonals(pair.wrong) is None:
         return None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.feedback.differences.pair import PRECISION, differing
-from grader.records.grade import Cell, Picture
+from grader.records.grade import MatrixCell, Picture
 
 MOST_CELLS = 12  # rows, and columns
 
@@ -71,11 +71,11 @@ def _matrix(tensor: Tensor) -> Tensor:
     return matrix if matrix.dtype == torch.bool else matrix.double()
 
 
-def _cells(matrix: Tensor) -> tuple[tuple[Cell, ...], ...]:
+def _cells(matrix: Tensor) -> tuple[tuple[MatrixCell, ...], ...]:
     return tuple(tuple(map(_cell, row)) for row in matrix.tolist())
 
 
-def _cell(value: float | bool) -> Cell:
+def _cell(value: float | bool) -> MatrixCell:
     """JSON has no word for what is not finite."""
     return value if isinstance(value, bool) or math.isfinite(value) else str(value)  # type: ignore[return-value]
 

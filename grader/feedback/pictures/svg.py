@@ -20,7 +20,7 @@ from typing import Any
 
 from grader.feedback.pictures.text import MOST_NUMBERS, is_boolean, scale
 from grader.records.faults import CallError
-from grader.records.grade import Cell, Matrix, Picture
+from grader.records.grade import Matrix, MatrixCell, Picture
 
 MOST_SHOWN = 64  # rows, and columns, of a single matrix
 
@@ -108,7 +108,7 @@ def _shape(values: Any) -> tuple[int, ...]:
     return len(values), *(_shape(values[0]) if values else ())
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: Any) -> MatrixCell:
     """A cell as `Picture` has them: JSON has no word for what is not finite."""
     if isinstance(value, bool):
         return value
@@ -122,7 +122,7 @@ def _cell(value: Any) -> Cell:
 def _difference(picture: Picture) -> Matrix:
     """Yours less expected; of truth values, and of what is not finite, nothing but the crosses."""
 
-    def less(ours: Cell, theirs: Cell) -> float:
+    def less(ours: MatrixCell, theirs: MatrixCell) -> float:
         gap = float(theirs) - float(ours)
         return gap if math.isfinite(gap) and not isinstance(ours, bool) else 0.0
 
@@ -152,7 +152,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _words(cell: Cell) -> str:
+def _words(cell: MatrixCell) -> str:
     """Three digits, or the word for what is not finite."""
     return str(cell) if isinstance(cell, (bool, str)) else f"{cell:.3g}"
 

@@ -23,9 +23,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.records.grade import Cell, Picture
+from grader.records.grade import MatrixCell, Picture
 
-Rows = Sequence[Sequence[Cell]]
+Rows = Sequence[Sequence[MatrixCell]]
 
 MOST_NUMBERS = 6  # rows, and columns
 NUMBER_WIDTH = 5
@@ -178,7 +178,7 @@ def _number(value: float) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
 
 
-def shade(cell: Cell, top: float, marks: Marks) -> str:
+def shade(cell: MatrixCell, top: float, marks: Marks) -> str:
     """Two characters for a value, in quarters of `top`."""
     if isinstance(cell, bool):
         return marks.true if cell else marks.zero

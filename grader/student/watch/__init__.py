@@ -26,7 +26,8 @@ PATIENCE = 0.5  # seconds that a student who quits while torch is loaded is to w
 
 
 def run_watch(
-    course: Course, *, plain: bool, poll: bool, start: str | None, backend: backends.Name = "auto"
+    course: Course, *, plain: bool, poll: bool, start: str | None,
+    backend: backends.BackendName = "auto",
 ) -> None:  # fmt: skip
     """Stay with a student until they quit.
 

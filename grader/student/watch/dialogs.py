@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from grader.student.watch import words
-from grader.student.watch.state import Row
+from grader.student.watch.state import LessonRow
 
 SIGN = {"solved": ("✓", "green"), "failing": ("✗", "red"), "open": ("·", "dim")}
 
@@ -68,7 +68,7 @@ class Question(ModalScreen[bool]):
         self.dismiss(yes)
 
 
-class Listing(ModalScreen[str | None]):
+class ExerciseList(ModalScreen[str | None]):
     """All exercises. What is typed filters them, and Enter goes to the one that is marked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,7 +77,7 @@ class Listing(ModalScreen[str | None]):
         Binding("escape", "close"),
     ]  # fmt: skip
 
-    def __init__(self, rows: Callable[[str], Sequence[Row]], titles: dict[str, str]) -> None:
+    def __init__(self, rows: Callable[[str], Sequence[LessonRow]], titles: dict[str, str]) -> None:
         super().__init__()
         self._rows = rows
         self._titles = titles
@@ -124,7 +124,7 @@ class Listing(ModalScreen[str | None]):
         """Stay where the student was."""
         self.dismiss(None)
 
-    def _show(self, rows: Sequence[Row]) -> None:
+    def _show(self, rows: Sequence[LessonRow]) -> None:
         options = self.query_one(OptionList)
         options.clear_options()
         unit, marked = "", 0
@@ -142,7 +142,7 @@ class Listing(ModalScreen[str | None]):
             options.add_option(Option(words.NO_MATCH, disabled=True))
 
 
-def _line(row: Row) -> Text:
+def _line(row: LessonRow) -> Text:
     sign, style = SIGN["failing" if row.failing else "solved" if row.solved else "open"]
     here = ("> ", "bold") if row.current else "  "
     title = f"fails now: {row.title}" if row.failing else row.title

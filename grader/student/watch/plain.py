@@ -14,8 +14,8 @@ from grader.feedback.terminal import all_asked, safe
 from grader.records.faults import CallError
 from grader.student.watch import editor, words
 from grader.student.watch.editor import Watching
-from grader.student.watch.state import Lesson, Row
-from grader.student.watch.worker import News, Open, Opened, Worker
+from grader.student.watch.state import Lesson, LessonRow
+from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
 
 WIDTH = 78
 TYPE = "Type a letter and Enter: n next, h hint, q quit; ? tells all of them."
@@ -25,11 +25,11 @@ class Typed(str):
     """A line that the student typed."""
 
 
-class Saved:
+class FileSaved:
     """A file was saved."""
 
 
-class Ended:
+class NoMoreInput:
     """Nothing more will be typed."""
 
 
@@ -37,20 +37,20 @@ class Plain:
     """A lesson that is told in lines."""
 
     def __init__(
-        self, lesson: Lesson, checker: Open, *, poll: bool = False,
+        self, lesson: Lesson, checker: OpenChecks, *, poll: bool = False,
         typed: int | None = None, out: TextIO | None = None,
     ) -> None:  # fmt: skip
         self._lesson = lesson
-        self._events: queue.Queue[News | Typed | Saved | Ended] = queue.Queue()
-        self._worker = Worker(checker, self._events.put)
+        self._events: queue.Queue[News | Typed | FileSaved | NoMoreInput] = queue.Queue()
+        self._worker = CheckWorker(checker, self._events.put)
         self._watching = Watching(
-            lesson.course.folder, lambda: self._events.put(Saved()), poll=poll
+            lesson.course.folder, lambda: self._events.put(FileSaved()), poll=poll
         )
         self._typed = sys.stdin.fileno() if typed is None else typed
         self._out = out or sys.stdout  # now: a check puts another one there for a while
         self._may_read = threading.Semaphore(0)
         self._asked = False  # whether a reset waits for a yes
-        self._listed: Sequence[Row] = ()
+        self._listed: Sequence[LessonRow] = ()
 
     def run(self, patience: float | None = None) -> bool:
         """Tell and listen, until the student quits or nothing more will be typed.
@@ -74,12 +74,12 @@ class Plain:
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def _take(self, event: News | Typed | Saved | Ended) -> bool:
+    def _take(self, event: News | Typed | FileSaved | NoMoreInput) -> bool:
         """Take in one event; tell whether to go on."""
         match event:
-            case Ended():
+            case NoMoreInput():
                 return False
-            case Saved():
+            case FileSaved():
                 self._worker.check(self._lesson.name)
             case Typed():
                 if not self._do(event):
@@ -185,7 +185,7 @@ class Plain:
         except CallError as error:
             self._say(str(error))
             return
-        self._say(words.opened(file.name, line))
+        self._say(words.editor_opened(file.name, line))
         self._say(editor.start(chosen))
 
     def _help(self) -> None:
@@ -263,10 +263,10 @@ class Plain:
                 if not line:
                     break
                 self._events.put(Typed(line.decode("utf-8", "replace")))
-        self._events.put(Ended())
+        self._events.put(NoMoreInput())
 
 
-def _told(row: Row) -> str:
+def _told(row: LessonRow) -> str:
     notes = [
         note
         for note, holds in (

@@ -23,16 +23,16 @@ from grader.feedback.terminal import all_asked, safe, verdict
 from grader.records.faults import CallError
 from grader.student.checking import open_checker
 from grader.student.watch import editor, words
-from grader.student.watch.dialogs import Listing, Page, Question
+from grader.student.watch.dialogs import ExerciseList, Page, Question
 from grader.student.watch.editor import Watching
 from grader.student.watch.state import Lesson
-from grader.student.watch.worker import News, Open, Opened, Worker
+from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
 
 BAR = 20  # characters
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take
 
 
-class Heard(Message):
+class WorkerNews(Message):
     """The worker has news."""
 
     def __init__(self, news: News) -> None:
@@ -44,7 +44,7 @@ class Saved(Message):
     """A file of the course was saved."""
 
 
-class Line(Static):
+class StatusLine(Static):
     """Text that is drawn only when it has changed: a check has the processor meanwhile."""
 
     def __init__(self, name: str | None = None) -> None:
@@ -63,7 +63,7 @@ class Pane(VerticalScroll):
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
-        self._body = Line()
+        self._body = StatusLine()
 
     def compose(self) -> ComposeResult:
         """Its text."""
@@ -86,7 +86,7 @@ class Board(Screen[None]):
         Binding("1", "look('statement')"), Binding("2", "look('verdict')"),
     ]  # fmt: skip
 
-    def __init__(self, lesson: Lesson, worker: Worker) -> None:
+    def __init__(self, lesson: Lesson, worker: CheckWorker) -> None:
         super().__init__()
         self._lesson = lesson
         self._worker = worker
@@ -96,13 +96,13 @@ class Board(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """A head, three panes, a line for what is told in passing, and the keys."""
-        yield Line("head")
+        yield StatusLine("head")
         with Vertical(id="panes"):
             yield Pane("statement")
             yield Pane("hints")
             yield Pane("verdict")
-        yield Line("note")
-        yield Line("keys")
+        yield StatusLine("note")
+        yield StatusLine("keys")
 
     def on_mount(self) -> None:
         """Begin with the current exercise; to a newcomer, say how this works."""
@@ -163,7 +163,7 @@ class Board(Screen[None]):
                 self._arrive()
 
         titles = {unit.name: unit.title for unit in self._lesson.course.units}
-        self.app.push_screen(Listing(self._lesson.rows, titles), go)
+        self.app.push_screen(ExerciseList(self._lesson.rows, titles), go)
 
     def action_solution(self) -> None:
         """Show the solution of what is solved."""
@@ -200,7 +200,7 @@ class Board(Screen[None]):
             self._tell(str(error))
             return
         if not chosen.in_terminal:
-            self._tell(editor.start(chosen) or words.opened(file.name, line))
+            self._tell(editor.start(chosen) or words.editor_opened(file.name, line))
             return
         try:
             with self.app.suspend():
@@ -249,7 +249,7 @@ class Board(Screen[None]):
 
     def _show(self) -> None:
         lesson, width = self._lesson, self.app.size.width
-        self.query_one("#head", Line).show(self._head(width))
+        self.query_one("#head", StatusLine).show(self._head(width))
         self.query_one("#statement", Pane).show(lesson.name, self._statement())
         hints = self.query_one("#hints", Pane)
         hints.set_class(not lesson.hints, "empty")
@@ -257,10 +257,10 @@ class Board(Screen[None]):
         title = f"Verdict of {lesson.checked_at}" if lesson.checked_at else "Verdict"
         title += ", checking again" if self._checking and lesson.checked_at else ""
         self.query_one("#verdict", Pane).show(title, self._verdict(width))
-        note = self.query_one("#note", Line)
+        note = self.query_one("#note", StatusLine)
         note.display = bool(self._note)
         note.show(Text(safe(self._note)))
-        self.query_one("#keys", Line).show(_keys(lesson.offered(), width))
+        self.query_one("#keys", StatusLine).show(_keys(lesson.offered(), width))
 
     def _head(self, width: int) -> Text:
         """The course's title, and a bar of what is solved."""
@@ -313,9 +313,9 @@ class Board(Screen[None]):
         return Text.assemble(text, "\n", (f"   {step}", "bold")) if step else text
 
 
-def _keys(keys: Sequence[words.Key], width: int) -> Text:
+def _keys(keys: Sequence[words.Shortcut], width: int) -> Text:
     """The keys on as many lines as they need; a key is never parted from its word."""
-    lines: list[list[words.Key]] = [[]]
+    lines: list[list[words.Shortcut]] = [[]]
     room = width
     for key in keys:
         size = len(f"{key.key} {key.word}  ")
@@ -360,10 +360,12 @@ class WatchApp(App[None]):
     Page VerticalScroll { height: 1fr; }
     """
 
-    def __init__(self, lesson: Lesson, checker: Open | None = None, *, poll: bool = False) -> None:
+    def __init__(
+        self, lesson: Lesson, checker: OpenChecks | None = None, *, poll: bool = False
+    ) -> None:
         super().__init__()
         opened = checker or (lambda: open_checker(lesson.course))
-        self._worker = Worker(opened, self._heard)
+        self._worker = CheckWorker(opened, self._heard)
         self._watching = Watching(lesson.course.folder, self._saved, poll=poll)
         self._board = Board(lesson, self._worker)
 
@@ -383,13 +385,13 @@ class WatchApp(App[None]):
 
     def _heard(self, news: News) -> None:
         with suppress(RuntimeError):  # the loop has just ended
-            self.post_message(Heard(news))
+            self.post_message(WorkerNews(news))
 
     def _saved(self) -> None:
         with suppress(RuntimeError):
             self.post_message(Saved())
 
-    def on_heard(self, message: Heard) -> None:
+    def on_heard(self, message: WorkerNews) -> None:
         """The worker has news."""
         self._board.hear(message.news)
 

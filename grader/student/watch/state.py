@@ -13,17 +13,17 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.course.file import Exercise
-from grader.course.statements import Statement, opening, statement
+from grader.course.statements import ExerciseStub, opening, statement
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
-from grader.student.progress import FILE, Progress, read_progress, record
-from grader.student.resetting import reset, undo
+from grader.student.progress import FILE, Progress, read_progress, record_progress
+from grader.student.resetting import reset_exercises, undo
 from grader.student.watch import words
-from grader.student.watch.worker import Checked, Failed, News, Opened
+from grader.student.watch.worker import CheckedOne, Failed, News, Opened
 
 
 @dataclass(frozen=True)
-class Row:
+class LessonRow:
     """An exercise in the list."""
 
     name: str
@@ -57,7 +57,7 @@ class Lesson:
         self.trouble = ""  # why it could not be
         self.can_undo: set[str] = set()  # units that were reset
         self._results: dict[str, ExerciseResult] = {}
-        self._statements: dict[str, Statement] = {}
+        self._statements: dict[str, ExerciseStub] = {}
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
         self._clock = clock
@@ -101,7 +101,7 @@ class Lesson:
         """The hints that were read."""
         return self.exercise.hints[: self.progress.hints.get(self.name, 0)]
 
-    def statement(self) -> Statement | str:
+    def statement(self) -> ExerciseStub | str:
         """What the current exercise asks for, or why that cannot be read."""
         return self._statements.get(self.name) or self._look(self.name)
 
@@ -125,11 +125,11 @@ class Lesson:
             return words.untouched(self.file.name)
         return ""
 
-    def known_keys(self) -> Sequence[words.Key]:
+    def known_keys(self) -> Sequence[words.Shortcut]:
         """The keys that do something in this course."""
         return [key for key in words.KEYS if key.key != "s" or self.course.has_solutions]
 
-    def offered(self) -> Sequence[words.Key]:
+    def offered(self) -> Sequence[words.Shortcut]:
         """The keys that do something now."""
         off = set()
         if not self.solved_before:
@@ -138,7 +138,7 @@ class Lesson:
             off.add("u")
         return [key for key in self.known_keys() if key.key not in off]
 
-    def rows(self, wanted: str = "") -> list[Row]:
+    def rows(self, wanted: str = "") -> list[LessonRow]:
         """The exercises that match each of these words."""
         found = []
         for name, exercise in self.course.exercises.items():
@@ -150,7 +150,7 @@ class Lesson:
             solved = name in self.progress.solved
             failing = solved and result is not None and not result.solved
             asked, current = name in self.course.asked, name == self.name
-            found.append(Row(name, unit, exercise.title, asked, solved, failing, current))
+            found.append(LessonRow(name, unit, exercise.title, asked, solved, failing, current))
         return found
 
     def solution(self) -> str:
@@ -198,7 +198,7 @@ class Lesson:
     def reset(self) -> str:
         """Put the current exercise's stub back."""
         try:
-            kept = reset(self.course, self.name)
+            kept = reset_exercises(self.course, self.name)
         except (CallError, HostFault) as error:
             return str(error)
         self.can_undo.add(self.course.unit_of[self.name])
@@ -224,9 +224,9 @@ class Lesson:
         if isinstance(news, Opened):
             self.ready = True
             return ""
-        name = news.result.name if isinstance(news, Checked) else news.name
+        name = news.result.name if isinstance(news, CheckedOne) else news.name
         said = ""
-        if isinstance(news, Checked):
+        if isinstance(news, CheckedOne):
             self._results[name] = news.result
             if news.result.solved:
                 said = self._record(solved=[name])
@@ -235,10 +235,10 @@ class Lesson:
             self.checked_at = self._clock()
         return " ".join(part for part in (said, self._hear_of_all(news)) if part)
 
-    def _hear_of_all(self, news: Checked | Failed) -> str:
+    def _hear_of_all(self, news: CheckedOne | Failed) -> str:
         if self._all is None or news.remaining is None:
             return ""
-        if isinstance(news, Checked):
+        if isinstance(news, CheckedOne):
             self._all[news.result.name] = True
         else:
             self._all[news.name] = False
@@ -258,13 +258,13 @@ class Lesson:
     ) -> str:  # fmt: skip
         try:
             # Another window may have recorded something meanwhile.
-            self.progress = record(self.course.folder, solved=solved, hints=hints)
+            self.progress = record_progress(self.course.folder, solved=solved, hints=hints)
         except CallError as error:
             self.progress = self.progress.with_(solved, hints)
             return f"This is not remembered: {error}"
         return ""
 
-    def _look(self, name: str) -> Statement | str:
+    def _look(self, name: str) -> ExerciseStub | str:
         """A statement as it was when it could last be read."""
         try:
             found = statement(self.course, name)

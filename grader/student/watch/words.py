@@ -34,7 +34,7 @@ NO_MATCH = "No exercise matches. Type other letters, or fewer."
 
 
 @dataclass(frozen=True)
-class Key:
+class Shortcut:
     """A key, and what it does in a word and in a sentence."""
 
     key: str
@@ -43,17 +43,17 @@ class Key:
 
 
 KEYS = (
-    Key("n", "next", "go to the next exercise"),
-    Key("p", "previous", "go to the one before"),
-    Key("h", "hint", "read the next hint"),
-    Key("l", "list", "list the exercises, and go to any of them"),
-    Key("s", "solution", "read a solution, once you have solved the exercise"),
-    Key("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
-    Key("u", "undo", "take the reset back"),
-    Key("o", "open", "open the file in your editor"),
-    Key("a", "all", "check all exercises"),
-    Key("?", "help", "read this"),
-    Key("q", "quit", "stop; what you solved is kept"),
+    Shortcut("n", "next", "go to the next exercise"),
+    Shortcut("p", "previous", "go to the one before"),
+    Shortcut("h", "hint", "read the next hint"),
+    Shortcut("l", "list", "list the exercises, and go to any of them"),
+    Shortcut("s", "solution", "read a solution, once you have solved the exercise"),
+    Shortcut("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
+    Shortcut("u", "undo", "take the reset back"),
+    Shortcut("o", "open", "open the file in your editor"),
+    Shortcut("a", "all", "check all exercises"),
+    Shortcut("?", "help", "read this"),
+    Shortcut("q", "quit", "stop; what you solved is kept"),
 )
 
 SCROLLING = (
@@ -117,7 +117,7 @@ def was_undone(file: str) -> str:
     return f"{file} is again as it was. u once more takes this back."
 
 
-def opened(file: str, line: int) -> str:
+def editor_opened(file: str, line: int) -> str:
     """After an editor was started that has a window of its own."""
     return f"{file} opens in your editor, at line {line}."
 

@@ -30,7 +30,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedOne:
     """One exercise was checked; of a check of all, so many are still to come."""
 
     result: ExerciseResult
@@ -46,14 +46,14 @@ class Failed:
     remaining: int | None = None
 
 
-News = Opened | Checked | Failed
-Open = Callable[[], AbstractContextManager[Checks]]
+News = Opened | CheckedOne | Failed
+OpenChecks = Callable[[], AbstractContextManager[Checks]]
 
 
-class Worker:
+class CheckWorker:
     """Opens a checker when it is first asked for something, and checks until it is closed."""
 
-    def __init__(self, open_checker: Open, tell: Callable[[News], None]) -> None:
+    def __init__(self, open_checker: OpenChecks, tell: Callable[[News], None]) -> None:
         self._open = open_checker
         self._tell_it = tell
         self._wishes = threading.Condition()
@@ -124,7 +124,7 @@ class Worker:
                     return
                 news: News = Failed(name, _why(error), self._left(one_of_all))
             else:
-                news = Checked(result, self._left(one_of_all))
+                news = CheckedOne(result, self._left(one_of_all))
             if one_of_all or self._first != name:  # else the file has changed since
                 self._tell(news)
             wish = self._next()
