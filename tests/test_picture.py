@@ -17,7 +17,7 @@ from torch import Tensor
 from grader.course.course import load_course
 from grader.course.references import load_solutions
 from grader.course.tensors import Make
-from grader.feedback.pictures.data import picture_of
+from grader.feedback.disagreement import picture_of
 from grader.feedback.pictures.text import drawn as draw
 
 COURSE = load_course(Path(__file__).parents[1] / "exercises")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grader.course.tensors import Make
-from grader.feedback.pictures.data import picture_of
+from grader.feedback.disagreement import picture_of
 from grader.feedback.pictures.svg import WRONG, heatmap_svg, picture_svg
 from grader.records.faults import CallError
 from grader.records.grade import Picture

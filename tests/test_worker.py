@@ -476,7 +476,8 @@ run = "import runpy; runpy.run_module('grader.guest.work', run_name='__main__')"
 worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
-import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch, grader.doctor
+import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch
+import grader.cli.doctor
 import grader.sandbox.isolation, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
 from grader.grading.desk import open_desk

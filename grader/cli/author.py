@@ -139,7 +139,7 @@ def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
 
     Exits with 1 if something is missing without which this machine cannot grade or check.
     """
-    from grader.doctor import examine
+    from grader.cli.doctor import examine
 
     findings = examine(course)
     if as_json:

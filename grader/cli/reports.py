@@ -1,4 +1,4 @@
-"""`grader export`: grades on their way to other systems."""
+"""`grader report` and `grader export`: pages, and grades on their way to other systems."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
+from grader.cli.pages import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Filled, Part, ResultFiles, Table, Totals, totals, write_results
@@ -25,6 +26,29 @@ from grader.records.wording import listed
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
+
+
+@app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/")
+def report(
+    folder: GradesArgument,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymous", help="Only a report, report-anonymous.html, without names."),
+    ] = False,
+    similarity: Annotated[
+        bool, typer.Option("--similarity/--no-similarity", help="Compare submissions in pairs.")
+    ] = True,
+    course: CourseOption = None,
+) -> None:
+    """Write the pages of a gradebook: feedback for each student, and a report on the class."""
+    opened = instructors_course(course)
+    print(written(folder, opened, anonymous=anonymous, similarity=similarity))
+
+
+# --- export --------------------------------------------------------------------------------------
+#
+# `grader export`: grades on their way to other systems.
+
 
 TO = {system.name: system.grades for system in SYSTEMS if system.grades is not None}
 FILLED = [system for system in SYSTEMS if isinstance(system.grades, Table) and system.grades.into]
