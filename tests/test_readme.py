@@ -1,15 +1,18 @@
-"""What the README says of the course is what the course says of itself."""
+"""What READMEs say of the course, the tests and the engine is what those say of themselves."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.readme import README, exercises_table, up_to_date
+from tests.tools.readme import PARTS, README, exercises_table, up_to_date
 
 
-def test_the_tables_in_the_readme_are_those_of_today() -> None:
-    text = README.read_text("utf-8")
-    assert up_to_date(text) == text, "run `python -m tests.readme`"
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.parent.name)
+def test_the_tables_in_a_readme_are_those_of_today(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert up_to_date(path, text) == text, "run `python -m tests.tools.readme`"
 
 
 def test_every_exercise_stands_in_the_table_of_its_unit() -> None:
@@ -20,4 +23,4 @@ def test_every_exercise_stands_in_the_table_of_its_unit() -> None:
 
 def test_a_table_without_its_place_is_noticed() -> None:
     with pytest.raises(ValueError, match="no place for attacks"):
-        up_to_date("# a README without comments\n")
+        up_to_date(README, "# a README without comments\n")

@@ -133,6 +133,24 @@ def new_course(
     print(f"to grade with it: grader grade submissions/ --out grades/ --course {to}")
 
 
+@new.command("class", epilog="Example: grader new class practice/ --students 300")
+def new_class(
+    to: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    students: Annotated[int, typer.Option("--students", min=1, help="How many.")] = 300,
+    course: CourseOption = None,
+) -> None:
+    """Make up a class to practise on: a download from Canvas, its gradebook, and a roster.
+
+    Answers are right in some form, have a known mistake, or are left out, and some hand in late,
+    twice or nothing. The same call gives the same class, and a smaller one is its beginning. Keep
+    it private: it holds solutions.
+    """
+    from grader.author.practice import write_class
+
+    write_class(to, instructors_course(course, "new class"), students)
+    print(f"{students} students in {to}: submissions.zip, roster.csv, canvas.csv")
+
+
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
 def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
     """Show versions, the course and the isolation layers, and what is missing.

@@ -1,4 +1,4 @@
-"""Pictures of both pages, of a class that never was: ``python -m tests.page_screenshots [DIR]``.
+"""Pictures of both pages, of a made-up class: ``python -m tests.tools.page_screenshots [DIR]``.
 
 They go to ``tests/screenshots/feedback.png`` and ``report.png``. The class is graded for that,
 which takes some minutes; its gradebook is kept in DIR, and taken from there where it is.
@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
+from grader.author.practice import write_class
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import existing_gradebook
 from grader.intake import read_roster, take_in
@@ -21,10 +22,9 @@ from grader.report import write_pages
 from grader.run.batch import grade_into
 from grader.run.workers import Order, default_jobs
 from tests.browser import chromium
-from tests.practice import write_class
 
-ROOT = Path(__file__).parents[1]
-TO = Path(__file__).parent / "screenshots"
+ROOT = Path(__file__).parents[2]
+TO = Path(__file__).parents[1] / "screenshots"
 UNITS = ("softmax", "simple_attention", "causal_attention", "multi_head_attention")
 STUDENTS = 30
 REASON = "the statement left room for another reading on Monday"

@@ -1,4 +1,4 @@
-"""Pictures of `grader watch` on the real course: ``python -m tests.screenshots``.
+"""Pictures of `grader watch` on the real course: ``python -m tests.tools.screenshots``.
 
 They go to ``tests/screenshots/*.svg``, and come out alike on every run.
 """
@@ -20,8 +20,8 @@ from grader.student.progress import record_progress
 from grader.student.watch.screen import WatchApp
 from grader.student.watch.state import Lesson
 
-ROOT = Path(__file__).parent.parent
-TO = Path(__file__).parent / "screenshots"
+ROOT = Path(__file__).parents[2]
+TO = Path(__file__).parents[1] / "screenshots"
 NAME = "causal_mask"
 STUB = "raise NotImplementedError"
 WRONG = "return torch.ones(num_tokens, num_tokens).triu().bool()"

@@ -1,4 +1,4 @@
-"""The parts of the README that are written by a program: ``python -m tests.readme``.
+"""The parts of two READMEs that are written by a program: ``python -m tests.tools.readme``.
 
 Each stands between two comments, and says between them what the course and the tests hold today.
 """
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from grader.course.course import load_course
 from tests import attacks_table
+from tests.tools import structure
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
@@ -28,19 +29,19 @@ def exercises_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-PARTS: Mapping[str, Callable[[], str]] = {
-    "attacks": attacks_table.table,
-    "exercises": exercises_table,
+PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
+    README: {"attacks": attacks_table.table, "exercises": exercises_table},
+    ROOT / "grader" / "README.md": {"structure": structure.table},
 }
 
 
-def up_to_date(text: str) -> str:
-    """The README's text with every part as it is today."""
-    for name, part in PARTS.items():
-        begin = f"<!-- {name}: written by `python -m tests.readme` -->\n"
+def up_to_date(path: Path, text: str) -> str:
+    """The text of a README with every part as it is today."""
+    for name, part in PARTS[path].items():
+        begin = f"<!-- {name}: written by `python -m tests.tools.readme` -->\n"
         end = f"<!-- end of {name} -->"
         if text.count(begin) != 1 or text.count(end) != 1:
-            raise ValueError(f"the README has no place for {name}")
+            raise ValueError(f"{path.name} has no place for {name}")
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
         text = f"{before}{begin}\n{part()}\n{end}{after}"
@@ -48,4 +49,5 @@ def up_to_date(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(up_to_date(README.read_text("utf-8")), "utf-8")
+    for path in PARTS:
+        path.write_text(up_to_date(path, path.read_text("utf-8")), "utf-8")

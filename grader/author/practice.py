@@ -1,13 +1,12 @@
-"""A class that never was, to try things on: ``python -m tests.practice DIR --students 300``.
+"""A class that never was, to try an instructor's day on.
 
-Writes what an instructor starts from: ``submissions.zip`` as Canvas hands it out, ``roster.csv``,
+It is what an instructor starts from: ``submissions.zip`` as Canvas hands it out, ``roster.csv``,
 and ``canvas.csv``, the gradebook that Canvas exported. Answers are right in some form, have a known
 mistake, or are left out. The same call gives the same class, and a smaller one is its beginning.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -17,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
-from grader.course.course import Course, load_course
+from grader.course.course import Course
 from grader.mistakes import Library, VariantKind, load_library, text_of_definition
+from grader.records.files import EPOCH, drafted, require_empty
 from grader.records.rows import letters
 
-EXERCISES = Path(__file__).parents[1] / "exercises"
 NAMES = (
     ("Amara", "Okafor"), ("Anna", "Lindqvist"), ("Bruno", "Ferreira"), ("Chiara", "Conti"),
     ("Daniel", "Weiss"), ("Elif", "Kaya"), ("Emma", "Dubois"), ("Farid", "Haddad"),
@@ -38,7 +37,7 @@ ABSENT, LATE, AGAIN, PICTURED, COPIED = 0.04, 0.1, 0.08, 0.03, 0.04  # shares of
 
 
 @dataclass(frozen=True)
-class Student:
+class Enrolled:
     """One of the class."""
 
     number: int  # Canvas'
@@ -47,34 +46,27 @@ class Student:
     answers: Mapping[str, str]  # a file's text for each unit
 
 
-def main() -> None:
-    """Write the class."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--students", type=int, default=300)
-    given = parser.parse_args()
-    if given.folder.exists() and any(given.folder.iterdir()):
-        parser.error(f"{given.folder} holds something: name a folder that is new or empty")
-    write_class(given.folder, load_course(EXERCISES), given.students)
-    print(f"{given.students} students in {given.folder}")
+def write_class(to: Path, course: Course, count: int) -> None:
+    """Write a class of so many students; raise `CallError` where `to` holds something already.
 
-
-def write_class(folder: Path, course: Course, count: int) -> None:
-    """Write a class of so many students into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    It holds the course's references in many forms, so it is closed to others on this machine.
+    """
+    course.require_solutions("new class")
+    require_empty(to)
     students = list(_students(course, count))
-    _write_roster(folder / "roster.csv", students)
-    _write_canvas(folder / "canvas.csv", students)
-    with ZipFile(folder / "submissions.zip", "w") as archive:
-        for student in students:
-            for name, data in _handed_in(student):
-                archive.writestr(name, data)
+    with drafted(to, private=True) as draft:
+        _write_roster(draft / "roster.csv", students)
+        _write_canvas(draft / "canvas.csv", students, course.most(course.exercises))
+        with ZipFile(draft / "submissions.zip", "w") as archive:
+            for student in students:
+                for name, data in _handed_in(student):
+                    archive.writestr(ZipInfo(name, EPOCH), data)
 
 
 # --- who they are --------------------------------------------------------------------------------
 
 
-def _students(course: Course, count: int) -> Iterator[Student]:
+def _students(course: Course, count: int) -> Iterator[Enrolled]:
     answers = _Answers(load_library(course), tuple(course.exercises))
     neighbour: Mapping[str, str] = {}
     for place in range(count):
@@ -85,7 +77,7 @@ def _students(course: Course, count: int) -> Iterator[Student]:
         neighbour = own
         rounds, index = divmod(place, len(NAMES))
         last = NAMES[(index + rounds) % len(NAMES)][1]
-        yield Student(40_000 + 7 * place, NAMES[index][0], last, own)
+        yield Enrolled(40_000 + 7 * place, NAMES[index][0], last, own)
 
 
 class _Answers:
@@ -115,7 +107,7 @@ class _Answers:
 # --- what is known of them -----------------------------------------------------------------------
 
 
-def _write_roster(path: Path, students: Sequence[Student]) -> None:
+def _write_roster(path: Path, students: Sequence[Enrolled]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["Student ID", "Name", "Email", "Section"])
@@ -124,12 +116,12 @@ def _write_roster(path: Path, students: Sequence[Student]) -> None:
             rows.writerow([one.number, f"{one.first} {one.last}", email, "AB"[place % 2]])
 
 
-def _write_canvas(path: Path, students: Sequence[Student]) -> None:
+def _write_canvas(path: Path, students: Sequence[Enrolled], most: float) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         about = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-        rows.writerow([*about, "Quiz (11)", "Attention (12)"])
-        rows.writerow(["    Points Possible", "", "", "", "", "5.00", "106.00"])
+        rows.writerow([*about, "Quiz (11)", "Homework (12)"])
+        rows.writerow(["    Points Possible", "", "", "", "", "5.00", f"{most:.2f}"])
         for place, one in enumerate(students):
             name = f"{one.last}, {one.first}"
             rows.writerow([name, one.number, "", f"u{place}", "AB"[place % 2], place % 6, ""])
@@ -138,7 +130,7 @@ def _write_canvas(path: Path, students: Sequence[Student]) -> None:
 # --- what they hand in ---------------------------------------------------------------------------
 
 
-def _handed_in(student: Student) -> Iterator[tuple[str, bytes]]:
+def _handed_in(student: Enrolled) -> Iterator[tuple[str, bytes]]:
     """The entries of one student, as Canvas names them: files, a zip, or a notebook."""
     draw = random.Random(student.number)
     if draw.random() < ABSENT:
@@ -158,7 +150,7 @@ def _handed_in(student: Student) -> Iterator[tuple[str, bytes]]:
             packed = io.BytesIO()
             with ZipFile(packed, "w") as archive:
                 for unit, text in student.answers.items():
-                    archive.writestr(f"homework/{unit}.py", text)
+                    archive.writestr(ZipInfo(f"homework/{unit}.py", EPOCH), text)
             yield f"{stem}_{upload}_homework.zip", packed.getvalue()
         case _:
             cells = [
@@ -166,8 +158,4 @@ def _handed_in(student: Student) -> Iterator[tuple[str, bytes]]:
                 for text in student.answers.values()
             ]
             notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}
-            yield f"{stem}_{upload}_attention{mark}.ipynb", json.dumps(notebook).encode()
-
-
-if __name__ == "__main__":
-    main()
+            yield f"{stem}_{upload}_homework{mark}.ipynb", json.dumps(notebook).encode()
