@@ -418,7 +418,7 @@ def test_a_container_can_install_the_kit(unpacked: Path, tmp_path: Path) -> None
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", *options, unpacked / KIT], check=True
     )
-    assert (tmp_path / "kit" / "grader" / "hosts" / "otter.py").is_file()
+    assert (tmp_path / "kit" / "grader" / "lms" / "otter_plugin.py").is_file()
 
 
 def test_a_course_that_is_carried_is_the_same_one(tiny: Course, tmp_path: Path) -> None:
