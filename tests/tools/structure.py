@@ -30,10 +30,10 @@ ROOMS = (
     *("records", "wire"),
     *("course", "guest", "sandbox"),
     *("mistakes", "unsandboxed", "proxies", "feedback", "intake"),
-    *("testing", "grades", "export", "grading"),
+    *("testing", "grades", "grading"),
     *("run", "report", "inspection", "pytest_plugin", "doctor"),
     *("student", "author", "release"),
-    *("hosts", "cli", "__main__"),
+    *("lms", "cli", "__main__"),
 )  # fmt: skip
 
 Graph = Mapping[str, frozenset[str]]
