@@ -7,6 +7,7 @@ the scores, and prints each test's name; what else it knows of a test it may pri
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import sys
@@ -162,6 +163,23 @@ def _no_commands() -> Iterator[None]:
 
 WORKFLOW = ".github/workflows/classroom.yml"
 
+ON_GITHUB = """
+## On GitHub
+
+In a repository of GitHub Classroom these checks run again at every push, and the points that they
+give are shown there. They are for you to learn by. Whoever can push to a repository can also change
+its checks and its workflow, so marks are given elsewhere, on tests that are not here.
+"""
+
+STEP = """\
+      - name: {title}
+        id: {unit}
+        run: grader host classroom {unit}
+"""
+RESULT = """\
+          {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"
+"""
+
 
 def release_classroom(
     course: Course,
@@ -175,10 +193,22 @@ def release_classroom(
     return write_student_bundle(
         course, to, report, replace=replace, jobs=jobs,
         texts_beside={
-            WORKFLOW: texts.workflow(course),
-            "README.md": texts.readme(course) + texts.ON_GITHUB,
+            WORKFLOW: _workflow(course),
+            "README.md": texts.readme(course) + ON_GITHUB,
         },
     )  # fmt: skip
+
+
+def _workflow(course: Course) -> str:
+    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
+    units = [unit.name for unit in course.units]
+    return texts.template(
+        "classroom.yml",
+        __package__,
+        steps="".join(STEP.format(title=json.dumps(u.title), unit=u.name) for u in course.units),
+        results="".join(RESULT.format(name=unit.upper(), unit=unit) for unit in units),
+        units=",".join(units),
+    )
 
 
 def _said(to: Path, files: int) -> Sequence[str]:

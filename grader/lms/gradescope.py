@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ from grader.release.student import (
     load_carried,
     write_text,
 )
+from grader.sandbox.session import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------
 #
@@ -327,6 +329,9 @@ def _read_metadata(path: Path) -> _Metadata:
 ZIP = "autograder.zip"
 PROGRAMS = ("run_autograder", "setup.sh")  # what Gradescope runs of it
 
+OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
+OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
+
 
 def release_gradescope(
     course: Course, to: Path, *, seed: str | None = None, torch_index: str | None = None,
@@ -349,10 +354,10 @@ def release_gradescope(
         copy_engine(draft / "grader")
         written = {
             carried_seed(course): f"{seed}\n",
-            "README.md": texts.gradescope(course),
+            "README.md": _readme(course),
             "pyproject.toml": texts.pyproject(jails=True),
             "LICENSE": licence(),
-            **{name: texts.program(name) for name in PROGRAMS},
+            **{name: texts.as_it_is(f"gradescope/{name}", __package__) for name in PROGRAMS},
         }
         if torch_index:
             written["pip.conf"] = f"[global]\nextra-index-url = {torch_index}\n"
@@ -365,6 +370,19 @@ def release_gradescope(
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]
+
+
+def _readme(course: Course) -> str:
+    """What an instructor does with the bundle for Gradescope, and what its container needs."""
+    limits = course.file.limits
+    return texts.template(
+        "gradescope/README.md",
+        __package__,
+        title=texts.full_title(course),
+        points=number(course.most(course.asked) * course.worth),
+        gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
+        minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
+    )
 
 
 def _results_file(row: Row, course: Course, scale: float) -> bytes:

@@ -58,7 +58,7 @@ def release_otter(
     checks = notebooks.public_checks(course)
     more = [f"--extra-index-url {torch_index}"] if torch_index else []
     with drafted(to, private=True) as draft:
-        readme = {"README.md": texts.otter_student(course)}
+        readme = {"README.md": _students_readme(course)}
         write_student_bundle(
             course, draft / "student", report, jobs=jobs, notebooks=False,
             texts_beside=readme | notebooks.for_students(course, checks),
@@ -72,7 +72,7 @@ def release_otter(
             write_text(master / f"{unit.name}.ipynb", text)
             _write_autograder(draft / "autograders" / f"{unit.name}.zip", master, graded, more)
         _write_autograder(draft / ZIP, master, course.asked, more)
-        write_text(draft / "README.md", texts.otter(course))
+        write_text(draft / "README.md", _readme(course))
         write_sums(draft)
         names = files_in(draft)
     return [to / name for name in names]
@@ -144,6 +144,24 @@ def _settings(graded: Sequence[str], more: Sequence[str]) -> Mapping[str, Any]:
         "autograder_files": ["course", KIT],
         "generate": _config(graded),
     }
+
+
+def _readme(course: Course) -> str:
+    """What an instructor does with the folder for otter."""
+    first = course.asked[0]
+    return texts.template(
+        "otter/README.md", __package__, title=texts.full_title(course), first=first,
+        first_unit=course.unit_of[first],
+    )  # fmt: skip
+
+
+def _students_readme(course: Course) -> str:
+    """The README for students whose notebooks are otter's."""
+    first = course.asked[0]
+    return texts.template(
+        "otter/student.md", __package__, title=texts.full_title(course), first=first,
+        first_unit=course.unit_of[first], units=texts.table_of_units(course, "{0}/{0}.ipynb"),
+    )  # fmt: skip
 
 
 def _said(to: Path, files: int) -> Sequence[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from importlib import resources
 from string import Template
@@ -13,8 +11,6 @@ import msgspec
 from grader.course.course import Course
 from grader.course.file import Unit
 from grader.records.faults import CallError
-from grader.records.rows import number
-from grader.sandbox.session import WALL_FACTOR
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace
@@ -25,30 +21,11 @@ grader check $first
 ```
 """
 
-ON_GITHUB = """
-## On GitHub
-
-In a repository of GitHub Classroom these checks run again at every push, and the points that they
-give are shown there. They are for you to learn by. Whoever can push to a repository can also change
-its checks and its workflow, so marks are given elsewhere, on tests that are not here.
-"""
-
 NOT_ASKED = """
 
 Where exercises are named, the others in that file are not asked of you, and do not count."""
 
 FOR_JAILS = "# for jails\n"  # ends the lines of what only grading needs
-OURS_MB = 700  # what the grader and two idle processes with torch take; 620 were measured
-OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
-
-WORKFLOW_STEP = """\
-      - name: {title}
-        id: {unit}
-        run: grader host classroom {unit}
-"""
-WORKFLOW_RESULT = """\
-          {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"
-"""
 
 
 def readme(course: Course) -> str:
@@ -59,73 +36,26 @@ def readme(course: Course) -> str:
     first = course.asked[0]
     file = course.stub_file(course.unit_of[first]).name
     fields = {
-        "title": _title(course),
+        "title": full_title(course),
         "first": first,
         "file": file,
-        "units": _units(course, "{}.py"),
+        "units": table_of_units(course, "{}.py"),
     }
     own = course.folder / "walkthrough.md"
     has_own = own.is_file() and course.assigned is None
     steps = own.read_text("utf-8") if has_own else Template(WALKTHROUGH).substitute(fields)
-    return _template("README.md", **fields, walkthrough=steps.strip())
+    return template("README.md", **fields, walkthrough=steps.strip())
 
 
 def agents(course: Course) -> str:
     """What AI assistants are asked to do, and not to do."""
-    return _template("AGENTS.md", title=course.file.title)
+    return template("AGENTS.md", title=course.file.title)
 
 
 def pyproject(*, jails: bool = False) -> str:
     """What a bundle installs: the engine, and what jails are made of only where marks are given."""
-    lines = _template("pyproject.toml").splitlines(keepends=True)
+    lines = template("pyproject.toml").splitlines(keepends=True)
     return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
-
-
-def workflow(course: Course) -> str:
-    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
-    units = [unit.name for unit in course.units]
-    return _template(
-        "classroom.yml",
-        steps="".join(
-            WORKFLOW_STEP.format(title=json.dumps(u.title), unit=u.name) for u in course.units
-        ),
-        results="".join(WORKFLOW_RESULT.format(name=unit.upper(), unit=unit) for unit in units),
-        units=",".join(units),
-    )
-
-
-def gradescope(course: Course) -> str:
-    """What an instructor does with the bundle for Gradescope, and what its container needs."""
-    limits = course.file.limits
-    return _template(
-        "gradescope/README.md",
-        title=_title(course),
-        points=number(course.most(course.asked) * course.worth),
-        gigabytes=f"{math.ceil((OURS_MB + limits.memory_mb) / 512) / 2:g}",
-        minutes=str(math.ceil(limits.submission_seconds * WALL_FACTOR / 60) + OURS_MINUTES),
-    )
-
-
-def program(name: str) -> str:
-    """A program that Gradescope runs, as it stands."""
-    return _read(f"gradescope/{name}")
-
-
-def otter(course: Course) -> str:
-    """What an instructor does with the folder for otter."""
-    first = course.asked[0]
-    return _template(
-        "otter/README.md", title=_title(course), first=first, first_unit=course.unit_of[first]
-    )
-
-
-def otter_student(course: Course) -> str:
-    """The README for students whose notebooks are otter's."""
-    first = course.asked[0]
-    return _template(
-        "otter/student.md", title=_title(course), first=first, first_unit=course.unit_of[first],
-        units=_units(course, "{0}/{0}.ipynb"),
-    )  # fmt: skip
 
 
 def formulas(course: Course) -> Mapping[str, str]:
@@ -143,8 +73,8 @@ def formulas(course: Course) -> Mapping[str, str]:
     return found
 
 
-def _title(course: Course) -> str:
-    """The course's, and the assignment's with the day that it is due."""
+def full_title(course: Course) -> str:
+    """The course's title, and the assignment's with the day that it is due."""
     assigned = course.assigned
     due = (
         f", due {assigned.due:%A, %d %B %Y, %H:%M %Z}".rstrip() if assigned and assigned.due else ""
@@ -152,15 +82,17 @@ def _title(course: Course) -> str:
     return course.titled(assigned) + due
 
 
-def _template(name: str, **fields: str) -> str:
-    return Template(_read(name)).substitute(fields)
+def template(name: str, room: str = "grader.release", **fields: str) -> str:
+    """A text of ours, with these fields in their places."""
+    return Template(as_it_is(name, room)).substitute(fields)
 
 
-def _read(name: str) -> str:
-    return (resources.files("grader.release") / "templates" / name).read_text("utf-8")
+def as_it_is(name: str, room: str = "grader.release") -> str:
+    """A text of ours; its name is a path below ``templates/`` of a room."""
+    return (resources.files(room) / "templates" / name).read_text("utf-8")
 
 
-def _units(course: Course, file: str) -> str:
+def table_of_units(course: Course, file: str) -> str:
     """One row of a table for each unit, whose name goes into `file`; below, what counts."""
     rows = [
         f"| {number} | `{file.format(unit.name)}` | {unit.title} | {_exercises(course, unit)} |"
