@@ -32,7 +32,7 @@ from grader.grading.ladder import FOUNDATIONS, grade_exercise
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult
+from grader.records.grade import OPERATIONS, SIGNATURE, ExerciseResult
 from grader.run.workers import Order, share
 from grader.wire import SourceText
 
@@ -202,7 +202,7 @@ def _mistake(
     names = {*_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
     # The engine's own checks say exactly what they saw.
-    engine = ("signature", "operations")
+    engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
     text = _told(result)

@@ -18,7 +18,7 @@ from grader.course.file import Exercise
 from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
-from grader.records.grade import THOUSAND, ExerciseResult
+from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult
 from grader.records.rows import Adjustment, Row, number
 from grader.records.wording import mistake_of, some_of
 
@@ -155,7 +155,7 @@ def at_stake(result: ExerciseResult) -> Adjustment | None:
     following = [test for test in result.tests if test.follows]
     lost = [test for test in result.tests if test.follows or test.status == "skipped"]
     points = round(sum(test.max - test.points for test in lost), 3)
-    forbidden = any(t.name == "operations" and t.status != "passed" for t in result.tests)
+    forbidden = any(t.name == OPERATIONS and t.status != "passed" for t in result.tests)
     if not following or not points or forbidden:
         return None
     return Adjustment(result.name, points, mistake_of(following[0]) or "")

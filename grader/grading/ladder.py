@@ -26,6 +26,9 @@ from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
 from grader.records.grade import (
+    EXISTS,
+    OPERATIONS,
+    SIGNATURE,
     ExerciseResult,
     Grade,
     Picture,
@@ -38,7 +41,7 @@ from grader.sandbox.session import StudentLost
 
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
-FOUNDATIONS = ("exists", "signature", "shape", "value")
+FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
 NOWHERE = -1  # below the lowest rung
 
 
@@ -228,13 +231,13 @@ def _exists(found: wire.Found) -> TestResult:
             status, message = "missing", sentences.not_defined(found)
         case "broken":
             status, message = "error", sentences.broken(found)
-    return TestResult("exists", sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
+    return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
 
 
 def _signature(found: wire.Found, contract: Contract) -> TestResult:
     message = sentences.signature(found, contract)
     return TestResult(
-        "signature", sentences.SIGNATURE, "failed" if message else "passed", hidden=False,
+        SIGNATURE, sentences.SIGNATURE, "failed" if message else "passed", hidden=False,
         message=message,
     )  # fmt: skip
 
@@ -247,7 +250,7 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
     uses = seat.calls.uses(name)
     titles = [desk.course.file.operations[group].title for group in groups]
     return TestResult(
-        "operations", sentences.forbidden_title(titles), "failed" if uses else "passed",
+        OPERATIONS, sentences.forbidden_title(titles), "failed" if uses else "passed",
         hidden=False, message=sentences.forbidden(uses) if uses else None,
     )  # fmt: skip
 
@@ -275,7 +278,7 @@ def _scored(
     any_hidden = any(result.hidden for result in results)
     weights = [r.max if r.hidden or not any_hidden else 0.0 for r in results]
     shares = share_out(exercise.thousandths, weights)
-    voided = any(first.name == "operations" and first.status == "failed" for first in firsts)
+    voided = any(first.name == OPERATIONS and first.status == "failed" for first in firsts)
     earned = [
         share if result.status == "passed" and not voided else 0
         for share, result in zip(shares, results, strict=True)
@@ -295,6 +298,6 @@ def _scored(
 def _all_missing(
     desk: Desk, name: str, lost: StudentLost, status: TestStatus
 ) -> ExerciseResult:  # fmt: skip
-    first = TestResult("exists", sentences.EXISTS, status, hidden=False, message=lost.text)
+    first = TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=lost.text)
     rest: TestStatus = "missing" if status == "missing" else "skipped"
     return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

@@ -34,7 +34,7 @@ from grader.inspection.telling import (
     named,
 )
 from grader.records.faults import CallError
-from grader.records.grade import Grade, TestResult
+from grader.records.grade import FIRSTS, Grade, TestResult
 from grader.records.rows import Adjustment
 from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
@@ -45,7 +45,6 @@ OTHER_DEVICE = "graded on {}, and this ran on {}"
 SKIPPED = "skipped in the grading, since a test before it had failed"
 OTHERWISE = "it ended otherwise in the grading ({}): what ran before it, or the machine, may matter"
 NO_ANSWER = "no answer came"
-OWN_CHECKS = ("exists", "signature", "operations")  # the grader's, which are no test functions
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
     name, asked = graded.exercise.name, graded.test
     tests = desk.tests[name]
     own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
-    if not own and asked.name not in OWN_CHECKS:
+    if not own and asked.name not in FIRSTS:
         raise CallError(
             f"this course has no test {name}/{asked.name}: was it graded with another --course?"
         )
@@ -165,7 +164,7 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_shown(test, case, ran, calls)
     used, place = forbidden_ending(bench, seat), _raised_at(said)
-    if used is not None and (asked.name in OWN_CHECKS or ran.status in ("passed", "skipped")):
+    if used is not None and (asked.name in FIRSTS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
     return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))

@@ -19,6 +19,7 @@ from grader.course.collection import collect, rung
 from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.feedback.sentences import forbidden_title
+from grader.records.grade import OPERATIONS
 from grader.records.rows import number
 from grader.release.notebooks import NotebookCell, cells_of, code_cell, notebook, text_cell
 from grader.release.texts import formulas
@@ -85,7 +86,7 @@ def public_checks(course: Course) -> Mapping[str, Sequence[Check]]:
     for name, exercise in course.exercises.items():
         if exercise.forbidden:
             title = forbidden_title([groups[group].title for group in exercise.forbidden])
-            found[name].append(Check(name, "operations", title))
+            found[name].append(Check(name, OPERATIONS, title))
     for test in tests:
         found[test.exercise].append(Check(test.exercise, test.name, test.title))
     return found

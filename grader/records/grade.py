@@ -54,8 +54,10 @@ class TestResult(msgspec.Struct, frozen=True):
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
 
-# What the engine itself checks of each exercise, besides its tests.
-FIRSTS = frozenset({"exists", "signature", "operations"})
+# What the engine itself checks of each exercise, besides its tests: that it is there, that it can
+# be called, and that it leaves alone what is forbidden. A test function's name begins with test_.
+EXISTS, SIGNATURE, OPERATIONS = "exists", "signature", "operations"
+FIRSTS = frozenset({EXISTS, SIGNATURE, OPERATIONS})
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):

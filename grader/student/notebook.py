@@ -25,7 +25,7 @@ from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_exercises
 from grader.intake import Submission
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, TestResult
+from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, TestResult
 from grader.records.wording import mistake_of
 from grader.student.notebook_display import (
     BOX,
@@ -254,7 +254,7 @@ def _told(result: ExerciseResult, found: TestResult | None) -> Iterator[str]:
     first = next(one for one in result.tests if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
         # `exists` and `signature` are nobody's own check: what they say is said here.
-        asked = first.name in ("exists", "signature")
+        asked = first.name in (EXISTS, SIGNATURE)
         yield first.message or "" if asked else NOT_TRIED.format(title=first.title)
         return
     yield from filter(None, (found.message, mistake_of(found), found.hint))
