@@ -31,7 +31,7 @@ ROOMS = (
     *("course", "guest", "sandbox"),
     *("mistakes", "unsandboxed", "proxies", "feedback", "intake"),
     *("testing", "grades", "grading"),
-    *("run", "report", "inspection", "pytest_plugin", "doctor"),
+    *("run", "report", "inspection", "pytest_plugin"),
     *("student", "author", "release"),
     *("lms", "cli", "__main__"),
 )  # fmt: skip
