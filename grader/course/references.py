@@ -1,7 +1,7 @@
 """The reference side: a course's solutions, with weights from the same seeds as inputs.
 
 Loaded by path at run time into the trusted process only; the engine never imports solutions. Where
-there are none, `grader.release.recording` answers in their place.
+there are none, `grader.grading.recorded` answers in their place.
 """
 
 from __future__ import annotations

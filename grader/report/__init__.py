@@ -1,6 +1,6 @@
 """Pages from a gradebook: each student's feedback, and the report on a class.
 
-`classroom` turns rows into numbers and `similarity` submissions into pairs; `feedback` and
+`statistics` turns rows into numbers and `similarity` submissions into pairs; `feedback` and
 `overview` make a page of what they are given, by way of `rendering`, which knows the templates.
 Needs the extra ``instructor``; without it, `require_templates` says how to get it.
 """

@@ -1,4 +1,4 @@
-"""A student's desk: checks at each save, once, or in a notebook; hints, progress, reset, the zip.
+"""What students type: checks at each save, once, or in a notebook; hints, progress, reset, the zip.
 
 It knows public checks and recordings only: whatever stands here goes to every student.
 """

@@ -1,7 +1,7 @@
 """`grader watch`: the exercise, and its verdict after each save, until it is solved.
 
-`state` knows where the student is; `worker` and `watching` are its two threads; `screen` and
-`plain` show it, on a full screen and line by line.
+`state` knows where the student is; `worker` checks and `editor` waits for saves, each in a thread;
+`screen` and `plain` show it, on a full screen and line by line.
 """
 
 from __future__ import annotations
