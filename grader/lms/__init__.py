@@ -1,9 +1,10 @@
 """Systems around us: where submissions come from, where grades go, and what runs us.
 
 All that concerns one system stands in one module here (otter has three): how its downloads are
-recognised and read, how grades are written for it, how it calls us, and what its bundle holds. `SYSTEMS` is the table of
-them, and the commands read it: a new system is a new module and one line here (see README.md).
-Points are none of its business: it hands a submission to `grading`. It knows no command.
+recognised and read, how grades are written for it, how it calls us, and what its bundle holds.
+`SYSTEMS` is the table of them, and the commands read it: a new system is a new module and one line
+here (see README.md). Points are none of its business: it hands a submission to `grading`. It knows
+no command.
 """
 
 from __future__ import annotations
