@@ -15,8 +15,9 @@ from grader import wire
 from grader.course.contract import ContractBroken, ContractError
 from grader.course.tensors import Make
 from grader.proxies.calls import AuthorError, StudentRaised
+from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm
-from grader.sandbox.session import Limits, StudentLost
+from grader.sandbox.session import Channel, Limits, StudentLost
 from grader.testing import assert_input_unchanged
 from grader.wire import payload
 from tests import seats
@@ -460,6 +461,30 @@ def free(x):
     assert student.free.observe(X).changed == set()
     student.free(X)
     assert student.free.observe(X).changed == {0}
+
+
+def test_what_was_seen_of_a_submission_lasts_when_the_next_test_begins(open_seat: OpenSeat) -> None:
+    seat = open_seat("def free(x):\n    if x.sum() > 100:\n        x.zero_()", free)
+    seat.calls.begin(0, "free", None, hidden=False)
+    Student(seat.calls).free(torch.full((3, 4), 100.0))
+    seat.calls.begin(1, "free", None, hidden=False)
+    assert Student(seat.calls).free.observe(torch.zeros(3, 4)).changed == {0}
+
+
+def test_a_test_whose_process_does_not_start_has_said_and_printed_nothing(warm: Warm) -> None:
+    def opened(limits: Limits) -> Channel:
+        if limits.memory_mb == 99:
+            raise StudentLost("crashed", "it does not start")
+        return warm.open(limits)
+
+    seat = seats.open_seat(opened, "def free(x):\n    print('here')", free)
+    seat.session.listens = True
+    seat.student().free(X)
+    assert seat.session.said
+    assert seat.session.printed
+    with pytest.raises(StudentLost):
+        seat.student(memory_mb=99)
+    assert (seat.session.said, seat.session.printed) == ([], "")
 
 
 def test_nan_in_an_input_that_was_left_alone_is_no_change(open_seat: OpenSeat) -> None:

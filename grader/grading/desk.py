@@ -286,13 +286,12 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
     What was seen in it counts from then on among what the submission has done. Without `words`
     nobody is told why a case failed, which takes as long as the rest.
     """
-    key = (test.exercise, test.key, case.label)
+    key = (desk.seed, test.exercise, test.key, case.label)
 
     def once() -> Transcript:
         try:
             return _played(desk, seat, test, case, key)
         except Killed:  # it need not be the submission's doing, the first time
-            seat.calls.end(seat.calls.seen)
             return _played(desk, seat, test, case, key)
 
     transcript = _caught(desk, seat, test, once, words)
@@ -313,7 +312,6 @@ def _played(desk: Desk, seat: Seat, test: Test, case: Case, key: CaseKey) -> Tra
         _call(desk, seat, test, case, make, student)
     except Unlike:  # a test that is no function of what it is answered: ask all of it again
         seat.session.close()
-        seat.calls.end(seat.calls.seen)
         student = seat.begin(make, test.memory_mb, desk.holds_back(test))
         _call(desk, seat, test, case, make, student)
     return Transcript("passed", seen=seat.calls.seen, said=tuple(seat.session.said))

@@ -47,7 +47,7 @@ class Transcript:
         return self.status == "passed"
 
 
-CaseKey = tuple[str, str, str]  # of a case: the exercise, the test's key, the case's label
+CaseKey = tuple[str, str, str, str]  # seed, exercise, the test's key, the case's label
 
 
 @dataclass

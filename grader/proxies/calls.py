@@ -108,10 +108,10 @@ class Calls:
         self.found = {found.name: found for found in self.session.listing.found}
 
     def begin(self, seed: int, exercise: str, memory_mb: int | None, hidden: bool) -> None:
-        """Begin a case, in which nothing was seen yet."""
+        """Begin a case, in which nothing was seen yet; what was seen before lasts."""
+        self.end(self.seen)
         self.session.begin_test(seed, exercise, memory_mb)
         self._hidden = hidden
-        self.seen = Seen()
 
     def end(self, seen: Seen) -> None:
         """End a case in which this was seen: now, or when it was run for others."""

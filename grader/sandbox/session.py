@@ -179,6 +179,10 @@ class Session:
         What the exercise forbids is taken out of a process for good, and memory is limited for
         good: a test that differs in either needs a fresh process.
         """
+        self.tape.clear()
+        self._known.clear()
+        self.printed = ""
+        self.said = []
         memory_mb = memory_mb or self._limits.memory_mb
         if (self._forbids(exercise), memory_mb) != (self._forbidden, self._memory_mb):
             self.close()
@@ -189,10 +193,6 @@ class Session:
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
         self._handles = 0
-        self.tape.clear()
-        self._known.clear()
-        self.printed = ""
-        self.said = []
 
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""
