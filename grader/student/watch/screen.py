@@ -391,7 +391,7 @@ class WatchApp(App[None]):
         with suppress(RuntimeError):
             self.post_message(Saved())
 
-    def on_heard(self, message: WorkerNews) -> None:
+    def on_worker_news(self, message: WorkerNews) -> None:
         """The worker has news."""
         self._board.hear(message.news)
 
