@@ -1,8 +1,8 @@
 """What runs beside a student's code: it locks a process down, loads answers, and answers calls.
 
 It knows the wire and nothing else of the kit: no seed, no reference, no test, no point. What it
-says of a submission is evidence, never proof. Only the commands ``python -m grader.guest.warm`` and
-``python -m grader.guest.work`` start it, and only `unsandboxed` imports it; a test keeps that.
+says of a submission is evidence, never proof. Only ``python -I -m grader.guest.warm`` and
+``python -I -m grader.guest.work`` start it, and only `unsandboxed` imports it; a test keeps that.
 
 The trust boundary is three folders. An auditor who has read `wire` reads here, in this order:
 

@@ -61,7 +61,7 @@ def release_otter(
         readme = {"README.md": _students_readme(course)}
         write_student_bundle(
             course, draft / "student", report, jobs=jobs, notebooks=False,
-            texts_beside=readme | notebooks.for_students(course, checks),
+            texts_beside=readme | notebooks.student_version(course, checks),
         )  # fmt: skip
         master = draft / "master"
         carry(course, master / "course")
