@@ -11,10 +11,25 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
+from grader.course.course import Course, load_course
+from grader.course.file import LimitTable
+
 ATTACKS = Path(__file__).parent / "attacks"
+
+# Little, since an attack uses up what it is given.
+LIMITS = LimitTable(test_seconds=0.6, submission_seconds=20.0, memory_mb=512)
+
+
+def attacked_course() -> Course:
+    """The real course, with the limits under which attacks are graded."""
+    real = load_course(ATTACKS.parents[1] / "exercises")
+    return replace(real, file=msgspec.structs.replace(real.file, limits=LIMITS))
+
 
 # The classes in the order of a table, with a title for it.
 CLASSES: Mapping[str, str] = {

@@ -7,13 +7,11 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from rich.console import Console
 
 from grader.cli import tables
-from grader.course.course import Course, load_course
-from grader.course.file import LimitTable
+from grader.course.course import Course
 from grader.feedback import terminal
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
@@ -29,6 +27,7 @@ from tests.attacks_table import (
     Attack,
     BadHeader,
     all_attacks,
+    attacked_course,
     read_attack,
 )
 from tests.evidence import assert_only_what_passed_is_paid
@@ -36,7 +35,6 @@ from tests.evidence import assert_only_what_passed_is_paid
 ROOT = Path(__file__).parents[1]
 ALL = all_attacks()
 # Attacks wait for their limits: low ones keep the suite short.
-LIMITS = LimitTable(test_seconds=0.6, submission_seconds=20.0, memory_mb=512)
 # What only the kernel keeps: not to be expected where it offers too little.
 KERNEL = frozenset({"answers", "results", "exhaustion", "network", "neighbours"})
 # What the kernel and the wire keep by themselves. Python's own layer is off there: an attack has
@@ -47,8 +45,7 @@ LONGEST = 500_000  # characters of a grade as JSON: that of right answers has 10
 
 @pytest.fixture(scope="module")
 def course() -> Course:
-    real = load_course(ROOT / "exercises")
-    return dataclasses.replace(real, file=msgspec.structs.replace(real.file, limits=LIMITS))
+    return attacked_course()
 
 
 @pytest.fixture(scope="module")

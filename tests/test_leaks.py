@@ -18,8 +18,7 @@ import pytest
 import torch
 
 from grader import wire
-from grader.course.course import Course, load_course
-from grader.course.file import LimitTable
+from grader.course.course import Course
 from grader.feedback.visible import for_students
 from grader.grading.desk import Desk, open_desk, replay
 from grader.grading.ladder import grade_submission
@@ -31,13 +30,12 @@ from grader.records.rows import Row
 from grader.report.feedback import feedback_page
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
-from tests.attacks_table import Attack, all_attacks
+from tests.attacks_table import Attack, all_attacks, attacked_course
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
 
 ROOT = Path(__file__).parents[1]
 LEAKS = [attack for attack in all_attacks() if attack.klass == "leaks"]
-LIMITS = LimitTable(test_seconds=0.6, submission_seconds=20.0, memory_mb=512)
 NUMBER = re.compile(r"[-−‐–]?\d+(?:[.\u2024]\d+)?(?:e[-+]?\d+)?")
 SHORT, LONG = 4, 7  # significant digits: of what a message rounds, and of a number in full
 MOST = 500  # numbers of a tensor: of a larger one its beginning will do
@@ -54,8 +52,7 @@ class Numbers:
 
 @pytest.fixture(scope="module")
 def course() -> Course:
-    real = load_course(ROOT / "exercises")
-    return dataclasses.replace(real, file=msgspec.structs.replace(real.file, limits=LIMITS))
+    return attacked_course()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from grader.cli import tables
 from grader.cli.app import (
     AUTHORS,
     CourseOption,
@@ -47,6 +46,7 @@ def audit(
     """
     from grader.author.audit import Finding, audit_totals
     from grader.author.audit import audit_course as examine
+    from grader.cli import tables
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
@@ -86,6 +86,7 @@ def _audit_machines(
 ) -> int:  # fmt: skip
     """Audit in every setting, and say what differs; the exit code."""
     from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
+    from grader.cli import tables
 
     arguments = [*names, f"--course={course.private or course.folder}"]
     arguments += [f"--jobs={jobs}"] if jobs is not None else []

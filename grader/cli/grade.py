@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
-from grader.cli import tables
 from grader.cli.app import (
     INSTRUCTORS,
     AssignmentOption,
@@ -217,6 +216,7 @@ def _chosen(
 
 
 def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
+    from grader.cli import tables
     from grader.intake import take_in
 
     arrivals = take_in(paths, course, roster, downloads())
@@ -279,6 +279,7 @@ def _again(
 
 
 def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
+    from grader.cli import tables
     from grader.feedback import terminal
     from grader.intake.arrivals import arriving
     from grader.run.batch import grade_arrivals
@@ -334,6 +335,7 @@ def _print_json(rows: Sequence[Row]) -> None:
 
 
 def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
+    from grader.cli import tables
     from grader.feedback import terminal
 
     console = Console(highlight=False)

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from grader import __version__
-from grader.cli import tables
 from grader.cli.app import (
     STUDENTS,
     BackendOption,
@@ -185,6 +184,8 @@ def list_(
         ]  # fmt: skip
         print(json.dumps(rows))
         return
+    from grader.cli import tables
+
     console = Console(highlight=False)
     for part in tables.exercises(opened, chosen, progress):
         console.print(part, soft_wrap=True)

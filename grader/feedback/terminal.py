@@ -12,8 +12,6 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from grader.course.course import Course
@@ -69,6 +67,10 @@ def progress(
 
     `first` is what is done before the first part.
     """
+    # Imported here: most commands draw none, and each would wait for it.
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     with Bar(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,

@@ -123,6 +123,7 @@ class Desk:
             submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
         session = Session(self.backend.open, opening, limits, self.watched)
+        session.listens = self.listener is not None
         try:
             yield Seat(self, session, self.watched)
         finally:

@@ -76,7 +76,6 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
     )  # fmt: skip
     try:
         with listening.seat(graded.submission) as seat:
-            seat.session.listens = True
             ran = _run(Bench(listening, name, graded.submission), seat, asked)
             definition = seat.calls.found[name].place
     except StudentLost as lost:  # its text alone brought the listing down

@@ -20,6 +20,7 @@ import nbformat
 from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.course.statements import ExerciseStub, opening, statement
+from grader.records.wording import listed
 from grader.release.texts import formulas
 
 NotebookCell = dict[str, Any]
@@ -137,8 +138,8 @@ def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
         if course.unit_of[name] != unit.name
     }
     if needed:
-        names = _listed([f"`{name}`" for name in needed])
-        units = _listed([f"`{unit}`" for unit in dict.fromkeys(needed.values())])
+        names = listed([f"`{name}`" for name in needed], "and")
+        units = listed([f"`{unit}`" for unit in dict.fromkeys(needed.values())], "and")
         yield text_cell(f"{unit.name}-before", FROM_BEFORE.format(names=names, units=units))
         imports = [f"# from {of} import {name}" for name, of in needed.items()]
         yield code_cell(f"{unit.name}-pasted", PASTE + "\n".join(imports))
@@ -217,10 +218,6 @@ def _axes(stated: ExerciseStub, dimensions: int) -> str:
     if dimensions > 1 and len(names) > 1:
         return f', rows="{names[-2]}", columns="{names[-1]}"'
     return ""
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def text_cell(name: str, text: str, kind: str = "markdown") -> NotebookCell:

@@ -260,13 +260,15 @@ def numbers(folder: Path) -> dict[str, object]:
 
 
 def _inside(modules: Mapping[str, Module]) -> int:
-    return sum(
-        isinstance(node, ast.Import | ast.ImportFrom) and "grader" in ast.unparse(node)
+    found = {
+        node
         for module in modules.values()
         for function in ast.walk(module.tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
-    )
+        if isinstance(node, ast.Import | ast.ImportFrom) and "grader" in ast.unparse(node)
+    }
+    return len(found)  # each once, also where functions are nested
 
 
 @dataclass(frozen=True)
