@@ -119,9 +119,15 @@ _commons: list[_Common] = []
 
 
 def mistake(
-    exercise: str, slug: str = "", title: str = "", *, hint: str = "",
-    change: Change | None = None, same_as: Mapping[str, str] | None = None, common: str = "",
-) -> Callable[[Anything], Anything]:  # fmt: skip
+    exercise: str,
+    slug: str = "",
+    title: str = "",
+    *,
+    hint: str = "",
+    change: Change | None = None,
+    same_as: Mapping[str, str] | None = None,
+    common: str = "",
+) -> Callable[[Anything], Anything]:
     """A wrong answer. The title says what is wrong, in a line; the hint asks, and does not tell.
 
     `change` replaces parts of the reference's text; without it, this decorates a definition.
@@ -157,9 +163,13 @@ def accepted(
 
 
 def common(
-    slug: str, title: str, *, hint: str, change: Change | Sequence[Change] = (),
+    slug: str,
+    title: str,
+    *,
+    hint: str,
+    change: Change | Sequence[Change] = (),
     same_as: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """A mistake that people make in many exercises: a row of the common table.
 
     Of several changes an exercise gets the first that fits its reference. Without a change, every
@@ -232,9 +242,13 @@ class Library:
             except BadVariant:
                 continue
             return Variant(
-                first.exercise, f"{first.slug}+{second.slug}", first.kind,
-                f"{first.title}; and: {second.title}", f"{first.hint} {second.hint}", text,
-            )  # fmt: skip
+                first.exercise,
+                f"{first.slug}+{second.slug}",
+                first.kind,
+                f"{first.title}; and: {second.title}",
+                f"{first.hint} {second.hint}",
+                text,
+            )
         return None
 
 
@@ -321,7 +335,7 @@ def _all_that_fit(entry: _Entry, table: Mapping[str, _Common], original: str) ->
 
 def _variant(
     entry: _Entry, table: Mapping[str, _Common], original: str, definition: str
-) -> Variant:  # fmt: skip
+) -> Variant:
     """What an entry says, and what the common table says where it is silent."""
     if entry.common and entry.common not in table:
         raise BadVariant(f"there is no common mistake {entry.common!r}")
@@ -337,9 +351,16 @@ def _variant(
         changes = (entry.change,) if entry.change else shared.changes
         change, definition = _first_that_fits(original, changes)
     return Variant(
-        entry.exercise, slug, entry.kind, title, hint, definition, change,
-        entry.same_as or shared.same_as, entry.common,
-    )  # fmt: skip
+        entry.exercise,
+        slug,
+        entry.kind,
+        title,
+        hint,
+        definition,
+        change,
+        entry.same_as or shared.same_as,
+        entry.common,
+    )
 
 
 def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, str]:

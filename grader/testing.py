@@ -328,9 +328,7 @@ def assert_work_grows_at_most(
     )
 
 
-def assert_work_at_most(
-    call: RemoteFunction | RemoteModule, most: int, *arguments: Any
-) -> None:  # fmt: skip
+def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *arguments: Any) -> None:
     """Fail if a call takes more work than `most`.
 
     Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
@@ -346,7 +344,7 @@ def assert_work_at_most(
 
 def assert_reduces_at_most(
     call: RemoteFunction | RemoteModule, width: int, *arguments: Any
-) -> None:  # fmt: skip
+) -> None:
     """Fail if a sum, product, maximum, softmax or the like runs over more than `width` elements."""
     widest = _counted(call, arguments).widest
     _remember_growth(call, "width", widest > width)
@@ -401,9 +399,12 @@ def assert_uses(
 
 
 def assert_gradients_agree(
-    theirs: Callable[..., Any], ours: Callable[..., Any], *arguments: Any, make: Make,
+    theirs: Callable[..., Any],
+    ours: Callable[..., Any],
+    *arguments: Any,
+    make: Make,
     of: Callable[[Any], Any] = lambda result: result,
-) -> None:  # fmt: skip
+) -> None:
     """Fail unless the gradients of a random projection of the result agree.
 
     For floating-point inputs, and for the parameters too if `theirs` is a module that has adopted

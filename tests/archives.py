@@ -68,10 +68,23 @@ def packed(*members: Member, before: bytes = b"", after: bytes = b"", lie: int =
         told = (member.version, member.flags, member.method, 0, 0x21, crc, len(body), size)
         offset = len(files) if member.offset is None else member.offset
         local = member.raw_name if member.local_name is None else member.local_name
-        table += struct.pack(
-            "<4sH5H3L5H2L", b"PK\1\2", 3 << 8 | 20, *told, len(member.raw_name),
-            len(member.extra), 0, 0, 0, member.mode << 16, offset,
-        ) + member.raw_name + member.extra  # fmt: skip
+        table += (
+            struct.pack(
+                "<4sH5H3L5H2L",
+                b"PK\1\2",
+                3 << 8 | 20,
+                *told,
+                len(member.raw_name),
+                len(member.extra),
+                0,
+                0,
+                0,
+                member.mode << 16,
+                offset,
+            )
+            + member.raw_name
+            + member.extra
+        )
         if member.offset is None:
             files += struct.pack("<4s5H3L2H", b"PK\3\4", *told, len(local), 0) + local + body
     return before + files + table + end(len(members), len(table), len(files) + lie) + after
@@ -180,9 +193,7 @@ def many_bombs(honest: str) -> bytes:
     """Tries: to be within every limit of one file, three hundred times over."""
     data = b"x = 1\n" * (MEGA // 2)  # 3 MB
     body = deflated_slowly(data)
-    return _with(
-        honest, *(Member(f"part_{n:03}.py", data, crc=1, body=body) for n in range(300))
-    )  # fmt: skip
+    return _with(honest, *(Member(f"part_{n:03}.py", data, crc=1, body=body) for n in range(300)))
 
 
 def deflated_slowly(data: bytes) -> bytes:
@@ -203,9 +214,10 @@ def same_name_twice(honest: str) -> bytes:
 def same_name_another_way(honest: str) -> bytes:
     """Tries: the same with paths that only look different."""
     return packed(
-        Member("./more//caf\u00e9.py", b"first\n"), Member("more/cafe\u0301.py", b"last\n"),
+        Member("./more//caf\u00e9.py", b"first\n"),
+        Member("more/cafe\u0301.py", b"last\n"),
         Member(HONEST, honest.encode()),
-    )  # fmt: skip
+    )
 
 
 def capital_letters(honest: str) -> bytes:
@@ -230,8 +242,11 @@ def long_name(honest: str) -> bytes:
 
 def broken_unicode(honest: str) -> bytes:
     """Tries: to stop the reader with a name that says it is UTF-8, and is not."""
-    return _with(honest, Member(b"\xfe\x81.py", b"x = 1\n", flags=0x800),
-                 Member(b"half\xed\xa0\xbd.py", b"y = 1\n", flags=0x800))  # fmt: skip
+    return _with(
+        honest,
+        Member(b"\xfe\x81.py", b"x = 1\n", flags=0x800),
+        Member(b"half\xed\xa0\xbd.py", b"y = 1\n", flags=0x800),
+    )
 
 
 def deceiving_unicode(honest: str) -> bytes:
@@ -277,10 +292,11 @@ def zip64_lies(honest: str) -> bytes:
     """Tries: sizes and places beyond any disk."""
     far = struct.pack("<2HQ", 1, 8, 2**63)
     return _with(
-        honest, Member("far.py", b"x = 1", extra=far, offset=2**32 - 1),
+        honest,
+        Member("far.py", b"x = 1", extra=far, offset=2**32 - 1),
         Member("large.py", b"x", extra=far, size=2**32 - 1),
         Member("short.py", b"x", extra=struct.pack("<2H", 1, 8), size=2**32 - 1),
-    )  # fmt: skip
+    )
 
 
 def many_entries(honest: str) -> bytes:

@@ -22,9 +22,13 @@ def make_environment(folder: Path) -> Path:
     venv.create(folder, symlinks=True)
     theirs = sysconfig.get_paths("venv", vars={"base": str(folder), "platbase": str(folder)})
     shutil.copytree(
-        sysconfig.get_path("purelib"), theirs["purelib"], dirs_exist_ok=True, symlinks=True,
-        copy_function=_link, ignore=shutil.ignore_patterns("*attention_grader*"),
-    )  # fmt: skip
+        sysconfig.get_path("purelib"),
+        theirs["purelib"],
+        dirs_exist_ok=True,
+        symlinks=True,
+        copy_function=_link,
+        ignore=shutil.ignore_patterns("*attention_grader*"),
+    )
     return Path(theirs["scripts"])
 
 
@@ -34,9 +38,12 @@ def run(
     """Run a program in a place, without what is set for Python in this process."""
     known = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     return subprocess.run(
-        list(map(str, command)), cwd=place, env={**known, **OFFLINE, **environment},
-        capture_output=True, text=True,
-    )  # fmt: skip
+        list(map(str, command)),
+        cwd=place,
+        env={**known, **OFFLINE, **environment},
+        capture_output=True,
+        text=True,
+    )
 
 
 def _link(source: str, target: str) -> None:

@@ -19,9 +19,12 @@ HOSTILE = (
     "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\u202egnp\x1b[2J"
 )
 PICTURE = Picture(
-    ((1.0, 0.0), (0.5, 0.5)), ((0.5, 0.5), (0.5, 0.5)), ((True, True), (False, False)), rows=2,
+    ((1.0, 0.0), (0.5, 0.5)),
+    ((0.5, 0.5), (0.5, 0.5)),
+    ((True, True), (False, False)),
+    rows=2,
     columns=2,
-)  # fmt: skip
+)
 
 
 def solved(name: str, most: float = 2.0) -> ExerciseResult:
@@ -44,9 +47,14 @@ def untouched(name: str, most: float = 2.0) -> ExerciseResult:
 
 
 def mistaken(
-    name: str, mistake: str | None = MISTAKE, *, message: str = "expected 0.25, got 0.75",
-    points: float = 0.5, most: float = 2.0, follows: str | None = None,
-) -> ExerciseResult:  # fmt: skip
+    name: str,
+    mistake: str | None = MISTAKE,
+    *,
+    message: str = "expected 0.25, got 0.75",
+    points: float = 0.5,
+    most: float = 2.0,
+    follows: str | None = None,
+) -> ExerciseResult:
     """A public and a hidden test failed, both for one mistake; the hidden one saw 0.8675309.
 
     `follows` is the earlier exercise in which that was made.
@@ -55,28 +63,55 @@ def mistaken(
     tests = (
         TestResult("exists", "The exercise is there", "passed", hidden=False),
         TestResult(
-            "test_public", "The example comes out", "failed", hidden=False, message=message,
-            mistake=mistake, hint=hint, picture=PICTURE, follows=follows,
+            "test_public",
+            "The example comes out",
+            "failed",
+            hidden=False,
+            message=message,
+            mistake=mistake,
+            hint=hint,
+            picture=PICTURE,
+            follows=follows,
         ),
         TestResult(
-            "test_value", "The values are right", "failed", 0, most - points,
-            message="expected 0.8675309", mistake=mistake, hint=hint, follows=follows,
+            "test_value",
+            "The values are right",
+            "failed",
+            0,
+            most - points,
+            message="expected 0.8675309",
+            mistake=mistake,
+            hint=hint,
+            follows=follows,
         ),
         TestResult("test_shape", "The shape is right", "passed", points, points),
         TestResult("test_float64", "In float64 too", "skipped"),
-    )  # fmt: skip
+    )
     return ExerciseResult(name, "basics", points, most, tests)
 
 
 def grade(
-    student: str, *results: ExerciseResult, status: SubmissionStatus = "graded",
-    message: str | None = None, seconds: float = 0.5,
-) -> Grade:  # fmt: skip
+    student: str,
+    *results: ExerciseResult,
+    status: SubmissionStatus = "graded",
+    message: str | None = None,
+    seconds: float = 0.5,
+) -> Grade:
     """A grade with these results."""
     return Grade(
-        student, student, status, sum(result.points for result in results), 4.0, SEED, "0f",
-        ("process", "landlock", "seccomp"), "2.13.0", seconds, results, message,
-    )  # fmt: skip
+        student,
+        student,
+        status,
+        sum(result.points for result in results),
+        4.0,
+        SEED,
+        "0f",
+        ("process", "landlock", "seccomp"),
+        "2.13.0",
+        seconds,
+        results,
+        message,
+    )
 
 
 def handed_in(student: str, text: str, *group: str) -> Submission:

@@ -52,9 +52,12 @@ def open_seat(
     opening = wire.Open((wire.SourceText("answers.py", (source,)),), wanted)
     session = Session(channel, opening, limits)
     calls = Calls(
-        session, contracts, arguments or {}, parameters or {},
+        session,
+        contracts,
+        arguments or {},
+        parameters or {},
         {name: tuple(watch) for name in definitions},
-    )  # fmt: skip
+    )
     return Seat(session, calls, LiveOracle(definitions, contracts))
 
 

@@ -22,9 +22,11 @@ SECRET = "Ada Lovelace of Ockham"
 def book(tmp_path: Path) -> Path:
     """Ada with two of four points, a pair, a grader's fault, and zoe, who handed in nothing."""
     people = {
-        "ada": Person("s1", SECRET, "ada@x.edu"), "bob": Person("s2", "Robert"),
-        "cleo": Person("s3", "Robert"), "zoe": Person("s4", "Zoë"),
-    }  # fmt: skip
+        "ada": Person("s1", SECRET, "ada@x.edu"),
+        "bob": Person("s2", "Robert"),
+        "cleo": Person("s3", "Robert"),
+        "zoe": Person("s4", "Zoë"),
+    }
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade_of("ada", 1, 1), Submission("ada", (SourceText("a.py", (SECRET,)),)))
         book.put_aside()
@@ -58,11 +60,14 @@ def test_points_are_added_and_what_was_computed_stays(cold_grader: Grader, book:
         cold_grader, book, "ada", "weigh", "+0.5", "--reason", "typo in the statement"
     )
     assert (code, told) == (
-        0, "ada: weigh 1 → 1.5 of 3, total 2 → 2.5\ncorrected by +0.5: typo in the statement\n"
-    )  # fmt: skip
+        0,
+        "ada: weigh 1 → 1.5 of 3, total 2 → 2.5\ncorrected by +0.5: typo in the statement\n",
+    )
     assert [row(book, "ada")[key] for key in ("total", "weigh", "adjustment")] == [
-        "2.5", "1.5", "0.5",
-    ]  # fmt: skip
+        "2.5",
+        "1.5",
+        "0.5",
+    ]
     with existing_gradebook(book, "tiny") as opened:
         assert next(opened.grades()).total == 2
 
@@ -162,9 +167,10 @@ def test_many_corrections_are_written_at_once(cold_grader: Grader, book: Path) -
         "3 corrections, of 2 students\n",
     )
     assert corrections(book) == {
-        ("ada", "center"): (-1, "late"), ("ada", "weigh"): (0.5, "typo, in the statement"),
+        ("ada", "center"): (-1, "late"),
+        ("ada", "weigh"): (0.5, "typo, in the statement"),
         ("bob", "weigh"): (1, "typo"),
-    }  # fmt: skip
+    }
     assert [row(book, name)["total"] for name in ("ada", "bob")] == ["1.5", "3"]
 
 
@@ -181,8 +187,9 @@ def test_zero_in_a_table_takes_a_correction_back(cold_grader: Grader, book: Path
     path = table(book, "ada,weigh,0,")
     code, told = adjust(cold_grader, book, "--from", str(path))
     assert (code, told) == (
-        0, "ada: weigh 2 → 1 of 3, total 3 → 2\nthe correction was taken back\n"
-    )  # fmt: skip
+        0,
+        "ada: weigh 2 → 1 of 3, total 3 → 2\nthe correction was taken back\n",
+    )
     assert corrections(book) == {}
 
 

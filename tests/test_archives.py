@@ -34,7 +34,7 @@ from grader.intake.archives import (
     TOO_LONG,
     TOO_MANY,
     TWICE,
-)  # fmt: skip
+)
 from grader.intake.files import NESTED, NOT_PLAIN
 from grader.intake.names import shown
 from grader.intake.submissions import OTHER_ARCHIVE
@@ -98,10 +98,22 @@ def test_zips_stand_beside_other_submissions(tmp_path: Path, tiny: Course) -> No
 def test_a_zip_of_a_folder_is_read_like_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "alice"
     for name in (
-        "basics.py", "Layers.PY", "a/deep/er.py", "a.py", "a b/ü.py", "notes.txt", ".hidden.py",
-        ".git/x.py", "venv/x.py", "lib/site-packages/x.py", "checks/test_basics.py",
-        "__MACOSX/._basics.py", "__pycache__/x.py", "book.ipynb", "odd.ipynb",
-    ):  # fmt: skip
+        "basics.py",
+        "Layers.PY",
+        "a/deep/er.py",
+        "a.py",
+        "a b/ü.py",
+        "notes.txt",
+        ".hidden.py",
+        ".git/x.py",
+        "venv/x.py",
+        "lib/site-packages/x.py",
+        "checks/test_basics.py",
+        "__MACOSX/._basics.py",
+        "__pycache__/x.py",
+        "book.ipynb",
+        "odd.ipynb",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(notebook("x = 1") if name == "book.ipynb" else f"# {name}\n")
     content = {
@@ -112,8 +124,13 @@ def test_a_zip_of_a_folder_is_read_like_the_folder(tmp_path: Path) -> None:
     as_folder = read_submission("alice", folder)
     assert handed_in(tmp_path, zipped(content)) == as_folder
     assert list(texts(as_folder)) == [
-        "Layers.py", "a/deep/er.py", "a b/ü.py", "a.py", "basics.py", "book.ipynb",
-    ]  # fmt: skip
+        "Layers.py",
+        "a/deep/er.py",
+        "a b/ü.py",
+        "a.py",
+        "basics.py",
+        "book.ipynb",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,8 +191,11 @@ def test_names_of_old_and_careless_programs_are_read(tmp_path: Path) -> None:
         Member("hw\\layers.py", b"x = 1\n"),
     )
     assert set(texts(handed_in(tmp_path, content))) == {
-        "über.py", "ä.py", "caf\u00e9.py", "hw/layers.py",
-    }  # fmt: skip
+        "über.py",
+        "ä.py",
+        "caf\u00e9.py",
+        "hw/layers.py",
+    }
 
 
 def test_large_files_that_are_no_answers_cost_nothing(tmp_path: Path) -> None:
@@ -545,11 +565,33 @@ def test_any_bytes_are_read_or_told(place: Path, content: bytes, suffix: str) ->
 
 PIECES = st.one_of(
     st.sampled_from(
-        ["..", ".", "", "/", "\\", "C:", "\0", "\n", "venv", "checks", "CON", "~", "-rf", "a" * 300,
-         "\u202e", "e\u0301", "\ud800", "basics.py", "BASICS.PY", "x.ipynb", "b.zip", "Icon\r"]
+        [
+            "..",
+            ".",
+            "",
+            "/",
+            "\\",
+            "C:",
+            "\0",
+            "\n",
+            "venv",
+            "checks",
+            "CON",
+            "~",
+            "-rf",
+            "a" * 300,
+            "\u202e",
+            "e\u0301",
+            "\ud800",
+            "basics.py",
+            "BASICS.PY",
+            "x.ipynb",
+            "b.zip",
+            "Icon\r",
+        ]
     ),
     st.text(max_size=6),
-)  # fmt: skip
+)
 NAMES = st.builds(
     lambda pieces, end: ("/".join(pieces) + end).encode("utf-8", "surrogatepass")[:60_000],
     st.lists(PIECES, max_size=4),
@@ -574,9 +616,11 @@ MEMBERS = st.builds(
 
 @steady
 @given(
-    members=st.lists(MEMBERS, max_size=6), before=st.binary(max_size=50),
-    after=st.binary(max_size=50), lie=st.sampled_from([0, 0, 0, 1, 10**6]),
-)  # fmt: skip
+    members=st.lists(MEMBERS, max_size=6),
+    before=st.binary(max_size=50),
+    after=st.binary(max_size=50),
+    lie=st.sampled_from([0, 0, 0, 1, 10**6]),
+)
 def test_any_archive_is_read_or_told(
     place: Path, members: list[Member], before: bytes, after: bytes, lie: int
 ) -> None:
@@ -588,10 +632,11 @@ def test_any_archive_is_read_or_told(
 @given(
     files=st.dictionaries(
         st.text("abü ._-", min_size=1, max_size=9).map(lambda stem: f"x{stem}.py"),
-        st.binary(max_size=300), max_size=5,
+        st.binary(max_size=300),
+        max_size=5,
     ),
     method=st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]),
-)  # fmt: skip
+)
 def test_what_the_standard_library_writes_is_read_as_it_reads_it(
     place: Path, files: dict[str, bytes], method: int
 ) -> None:

@@ -71,7 +71,7 @@ class Step(NamedTuple):
 @pytest.fixture(scope="module")
 def basics(
     repository: Path, steps: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> Step:  # fmt: skip
+) -> Step:
     """The first unit's step, as a runner runs it after the one that installs."""
     machine = tmp_path_factory.mktemp("runner")
     programs = make_environment(machine / "environment")

@@ -96,8 +96,11 @@ def test_a_class_is_graded_into_a_gradebook(grader: Grader, students: Path, tmp_
         "eve": ["unreadable", "0", "10", "0", "0", "0", "0"],
     }
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {
-        "grades.db", "gradebook.csv", "mistakes.db", "results.jsonl",
-    }  # fmt: skip
+        "grades.db",
+        "gradebook.csv",
+        "mistakes.db",
+        "results.jsonl",
+    }
     assert ran.err == ""
     for name in ("ada", "bob", "cleo", "dan", "eve", "of 10"):
         assert name in ran.out
@@ -134,8 +137,11 @@ def test_two_processes_in_a_shell_give_the_grades_of_one(
     grader("grade", students, "--out", one, "--course", TINY, "--jobs", 1)
     ran = subprocess.run(
         [SCRIPT, "grade", students, "--out", two, "--course", TINY, "--jobs", "2"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\x1b" not in ran.stdout
     assert (one / "gradebook.csv").read_bytes() == (two / "gradebook.csv").read_bytes()
@@ -209,12 +215,19 @@ def test_grades_for_programs_are_json_and_nothing_else(
     grader: Grader, students: Path, tmp_path: Path
 ) -> None:
     ran = grader(
-        "grade", students / "ada", students / "bob.py", "--out", tmp_path / "out",
-        "--course", TINY, "--json",
-    )  # fmt: skip
+        "grade",
+        students / "ada",
+        students / "bob.py",
+        "--out",
+        tmp_path / "out",
+        "--course",
+        TINY,
+        "--json",
+    )
     assert [(entry["student"], entry["total"]) for entry in json.loads(ran.out)] == [
-        ("ada", 10.0), ("bob", 8.0),
-    ]  # fmt: skip
+        ("ada", 10.0),
+        ("bob", 8.0),
+    ]
 
 
 def test_a_name_is_never_markup_nor_a_formula_nor_a_command_to_the_terminal(
@@ -361,14 +374,24 @@ def test_an_out_of_another_course_is_told_in_one_line_and_left_alone(
         ("solutions/graders/test_layers.py", '"Projection"', '"Project"', "'Project'"),
     ],
     ids=[
-        "a key", "the syntax", "a missing reference", "a reference of the wrong kind",
-        "a reference that cannot be imported", "an unknown exercise",
+        "a key",
+        "the syntax",
+        "a missing reference",
+        "a reference of the wrong kind",
+        "a reference that cannot be imported",
+        "an unknown exercise",
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_the_course_is_told_in_one_line_and_writes_nothing(
-    grader: Grader, students: Path, course: Path, tmp_path: Path, file: str, before: str,
-    after: str, told: str,
-) -> None:  # fmt: skip
+    grader: Grader,
+    students: Path,
+    course: Path,
+    tmp_path: Path,
+    file: str,
+    before: str,
+    after: str,
+    told: str,
+) -> None:
     path = course / file
     text = path.read_text("utf-8")
     assert before in text
@@ -415,7 +438,8 @@ def test_without_a_course_the_call_says_how_to_name_one(
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        (["--out", "out"], "which submissions?"), (["x"], "where should the gradebook go?"),
+        (["--out", "out"], "which submissions?"),
+        (["x"], "where should the gradebook go?"),
         (["--again"], "where should the gradebook go?"),
         (["x", "--again", "--out", "out"], "leave out the submissions"),
         (["x", "--again", "--watch", "--out", "out"], "exclude one another"),
@@ -423,7 +447,7 @@ def test_without_a_course_the_call_says_how_to_name_one(
         (["x", "--out", "out", "--only", "center", "--assignment", "one"], "exclude one another"),
         (["x", "--out", "out", "--assignment", "one"], "course.toml names none"),
     ],
-)  # fmt: skip
+)
 def test_a_call_to_grade_that_makes_no_sense_is_one_line(
     grader: Grader, call: list[str], answer: str
 ) -> None:
@@ -607,8 +631,12 @@ def test_there_are_colours_only_where_they_are_wanted(
 
 def test_the_command_is_installed_and_quick_to_say_what_it_is() -> None:
     ran = subprocess.run(
-        [SCRIPT, "--version"], capture_output=True, text=True, timeout=60, check=False,
+        [SCRIPT, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"},
-    )  # fmt: skip
+    )
     assert ran.stdout.startswith("attention-grader ")
     assert not re.search(r"\| +torch$", ran.stderr, re.MULTILINE)

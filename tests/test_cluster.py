@@ -39,9 +39,11 @@ SUBMISSIONS = [Submission(name, ()) for name in NAMES]
 def machines(workers: int, threads: int = 1, *, processes: bool = True) -> Iterator[LocalCluster]:
     """A scheduler, and workers; a process that ends is replaced."""
     with LocalCluster(
-        n_workers=workers, threads_per_worker=threads, processes=processes,
+        n_workers=workers,
+        threads_per_worker=threads,
+        processes=processes,
         dashboard_address="127.0.0.1:0",
-    ) as machines:  # fmt: skip
+    ) as machines:
         yield machines
 
 
@@ -157,9 +159,15 @@ def test_without_workers_one_line_says_how_to_start_them(
     monkeypatch.setattr(cluster, "PATIENCE", 0.0)
     with machines(0) as none:
         ran = cold_grader(
-            "grade", tmp_path / "class", "--out", tmp_path / "out", "--course", TINY,
-            "--cluster", none.scheduler_address,
-        )  # fmt: skip
+            "grade",
+            tmp_path / "class",
+            "--out",
+            tmp_path / "out",
+            "--course",
+            TINY,
+            "--cluster",
+            none.scheduler_address,
+        )
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "no worker came" in ran.err
     assert "dask worker ADDRESS --nthreads 1" in ran.err

@@ -61,9 +61,11 @@ def test_a_parametrised_function_is_one_test_with_its_cases(collected: Write) ->
     )
     assert (test.name, test.weight, test.rung, test.exercise) == ("test_it", 3, "value", "center")
     assert {case.label: dict(case.parameters) for case in test.cases} == {
-        "first-2": {"size": 2, "kind": "a"}, "first-5": {"size": 5, "kind": "a"},
-        "second-2": {"size": 2, "kind": "b"}, "second-5": {"size": 5, "kind": "b"},
-    }  # fmt: skip
+        "first-2": {"size": 2, "kind": "a"},
+        "first-5": {"size": 5, "kind": "a"},
+        "second-2": {"size": 2, "kind": "b"},
+        "second-5": {"size": 5, "kind": "b"},
+    }
 
 
 def test_a_test_gets_only_the_fixtures_that_it_asks_for(collected: Write) -> None:
@@ -103,15 +105,18 @@ def test_collecting_prints_nothing(collected: Write, capfd: pytest.CaptureFixtur
         (
             'class TestCenter:\n    @rung.value("center")\n    def test_it(self, student):\n'
             '        """T."""\n',
-            5, "not a class",
+            5,
+            "not a class",
         ),
         (
             f"@pytest.fixture(autouse=True)\ndef quiet():\n    pass\n\n{VALUE}",
-            9, "'quiet'.*no autouse fixtures",
+            9,
+            "'quiet'.*no autouse fixtures",
         ),
         (
             f"@pytest.fixture\ndef batch():\n    return 2\n\n{VALUE.replace('student', 'batch')}",
-            9, "'batch'",
+            9,
+            "'batch'",
         ),
         (VALUE.replace("student", "student, tmp_path"), 5, "'tmp_path'"),
         (VALUE.replace("student", "student, monkeypatch"), 5, "'monkeypatch'"),
@@ -122,15 +127,26 @@ def test_collecting_prints_nothing(collected: Write, capfd: pytest.CaptureFixtur
         (VALUE.replace("@rung", "@pytest.mark.skip\n@rung"), 5, "skip"),
         (VALUE.replace("@rung", "@pytest.mark.xfail\n@rung"), 5, "xfail"),
         (
-            VALUE.replace("@rung", '@pytest.mark.usefixtures("tmp_path")\n@rung'), 5, "'tmp_path'",
+            VALUE.replace("@rung", '@pytest.mark.usefixtures("tmp_path")\n@rung'),
+            5,
+            "'tmp_path'",
         ),
     ],
     ids=[
-        "a class", "an autouse fixture", "a fixture of its own", "tmp_path", "monkeypatch",
-        "request", "no rung", "no docstring", "an unknown exercise", "a skip",
-        "an xfail", "usefixtures",
+        "a class",
+        "an autouse fixture",
+        "a fixture of its own",
+        "tmp_path",
+        "monkeypatch",
+        "request",
+        "no rung",
+        "no docstring",
+        "an unknown exercise",
+        "a skip",
+        "an xfail",
+        "usefixtures",
     ],
-)  # fmt: skip
+)
 def test_what_the_two_runners_could_see_differently_is_refused_with_file_and_line(
     collected: Write, text: str, line: int, why: str
 ) -> None:
@@ -294,12 +310,26 @@ def test_plain_pytest_agrees_with_our_runner(
     # In this process, next to the torch that is loaded already.
     pytest.main(
         [
-            str(TINY / "solutions" / "graders"), "--submission", str(submission),
-            "--grader-seed", desk.seed, "--junit-xml", str(report), "-q", "-c", os.devnull,
-            "--rootdir", str(TINY), "--noconftest", "--import-mode=importlib",
-            "-p", "no:cacheprovider", "-p", "no:xdist",
+            str(TINY / "solutions" / "graders"),
+            "--submission",
+            str(submission),
+            "--grader-seed",
+            desk.seed,
+            "--junit-xml",
+            str(report),
+            "-q",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            str(TINY),
+            "--noconftest",
+            "--import-mode=importlib",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
         ]
-    )  # fmt: skip
+    )
     agree(ours, report)
 
 
@@ -311,12 +341,26 @@ def test_the_pytest_command_finds_the_kits_fixtures_by_itself(
     report = tmp_path / "report.xml"
     ran = subprocess.run(
         [
-            sys.executable, "-m", "pytest", "tests/tiny_course/solutions/graders",
-            "--submission", submission, "--grader-seed", desk.seed, "--junit-xml", report,
-            "-q", "-k", "center",
+            sys.executable,
+            "-m",
+            "pytest",
+            "tests/tiny_course/solutions/graders",
+            "--submission",
+            submission,
+            "--grader-seed",
+            desk.seed,
+            "--junit-xml",
+            report,
+            "-q",
+            "-k",
+            "center",
         ],
-        cwd=TINY.parents[1], capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=TINY.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ran.returncode == 1, ran.stdout
     ours = with_our_runner(desk, submission)
     agree({name: ended for name, ended in ours.items() if "center" in name}, report)

@@ -139,8 +139,11 @@ mistake("staircase", "halved", "Half of it", hint="How much?", change={"size, si
     path.write_text(text, "utf-8")
     library = load_library(course)
     assert [variant.id for variant in library.variants] == [
-        "center/added", "weigh/halved", "center/halved", "staircase/halved",
-    ]  # fmt: skip
+        "center/added",
+        "weigh/halved",
+        "center/halved",
+        "staircase/halved",
+    ]
     assert body(found(library, "center/halved")) == "return (x - x.mean()) * 0.5"
 
 

@@ -128,14 +128,18 @@ def test_a_functions_parameters_are_compiled_in_order_with_their_kinds() -> None
     contract = compile_contract("linear", linear)
     assert (contract.name, contract.kind, contract.forward) == ("linear", "function", None)
     assert kinds(contract.call.parameters) == [
-        ("x", "tensor", False), ("weight", "tensor", False), ("bias", "tensor", True),
-    ]  # fmt: skip
+        ("x", "tensor", False),
+        ("weight", "tensor", False),
+        ("bias", "tensor", True),
+    ]
 
 
 def test_integers_name_dimensions_and_other_values_do_not() -> None:
     assert kinds(compile_contract("attend", attend).call.parameters) == [
-        ("x", "tensor", False), ("scale", "other", False), ("name", "other", True),
-    ]  # fmt: skip
+        ("x", "tensor", False),
+        ("scale", "other", False),
+        ("name", "other", True),
+    ]
     assert kinds(compile_contract("split", split).call.parameters)[1] == ("num_heads", "int", False)
 
 
@@ -225,15 +229,21 @@ def test_a_message_shows_the_expected_dimensions_by_name_and_the_actual_shape() 
         (project, [X, WEIGHT], (1, 2, 5, 4), "there is a dimension of size 1 too many"),
         (project, [X, WEIGHT], (2, 5, 4, 6), "there are more dimensions than the contract names"),
         (
-            split, [torch.zeros(2, 5, 12), 3], (2, 5, 3, 4),
+            split,
+            [torch.zeros(2, 5, 12), 3],
+            (2, 5, 3, 4),
             "num_heads and tokens look swapped",
         ),
         (
-            split, [torch.zeros(2, 5, 12), 3], (2, 3, 5, 12),
+            split,
+            [torch.zeros(2, 5, 12), 3],
+            (2, 3, 5, 12),
             "head_dim should be 4, not 12",
         ),
         (
-            merge, [torch.zeros(2, 3, 5, 4)], (2, 5, 4),
+            merge,
+            [torch.zeros(2, 3, 5, 4)],
+            (2, 5, 4),
             "num_heads*head_dim should be 12, not 4",
         ),
         (linear, [X, torch.zeros(7, 3)], (2, 5, 3), "d_out should be 7, not 3"),
@@ -241,7 +251,7 @@ def test_a_message_shows_the_expected_dimensions_by_name_and_the_actual_shape() 
         (linear, [X, torch.zeros(7, 3)], (5, 7), "the leading dimension 1 dimension is missing"),
         (Wrapper, [X], (2, 28, 5), "tokens and num_heads*head_dim look swapped"),
     ],
-)  # fmt: skip
+)
 def test_a_message_says_which_dimension_went_wrong(
     reference: Any, arguments: Sequence[Any], shape: tuple[int, ...], guess: str
 ) -> None:
@@ -387,10 +397,16 @@ def test_a_dictionary_is_asked_for_by_name() -> None:
         (causal, ["six"]),
     ],
     ids=[
-        "too many", "two sizes for d_in", "too few dimensions", "too many dimensions", "too few",
-        "no tensor", "two sizes for d_out", "no integer",
+        "too many",
+        "two sizes for d_in",
+        "too few dimensions",
+        "too many dimensions",
+        "too few",
+        "no tensor",
+        "two sizes for d_out",
+        "no integer",
     ],
-)  # fmt: skip
+)
 def test_arguments_that_break_the_contract_are_the_authors_error(
     reference: Callable[..., Any], arguments: Sequence[Any]
 ) -> None:

@@ -59,10 +59,16 @@ def line_of(before: str, after: str, wanted: str) -> int:
         ("points = 4", "points = 4\npionts = 4", "pionts"),
     ],
     ids=[
-        "at the top", "a table", "in limits", "in operations", "in aliases", "in a unit",
-        "in an exercise", "in the last exercise",
+        "at the top",
+        "a table",
+        "in limits",
+        "in operations",
+        "in aliases",
+        "in a unit",
+        "in an exercise",
+        "in the last exercise",
     ],
-)  # fmt: skip
+)
 def test_an_unknown_key_is_told_with_file_line_and_key(
     refusal: Edit, before: str, after: str, key: str
 ) -> None:
@@ -112,12 +118,14 @@ def test_a_missing_key_is_told_with_the_line_of_its_table(
         ('name = "layers"', 'name = "basics" #', "'basics' is there twice"),
         ('requires = ["center"]', 'requires = ["centre"]', "'centre' does not come before weigh"),
         (
-            'requires = ["center"]', 'requires = ["Projection"]',
+            'requires = ["center"]',
+            'requires = ["Projection"]',
             "'Projection' does not come before weigh",
         ),
         ('forbidden = ["softmax"]', 'forbidden = ["sofmax"]', "softmax, no 'sofmax'"),
         (
-            'functions = ["softmax", "log_softmax"]', 'functions = ["grad"]\nlayers = ["Autogard"]',
+            'functions = ["softmax", "log_softmax"]',
+            'functions = ["grad"]\nlayers = ["Autogard"]',
             "layers: Invalid enum value 'Autogard'",
         ),
         ("points = 4", "points = 0", "points must be positive"),
@@ -131,7 +139,7 @@ def test_a_missing_key_is_told_with_the_line_of_its_table(
         ("submission_seconds = 20.0", "submission_seconds = 0", "submission_seconds must be"),
         ("memory_mb = 256", "memory_mb = 0", "memory_mb must be"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_told_with_its_line(
     refusal: Edit, before: str, after: str, told: str
 ) -> None:
@@ -193,10 +201,13 @@ def test_a_name_like_no_other_is_answered_with_the_units(tiny: Course) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        "exercises/course.toml", "exercises/basics.py", "exercises/checks/test_layers.py",
-        "solutions/basics.py", "solutions/graders/test_layers.py",
+        "exercises/course.toml",
+        "exercises/basics.py",
+        "exercises/checks/test_layers.py",
+        "solutions/basics.py",
+        "solutions/graders/test_layers.py",
     ],
-)  # fmt: skip
+)
 def test_the_fingerprint_changes_with_whatever_decides_a_grade(
     tmp_path: Path, changed: str
 ) -> None:

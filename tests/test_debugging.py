@@ -109,8 +109,14 @@ def test_s_steps_into_own_functions_only(debugged: Debug) -> None:
         def center(x):
             return helper(x)
         """,
-        "s", "s", "s", "s", "s", "s", "q",
-    ).text  # fmt: skip
+        "s",
+        "s",
+        "s",
+        "s",
+        "s",
+        "s",
+        "q",
+    ).text
     assert "basics.py(4)helper()" in text
     assert "functional.py" not in text
 
@@ -129,8 +135,9 @@ def test_a_module_stops_in_its_forward(debugged: Debug) -> None:
             def forward(self, x):
                 return self.linear(x) + 1
         """,
-        "p x.shape", "q",
-    ).text  # fmt: skip
+        "p x.shape",
+        "q",
+    ).text
     assert "> <submission>/basics.py(9)forward()" in text
     assert "torch.Size([2, 3])" in text
 
@@ -165,5 +172,6 @@ def test_what_is_wrong_without_a_case_is_told(
 def test_where_all_is_well_there_is_nothing_to_stop_at(debugged: Debug) -> None:
     right = (TINY / "solutions" / "basics.py").read_text("utf-8")
     assert debugged("center", right) == (
-        False, "nothing to stop at: all public checks of center pass\n"
-    )  # fmt: skip
+        False,
+        "nothing to stop at: all public checks of center pass\n",
+    )

@@ -98,9 +98,13 @@ def test_a_mistake_must_explain_small_differences_too(
     desk: Desk, right: str, tiny: Course, rest: str, names: set[str | None]
 ) -> None:
     slight = Variant(
-        "center", "slight", "mistake", "A little is added", "?",
+        "center",
+        "slight",
+        "mistake",
+        "A little is added",
+        "?",
         "def center(x):\n    return x - x.mean() + 5e-5\n",
-    )  # fmt: skip
+    )
     library = load_library(tiny)
     known = Library([*library.variants, slight], library.sources, library.unit_of)
     text = f"def center(x):\n    middle = sum(x) / len(x)\n    return x - middle {rest}"

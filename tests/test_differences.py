@@ -128,7 +128,7 @@ def test_a_batch_row_and_a_row_in_it() -> None:
         ("what is on and below the diagonal", ~FUTURE),
         ("the second diagonal below the main one", torch.eye(7, dtype=torch.bool)[2:, :5].T),
     ],
-)  # fmt: skip
+)
 def test_triangles_and_diagonals(place: str, where: Tensor) -> None:
     assert in_words(changed(SCORES, where.expand(2, -1, -1)), SCORES) == f"only {place} differs"
 
@@ -160,9 +160,8 @@ def test_no_place_is_named_where_everything_differs() -> None:
 def test_values_that_differ_are_described_with_their_place() -> None:
     masked = SCORES.masked_fill(FUTURE, -INF)
     assert in_words(SCORES.masked_fill(FUTURE, -1e9), masked) == (
-        "only what is above the diagonal differs, "
-        "where every value is -1e+09 and should be -inf"
-    )  # fmt: skip
+        "only what is above the diagonal differs, where every value is -1e+09 and should be -inf"
+    )
     assert in_words(SCORES, masked) == (
         "only what is above the diagonal differs, where every value should be -inf"
     )
@@ -274,11 +273,13 @@ def test_an_offset() -> None:
 @pytest.mark.parametrize(
     ("formula", "what"),
     [
-        (torch.log, "the logarithm of"), (torch.exp, "the exponential of"),
-        (torch.square, "the square of"), (torch.sqrt, "the square root of"),
+        (torch.log, "the logarithm of"),
+        (torch.exp, "the exponential of"),
+        (torch.square, "the square of"),
+        (torch.sqrt, "the square root of"),
         (torch.reciprocal, "1 divided by"),
     ],
-)  # fmt: skip
+)
 def test_functions_of_what_was_expected(formula: Any, what: str) -> None:
     assert in_words(formula(WEIGHTS), WEIGHTS) == f"every value is {what} what it should be"
 
@@ -521,8 +522,10 @@ def test_no_order_is_named_when_one_number_is_another(theirs: Tensor, ours: Tens
     near[0, 1, 0] += 0.01
     # The middle of what is reversed is right, and that may be said.
     assert in_words(near, ours) in (
-        None, "everything but the diagonal differs", "every row but row 2 differs"
-    )  # fmt: skip
+        None,
+        "everything but the diagonal differs",
+        "every row but row 2 differs",
+    )
 
 
 def test_two_samples_of_one_distribution_are_not_the_same_numbers() -> None:
@@ -638,8 +641,9 @@ def test_nothing_is_said_of_unrelated_values(ours: Tensor, number: int) -> None:
         said = in_words(other, ours)
         assert said == (
             "only what is above the diagonal differs, where every value should be -inf"
-            if said and bool(ours.isinf().any()) else None
-        )  # fmt: skip
+            if said and bool(ours.isinf().any())
+            else None
+        )
 
 
 DTYPES = (

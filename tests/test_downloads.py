@@ -69,11 +69,13 @@ def roster_of(place: Path, *lines: str) -> Roster:
 
 
 def test_a_canvas_download_is_a_submission_for_each_user(download: Download, tiny: Course) -> None:
-    path = download({
-        "doejane_LATE_12345_678_basics.py": TEXT,
-        "roebob_12346_680_basics.ipynb": '{"nbformat": 4, "nbformat_minor": 5, "cells": []}',
-        "roebob_12346_681_tools.py": TEXT,
-    })  # fmt: skip
+    path = download(
+        {
+            "doejane_LATE_12345_678_basics.py": TEXT,
+            "roebob_12346_680_basics.ipynb": '{"nbformat": 4, "nbformat_minor": 5, "cells": []}',
+            "roebob_12346_681_tools.py": TEXT,
+        }
+    )
     arrived = take_in([path], tiny)
     assert files_of(arrived) == {"doejane": ["basics.py"], "roebob": ["basics.ipynb", "tools.py"]}
     assert [one.late for one in arrived.submissions] == [True, False]
@@ -91,7 +93,7 @@ def test_a_zip_that_a_student_handed_in_to_canvas_is_looked_into(
 
 def test_a_resubmission_to_canvas_has_its_own_name_again_and_a_mark(
     download: Download, tiny: Course
-) -> None:  # fmt: skip
+) -> None:
     arrived = take_in([download({"doejane_1_2_basics-2.py": TEXT})], tiny)
     assert files_of(arrived) == {"doejane": ["basics.py"]}
     assert arrived.submissions[0].attempts == 3
@@ -99,7 +101,7 @@ def test_a_resubmission_to_canvas_has_its_own_name_again_and_a_mark(
 
 def test_a_name_that_a_student_ended_in_a_number_is_no_resubmission(
     download: Download, tiny: Course
-) -> None:  # fmt: skip
+) -> None:
     arrived = take_in([download({"doejane_1_2_homework-3.py": TEXT})], tiny)
     assert files_of(arrived) == {"doejane": ["homework-3.py"]}
     assert arrived.submissions[0].attempts == 1
@@ -186,11 +188,13 @@ def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course)
 def test_a_moodle_download_is_a_submission_for_each_participant(
     download: Download, tiny: Course, rest: str
 ) -> None:
-    path = download({
-        f"Jane Doe_12345_assignsubmission_file{rest}": TEXT,
-        "Jane Doe_12345_assignsubmission_onlinetext_/onlinetext.html": "<p>see file",
-        f"Zoë O_Neil_12346_assignsubmission_file{rest}": TEXT,
-    })  # fmt: skip
+    path = download(
+        {
+            f"Jane Doe_12345_assignsubmission_file{rest}": TEXT,
+            "Jane Doe_12345_assignsubmission_onlinetext_/onlinetext.html": "<p>see file",
+            f"Zoë O_Neil_12346_assignsubmission_file{rest}": TEXT,
+        }
+    )
     arrived = take_in([path], tiny)
     assert files_of(arrived) == {"Jane Doe": ["basics.py"], "Zoë O_Neil": ["basics.py"]}
     assert arrived.people["Jane Doe"].moodle == "12345"
@@ -246,11 +250,13 @@ METADATA = textwrap.dedent("""\
 def test_a_gradescope_download_is_a_submission_for_each_group(
     download: Download, tiny: Course
 ) -> None:
-    path = download({
-        "assignment_5_export/submission_metadata.yml": METADATA,
-        "assignment_5_export/submission_101/basics.py": TEXT,
-        "assignment_5_export/submission_102/hw/basics.py": TEXT,
-    })  # fmt: skip
+    path = download(
+        {
+            "assignment_5_export/submission_metadata.yml": METADATA,
+            "assignment_5_export/submission_101/basics.py": TEXT,
+            "assignment_5_export/submission_102/hw/basics.py": TEXT,
+        }
+    )
     if path.is_dir():
         path = path / "assignment_5_export"
     arrived = take_in([path], tiny)
@@ -275,13 +281,16 @@ def test_a_tree_of_nbgrader_is_a_submission_for_each_student(
     tmp_path: Path, tiny: Course, given: str
 ) -> None:
     cells = '{"nbformat": 4, "nbformat_minor": 5, "cells": []}'
-    folder(tmp_path / "course", {
-        "source/ps1/basics.ipynb": cells,
-        "submitted/ada/ps1/basics.ipynb": cells,
-        "submitted/ada/ps1/timestamp.txt": "2026-11-02 10:00:00 UTC",
-        "submitted/ada/ps2/layers.ipynb": cells,
-        "submitted/bob/ps1/basics.ipynb": cells,
-    })  # fmt: skip
+    folder(
+        tmp_path / "course",
+        {
+            "source/ps1/basics.ipynb": cells,
+            "submitted/ada/ps1/basics.ipynb": cells,
+            "submitted/ada/ps1/timestamp.txt": "2026-11-02 10:00:00 UTC",
+            "submitted/ada/ps2/layers.ipynb": cells,
+            "submitted/bob/ps1/basics.ipynb": cells,
+        },
+    )
     arrived = take_in([tmp_path / "course" / given], tiny)
     assert files_of(arrived) == {
         "ada": ["ps1/basics.ipynb", "ps2/layers.ipynb"],
@@ -291,10 +300,17 @@ def test_a_tree_of_nbgrader_is_a_submission_for_each_student(
 
 
 def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, tiny: Course) -> None:
-    path = folder(tmp_path / "class", {
-        "hw-ada/.git/config": "", "hw-ada/basics.py": TEXT, "hw-bob/.git/config": "",
-        "hw-bob/src/basics.py": TEXT, "cleo.zip": zipped({"basics.py": TEXT}), "dana.py": TEXT,
-    })  # fmt: skip
+    path = folder(
+        tmp_path / "class",
+        {
+            "hw-ada/.git/config": "",
+            "hw-ada/basics.py": TEXT,
+            "hw-bob/.git/config": "",
+            "hw-bob/src/basics.py": TEXT,
+            "cleo.zip": zipped({"basics.py": TEXT}),
+            "dana.py": TEXT,
+        },
+    )
     arrived = take_in([path], tiny)
     assert [*files_of(arrived)] == ["cleo", "dana", "hw-ada", "hw-bob"]
     assert arrived.told == (f"{path}: 4 submissions: 1 archive, 1 file, 2 git clones",)
@@ -335,8 +351,10 @@ def test_who_is_on_the_roster_and_handed_in_nothing_is_told(
     path = download({"doejane_1_2_basics.py": TEXT, "oneilzoe_2_3_basics.py": TEXT})
     arrived = take_in([path], tiny, roster_of(tmp_path, *CLASS))
     assert {student: person.id for student, person in arrived.people.items()} == {
-        "doejane": "s1", "oneilzoe": "s2", "s3": "s3",
-    }  # fmt: skip
+        "doejane": "s1",
+        "oneilzoe": "s2",
+        "s3": "s3",
+    }
     assert arrived.people["doejane"].canvas == "1"
     assert arrived.people["oneilzoe"].extra == {"Section": "B"}
     assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
@@ -366,11 +384,14 @@ def test_two_people_of_one_name_are_not_guessed_between(tmp_path: Path, tiny: Co
 @pytest.mark.parametrize(
     ("handed_in", "near"),
     [
-        ("dana_dias", "40077 Dana Diaz"), ("Diaz, Diana", "40077 Dana Diaz"),
-        ("dana diaz garcia", "40077 Dana Diaz"), ("4077", "40077 Dana Diaz"),
-        ("homework-40707", "40077 Dana Diaz"), ("r.marin", "50123 Rosa Marín"),
+        ("dana_dias", "40077 Dana Diaz"),
+        ("Diaz, Diana", "40077 Dana Diaz"),
+        ("dana diaz garcia", "40077 Dana Diaz"),
+        ("4077", "40077 Dana Diaz"),
+        ("homework-40707", "40077 Dana Diaz"),
+        ("r.marin", "50123 Rosa Marín"),
     ],
-)  # fmt: skip
+)
 def test_who_may_be_a_stranger_is_asked_and_not_decided(
     tmp_path: Path, tiny: Course, handed_in: str, near: str
 ) -> None:
@@ -423,9 +444,12 @@ def test_a_roster_that_cannot_be_used_is_told(
 
 def test_a_gradebook_of_canvas_is_a_roster_without_its_odd_rows(tmp_path: Path) -> None:
     roster = roster_of(
-        tmp_path, "Student,ID,Section", "    Points Possible,,", '"Doe, Jane",7,A',
+        tmp_path,
+        "Student,ID,Section",
+        "    Points Possible,,",
+        '"Doe, Jane",7,A',
         '"Student, Test",9,A',
-    )  # fmt: skip
+    )
     assert [person.id for person in roster.people] == ["7"]
 
 

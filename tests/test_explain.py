@@ -195,9 +195,13 @@ def test_people_read_it_as_plain_text(grader: Grader, graded: Graded) -> None:
     assert "\x1b" not in ran.out
     assert "[bold]" in ran.out
     for told in (
-        "bob: center/test_center_of_three_numbers", "the test, exercises/checks/test_basics.py",
-        "the answer, bob.py", "     4  def center(x):", "tensor([1., 2., 6.])", "expected",
-    ):  # fmt: skip
+        "bob: center/test_center_of_three_numbers",
+        "the test, exercises/checks/test_basics.py",
+        "the answer, bob.py",
+        "     4  def center(x):",
+        "tensor([1., 2., 6.])",
+        "expected",
+    ):
         assert told in ran.out
 
 
@@ -211,9 +215,14 @@ def test_the_seed_is_that_of_the_grade(grader: Grader, tmp_path: Path) -> None:
         out = tmp_path / seed
         grader("grade", tmp_path / "bob.py", "--out", out, "--course", TINY, "--seed", seed)
         ran = grader(
-            "explain", out, "bob", "test_center_agrees_with_the_reference", "--course", TINY,
+            "explain",
+            out,
+            "bob",
+            "test_center_agrees_with_the_reference",
+            "--course",
+            TINY,
             "--json",
-        )  # fmt: skip
+        )
         both.append(json.loads(ran.out)["shown"]["calls"][0]["inputs"][0]["values"])
         line = json.loads((out / "results.jsonl").read_text("utf-8"))
         told = [t["message"] for t in line["exercises"][0]["tests"] if "agrees" in t["name"]]

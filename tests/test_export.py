@@ -58,9 +58,10 @@ def grades(tmp_path: Path) -> Path:
     """A gradebook of the tiny course: Jane 8.5 (one by hand), Bob 10, Zoë 0, Cleo absent."""
     with open_gradebook(tmp_path / "grades", "tiny") as book:
         for grade in (
-            grade_of("doejane", 2, 0, 1.5, 4), grade_of("roebob", 2, 1, 3, 4),
+            grade_of("doejane", 2, 0, 1.5, 4),
+            grade_of("roebob", 2, 1, 3, 4),
             grade_of("oneilzoe", 0, 0, 0, 0),
-        ):  # fmt: skip
+        ):
             book.record(grade)
         book.adjust("doejane", Adjustment("staircase", 1, "a typo in the statement"))
         book.set_people(PEOPLE)
@@ -99,8 +100,14 @@ def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
     table, said = export("canvas", "--into", written(tmp_path / "canvas.csv", CANVAS))
     before = list(csv.reader(CANVAS.splitlines()))
     assert [row[6] for row in table] == [
-        "A tiny course (12)", "10.00", "8.5", "10", "EX", "1.00", "",
-    ]  # fmt: skip
+        "A tiny course (12)",
+        "10.00",
+        "8.5",
+        "10",
+        "EX",
+        "1.00",
+        "",
+    ]
     assert [row[:6] + row[7:] for row in table] == [row[:6] + row[7:] for row in before]
     assert "2 rows filled in, in the column 'A tiny course (12)'" in said
     assert "excused in Canvas, and left as it was: 1 row" in said
@@ -155,10 +162,12 @@ def test_a_roster_of_canvas_numbers_tells_no_ids_of_the_university(
 ) -> None:
     with open_gradebook(grades, "tiny") as book:
         numbers = {"doejane": "12345", "absent": "12346"}
-        book.set_people({
-            student: structs.replace(PEOPLE[student], id=number)
-            for student, number in numbers.items()
-        })  # fmt: skip
+        book.set_people(
+            {
+                student: structs.replace(PEOPLE[student], id=number)
+                for student, number in numbers.items()
+            }
+        )
     table, _ = export("canvas")
     known = {row[0]: row[1:3] for row in table}
     assert (known["Jane Doe"], known["Cleo Poe"]) == (["12345", ""], ["12346", ""])

@@ -13,15 +13,30 @@ from grader.records.grade import ExerciseResult, Grade, TestResult
 
 PUBLIC = TestResult("shape", "The shape is right", "failed", hidden=False, message="got (2, 3)")
 NAMED = TestResult(
-    "value", "The values are right", "failed", 0, 2, message="expected 0.731",
-    mistake="Softmax over the wrong axis", hint="Which axis should sum to one?",
+    "value",
+    "The values are right",
+    "failed",
+    0,
+    2,
+    message="expected 0.731",
+    mistake="Softmax over the wrong axis",
+    hint="Which axis should sum to one?",
     follows="staircase",
-)  # fmt: skip
+)
 PASSED = TestResult("rows", "Rows sum to one", "passed", 1, 1)
 GRADE = Grade(
-    "ada", "ada", "graded", 1.0, 3.0, "a secret seed", "abc", (), "2.13.0", 0.1,
+    "ada",
+    "ada",
+    "graded",
+    1.0,
+    3.0,
+    "a secret seed",
+    "abc",
+    (),
+    "2.13.0",
+    0.1,
     (ExerciseResult("center", "basics", 1.0, 3.0, (PUBLIC, NAMED, PASSED)),),
-)  # fmt: skip
+)
 
 
 BROKEN = TestResult("x", "It works", "grader_error", hidden=False, message="Traceback: 0.731")

@@ -138,9 +138,10 @@ def test_an_exception_that_a_right_layer_raises_on_a_wrong_mask_is_shown_as_itse
 
 def test_a_check_of_the_layer_alone_looks_below_it(warm: Warm, tmp_path: Path) -> None:
     (tmp_path / "causal_attention.py").write_text(REFERENCE.replace(*MASK), "utf-8")
-    with sharing(warm), open_checker(
-        load_course(ROOT / "exercises"), ["CausalAttention"], tmp_path
-    ) as checker:  # fmt: skip
+    with (
+        sharing(warm),
+        open_checker(load_course(ROOT / "exercises"), ["CausalAttention"], tmp_path) as checker,
+    ):
         (result,) = checker.check()
     assert told(result) == {f"Follows from causal_mask: {TITLE}"}
 
@@ -154,9 +155,12 @@ def test_nothing_follows_from_a_mistake_on_which_the_right_answer_would_pass(
         "def softmax_naive(scores):\n    scores.exp_()\n    return scores / scores.sum()\n",
         "utf-8",
     )
-    with sharing(warm), open_checker(
-        load_course(ROOT / "exercises"), ["normalize_by_sum", "softmax_naive"], tmp_path
-    ) as checker:  # fmt: skip
+    with (
+        sharing(warm),
+        open_checker(
+            load_course(ROOT / "exercises"), ["normalize_by_sum", "softmax_naive"], tmp_path
+        ) as checker,
+    ):
         results = {result.name: result for result in checker.check()}
     assert not any("Follows" in (title or "") for title in told(results["softmax_naive"]))
 
@@ -169,7 +173,7 @@ def book(desk: Desk, tmp_path: Path) -> Path:
     """A gradebook with ada, whose layer stands on a wrong mask."""
     submission = Submission(
         "ada", (SourceText("causal_attention.py", (REFERENCE.replace(*MASK),)),)
-    )  # fmt: skip
+    )
     with open_gradebook(tmp_path / "grades", desk.course.name) as book:
         book.record(grade_submission(desk, submission), submission)
         book.exercises = NAMES

@@ -30,9 +30,19 @@ def grade_of(
         for name, got in zip(EXERCISES, points, strict=False)
     )
     return Grade(
-        student, student, status, sum(points), 4.0, "seed", "0f", ("process",), "2.13.0", 0.4,
-        results, message,
-    )  # fmt: skip
+        student,
+        student,
+        status,
+        sum(points),
+        4.0,
+        "seed",
+        "0f",
+        ("process",),
+        "2.13.0",
+        0.4,
+        results,
+        message,
+    )
 
 
 def table(folder: Path) -> list[list[str]]:
@@ -226,16 +236,34 @@ def test_a_line_has_the_keys_of_the_schema(tmp_path: Path) -> None:
     assert list(line)[:5] == ["schema", "student", "submission", "status", "total"]
     assert line["schema"] == 1
     assert {
-        "schema", "student", "submission", "status", "total", "max", "seed", "course", "isolation",
-        "torch", "seconds", "exercises",
-    } <= line.keys()  # fmt: skip
+        "schema",
+        "student",
+        "submission",
+        "status",
+        "total",
+        "max",
+        "seed",
+        "course",
+        "isolation",
+        "torch",
+        "seconds",
+        "exercises",
+    } <= line.keys()
     assert line["isolation"] == ["process"]
     exercise = line["exercises"][0]
     assert exercise.keys() == {"name", "unit", "points", "max", "tests"}
     assert exercise["tests"][0] == {
-        "name": "test_it", "title": "It", "status": "passed", "points": 2.0, "max": 2.0,
-        "hidden": True, "message": None, "mistake": None, "hint": None, "picture": None,
-    }  # fmt: skip
+        "name": "test_it",
+        "title": "It",
+        "status": "passed",
+        "points": 2.0,
+        "max": 2.0,
+        "hidden": True,
+        "message": None,
+        "mistake": None,
+        "hint": None,
+        "picture": None,
+    }
 
 
 # --- many runs -----------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_each_test_is_an_entry_and_the_scores_add_up(desk: Desk, right: str) -> 
 
 def test_public_tests_are_visible_and_hidden_ones_wait_for_publication(
     desk: Desk, right: str
-) -> None:  # fmt: skip
+) -> None:
     shown = by_name(results(graded(desk, right), desk.course))
     assert shown["center: 1, 2, 6 become -2, -1, 3"].visibility == "visible"
     assert shown["center: 1, 2, 6 become -2, -1, 3"].max_score is None
@@ -165,9 +165,17 @@ def test_hostile_text_is_shown_as_text(desk: Desk, where: str) -> None:
     tokens = [token for parsed in rendered for token in parsed]
     kinds = {token.type for token in tokens} | {c.type for t in tokens for c in t.children or ()}
     assert kinds <= {
-        "paragraph_open", "paragraph_close", "inline", "text", "code_block",
-        "strong_open", "strong_close", "em_open", "em_close", "softbreak",
-    }  # fmt: skip
+        "paragraph_open",
+        "paragraph_close",
+        "inline",
+        "text",
+        "code_block",
+        "strong_open",
+        "strong_close",
+        "em_open",
+        "em_close",
+        "softbreak",
+    }
     blocks = [token.content for token in tokens if token.type == "code_block"]
     assert any("<script>" in block and "**you passed**" in block for block in blocks)
 
@@ -230,9 +238,7 @@ def test_the_zip_holds_what_gradescope_looks_for_at_its_root(bundle: Path) -> No
     assert not [name for name in modes if "__pycache__" in name]
 
 
-def test_a_bundle_with_solutions_is_closed_to_others(
-    grader: Grader, tmp_path: Path
-) -> None:  # fmt: skip
+def test_a_bundle_with_solutions_is_closed_to_others(grader: Grader, tmp_path: Path) -> None:
     for folder in (tmp_path / "new", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         ran = grader("release", "gradescope", "--to", folder, "--course", TINY / "exercises")
@@ -307,9 +313,10 @@ def submit(machine: Path) -> Submit:
             (machine / "submission" / name).write_text(text, "utf-8")
         (machine / "submission_metadata.json").write_text(json.dumps(METADATA))
         ran = run(
-            machine / "run_autograder", place=machine,
+            machine / "run_autograder",
+            place=machine,
             environment={"AUTOGRADER_ROOT": str(machine), **environment},
-        )  # fmt: skip
+        )
         written = machine / "results" / "results.json"
         found = json.loads(written.read_text("utf-8")) if written.exists() else None
         return Graded(ran.returncode, ran.stdout + ran.stderr, found)
@@ -345,8 +352,9 @@ def test_a_right_submission_gets_the_points_that_grade_gives(
     for exercise in one.exercises:
         scores = [
             test.get("score", 0)
-            for test in ran.results["tests"] if test["name"].startswith(f"{exercise.name}: ")
-        ]  # fmt: skip
+            for test in ran.results["tests"]
+            if test["name"].startswith(f"{exercise.name}: ")
+        ]
         assert sum(scores) == pytest.approx(exercise.points)
     assert ran.results["extra_data"]["course"] == one.course
     assert "weak" not in ran.results["extra_data"]["isolation"]
@@ -354,7 +362,7 @@ def test_a_right_submission_gets_the_points_that_grade_gives(
 
 def test_a_hostile_submission_reaches_neither_the_solutions_nor_the_results(
     submit: Submit, machine: Path
-) -> None:  # fmt: skip
+) -> None:
     secret = [machine / "source" / "solutions" / "seed", machine / "submission_metadata.json"]
     text = f"""
 import os, pathlib
@@ -393,7 +401,7 @@ def test_a_container_with_few_layers_grades_and_says_so(submit: Submit, right: s
 
 def test_a_course_that_cannot_be_loaded_is_nobodys_zero(
     submit: Submit, machine: Path, right: str
-) -> None:  # fmt: skip
+) -> None:
     seed = machine / "source" / "solutions" / "seed"
     seed.rename(seed.with_name("lost"))
     try:
@@ -425,7 +433,7 @@ def score_in(root: Path) -> float:
 
 def test_nothing_handed_in_is_a_zero_with_a_reason(
     layout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
+) -> None:
     grade_for_gradescope(layout)
     assert score_in(layout) == 0
     assert "no .py file and no notebook" in (layout / "results" / "results.json").read_text()

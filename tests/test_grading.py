@@ -297,11 +297,13 @@ def test_endless_printing_costs_nothing_and_little_of_it_is_kept(desk: Desk, rig
 @pytest.mark.parametrize(
     ("broken", "status"),
     [
-        ("raise RuntimeError", "error"), ("os._exit(1)", "crashed"), ("os.abort()", "crashed"),
+        ("raise RuntimeError", "error"),
+        ("os._exit(1)", "crashed"),
+        ("os.abort()", "crashed"),
         ("return torch.ones(10**9)", "memory"),
         ("while True: pass", "timeout"),
     ],
-)  # fmt: skip
+)
 def test_a_crash_in_one_test_leaves_the_next(
     desk: Desk, right: str, broken: str, status: str
 ) -> None:
@@ -502,10 +504,15 @@ def test_a_forbidden_operation_is_told_once_and_works_where_it_is_allowed(
 
 def test_a_helper_in_another_file_is_no_hiding_place(desk: Desk, right: str) -> None:
     sources = (
-        SourceText("ada.py", (f"{right}\n\nfrom tools import weigh_them\n\n"
-                              "def weigh(scores):\n    return weigh_them(scores)\n",)),
+        SourceText(
+            "ada.py",
+            (
+                f"{right}\n\nfrom tools import weigh_them\n\n"
+                "def weigh(scores):\n    return weigh_them(scores)\n",
+            ),
+        ),
         SourceText("tools.py", ("def weigh_them(scores):\n    return scores.softmax(-1)\n",)),
-    )  # fmt: skip
+    )
     graded = grade_submission(desk, Submission("ada", sources))
     assert exercise(graded, "weigh").points == 0
     assert "tools.py line 2" in (result_of(graded, "weigh", "operations").message or "")
@@ -627,12 +634,14 @@ def test_an_exercise_for_which_there_is_no_test_is_refused_and_not_a_zero_for_al
     ("body", "status"),
     [
         ("pytest.fail('no')", "failed"),
-        ("with pytest.raises(StudentRaised):\n        student.center(make.normal(tokens=2))",
-         "failed"),
+        (
+            "with pytest.raises(StudentRaised):\n        student.center(make.normal(tokens=2))",
+            "failed",
+        ),
         ("assert student.center(make.normal(tokens=2)) is None", "failed"),
     ],
     ids=["pytest.fail", "pytest.raises", "a plain assert"],
-)  # fmt: skip
+)
 def test_the_ways_of_pytest_to_fail_are_failures(
     desk_with: Callable[[str], Desk], right: str, body: str, status: str
 ) -> None:

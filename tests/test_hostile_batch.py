@@ -155,8 +155,10 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
 
     ran = subprocess.run(
         command(class_folder, out, impatient),
-        env=environment(TMPDIR=str(temporary)), capture_output=True, text=True,
-    )  # fmt: skip
+        env=environment(TMPDIR=str(temporary)),
+        capture_output=True,
+        text=True,
+    )
 
     assert ran.returncode == 0, ran.stderr
     lines = (out / "results.jsonl").read_bytes().splitlines()
@@ -171,9 +173,14 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
             sample = graded.student.partition("-honest-")[2]
             assert apart_from_names_and_time(graded) == expected[sample]
     assert sorted(path.name for path in out.iterdir()) == [
-        ".lock", "feedback", "gradebook.csv", "grades.db", "mistakes.db", "report.html",
+        ".lock",
+        "feedback",
+        "gradebook.csv",
+        "grades.db",
+        "mistakes.db",
+        "report.html",
         "results.jsonl",
-    ]  # fmt: skip
+    ]
     assert len(list((out / "feedback").iterdir())) == 2 * EACH_HALF
     assert list(temporary.iterdir()) == []
     assert left_over(before) == set()
@@ -192,10 +199,12 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_graded(
         hand_in(SAMPLES / "gil_endless_loop", class_folder, f"gil{n}")
     before = children()
     running = subprocess.Popen(
-        command(class_folder, out, impatient), start_new_session=True, stderr=subprocess.PIPE,
+        command(class_folder, out, impatient),
+        start_new_session=True,
+        stderr=subprocess.PIPE,
         # A shell's background job ignores Ctrl-C, and hands that down.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     while not graded_so_far(out):
         with pytest.raises(subprocess.TimeoutExpired):
             running.wait(0.05)

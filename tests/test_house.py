@@ -28,9 +28,10 @@ from tests.tools.structure import (
 ENGINE = modules_of(ROOT / "grader")
 GRAPH = between_rooms(ENGINE)
 ATTACKS = [  # but those that bring modules of our names along
-    path for path in sorted((ROOT / "tests" / "attacks").rglob("*.py"))
+    path
+    for path in sorted((ROOT / "tests" / "attacks").rglob("*.py"))
     if "shadowing" not in path.parts
-]  # fmt: skip
+]
 
 
 # --- the wall ------------------------------------------------------------------------------------
@@ -151,8 +152,11 @@ def test_a_command_that_runs_no_answer_loads_no_torch(command: str, tmp_path: Pa
     places = {"BOOK": tmp_path, "TINY": TINY}
     call = [places.get(word, word) for word in LIGHT[command].split()]
     ran = subprocess.run(
-        [sys.executable, "-c", SAYS_WHETHER, *call], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", SAYS_WHETHER, *call],
+        capture_output=True,
+        text=True,
+        check=False,
         cwd=ROOT,
-    )  # fmt: skip
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == "without torch"

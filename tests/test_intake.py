@@ -35,10 +35,15 @@ def notebook(path: Path, *cells: str) -> Path:
     """A notebook of the current version, with a text cell before its code."""
     told: list[dict[str, Any]] = [{"cell_type": "markdown", "metadata": {}, "source": "# Text"}]
     told += [
-        {"cell_type": "code", "metadata": {}, "source": cell, "outputs": [],
-         "execution_count": None}
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "source": cell,
+            "outputs": [],
+            "execution_count": None,
+        }
         for cell in cells
-    ]  # fmt: skip
+    ]
     content = {"cells": told, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
     return write(path, json.dumps(content))
 
@@ -88,8 +93,11 @@ def test_any_other_folder_is_a_folder_of_submissions(tmp_path: Path, tiny: Cours
 
 
 def test_several_paths_make_one_batch_in_order_of_names(tmp_path: Path, tiny: Course) -> None:
-    paths = [write(tmp_path / "z.py"), write(tmp_path / "b" / "basics.py").parent,
-             write(tmp_path / "class" / "m.py").parent]  # fmt: skip
+    paths = [
+        write(tmp_path / "z.py"),
+        write(tmp_path / "b" / "basics.py").parent,
+        write(tmp_path / "class" / "m.py").parent,
+    ]
     assert list(names(find_submissions(paths, tiny))) == ["b", "m", "z"]
 
 
@@ -148,9 +156,19 @@ def test_the_current_folder_gives_its_own_name(
 
 @pytest.mark.parametrize(
     "folder",
-    [".git", ".ipynb_checkpoints", "__pycache__", "__MACOSX", "checks", "venv", ".venv",
-     "node_modules", "recorded", "lib/site-packages"],
-)  # fmt: skip
+    [
+        ".git",
+        ".ipynb_checkpoints",
+        "__pycache__",
+        "__MACOSX",
+        "checks",
+        "venv",
+        ".venv",
+        "node_modules",
+        "recorded",
+        "lib/site-packages",
+    ],
+)
 def test_folders_that_are_not_the_students_own_work_are_skipped(
     tmp_path: Path, tiny: Course, folder: str
 ) -> None:
@@ -242,15 +260,31 @@ def test_of_very_many_files_only_the_first_are_read_and_it_is_said(
         (b'{"nbformat": 1, "cells": [{"cell_type": "code", "code": 3}]}', "not a notebook"),
     ],
     ids=[
-        "text", "nothing", "bytes", "cells of the wrong type", "a list", "a string",
-        "a strange version", "a version to come", "a cell of the wrong type",
-        "a cell without source", "a deep nest", "a deep nest of objects", "lines that are no text",
-        "a source of the wrong type", "cells by name", "a cell that is a list",
-        "a list of versions", "no number as version", "a number of 10,000 digits",
-        "an old sheet that is a list", "old sheets by name", "no old sheets",
+        "text",
+        "nothing",
+        "bytes",
+        "cells of the wrong type",
+        "a list",
+        "a string",
+        "a strange version",
+        "a version to come",
+        "a cell of the wrong type",
+        "a cell without source",
+        "a deep nest",
+        "a deep nest of objects",
+        "lines that are no text",
+        "a source of the wrong type",
+        "cells by name",
+        "a cell that is a list",
+        "a list of versions",
+        "no number as version",
+        "a number of 10,000 digits",
+        "an old sheet that is a list",
+        "old sheets by name",
+        "no old sheets",
         "an old cell of the wrong type",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_notebook_is_told_and_costs_no_other_file(
     tmp_path: Path, tiny: Course, content: bytes, why: str
 ) -> None:
@@ -501,8 +535,11 @@ def test_what_the_system_refuses_to_open_is_told_without_its_path(
     why = "it cannot be read (Permission denied)"
     assert names(found) == {"ada": ["basics.py"], "bob": [], "cleo": []}
     assert [problem for one in found for problem in one.problems] == [
-        f"closed.py: {why}", f"locked: {why}", f"bob.py: {why}", f"cleo.zip: {why}",
-    ]  # fmt: skip
+        f"closed.py: {why}",
+        f"locked: {why}",
+        f"bob.py: {why}",
+        f"cleo.zip: {why}",
+    ]
 
 
 def test_folders_may_be_nested_deeper_than_python_calls(tmp_path: Path) -> None:
@@ -559,7 +596,7 @@ def test_long_names_are_cut_and_stay_different(tmp_path: Path, tiny: Course) -> 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # half surrogate pairs too
 WORDS = st.lists(
     st.sampled_from(["a", "\\", "x41", "\n", "…", "\udc80", "é", "\u202e", "b" * 90, "\x01" * 60])
-).map("".join)  # fmt: skip
+).map("".join)
 
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=300)

@@ -274,9 +274,13 @@ def test_landlock_leaves_python_readable_and_nothing_else(
     secret = tmp_path / "secret"
     secret.write_text("seven")
     secrets = [
-        *map(str, (ROOT / "solutions").rglob("*.py")), str(ROOT / "solutions" / "seed"),
-        str(secret), "/etc/passwd", "/proc/self/status", "/proc/1/environ",
-    ]  # fmt: skip
+        *map(str, (ROOT / "solutions").rglob("*.py")),
+        str(ROOT / "solutions" / "seed"),
+        str(secret),
+        "/etc/passwd",
+        "/proc/self/status",
+        "/proc/1/environ",
+    ]
     assert only_files_and_user("opened", secrets) == []
     python = json.__file__
     assert only_files_and_user("opened", [python]) == [python]
@@ -502,9 +506,7 @@ def test_grading_below_the_bar_is_refused_in_one_line_and_nothing_is_written(
     other = tmp_path / "bob.py"
     other.write_text("", "utf-8")
     out = tmp_path / "grades"
-    ran = cold_grader(
-        "grade", handed_in, other, "--course", TINY, "--out", out, "--jobs", jobs
-    )  # fmt: skip
+    ran = cold_grader("grade", handed_in, other, "--course", TINY, "--out", out, "--jobs", jobs)
     assert ran.code == 2
     assert "there is no filter of system calls (switched off)" in ran.err
     assert "--isolation=weak" in ran.err
@@ -563,7 +565,10 @@ def test_doctor_names_each_missing_layer_with_the_reason(
     found = {finding["name"]: finding for finding in json.loads(ran.out)}
     assert set(MEANING) <= found.keys()
     assert found["landlock"] == {
-        "topic": "isolation", "name": "landlock", "state": "absent", "text": "none: switched off"
-    }  # fmt: skip
+        "topic": "isolation",
+        "name": "landlock",
+        "state": "absent",
+        "text": "none: switched off",
+    }
     assert found["all in all"]["state"] == "bad"
     assert ran.code == 1

@@ -214,17 +214,16 @@ def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_tha
     attack: Attack, desk: Desk, course: Course
 ) -> None:
     (submission,) = find_submissions([attack.path], course, single=True)
-    lines = {
-        source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources
-    }  # fmt: skip
+    lines = {source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources}
     for exercise in grade_submission(desk, submission).exercises:
         for test in exercise.tests:
             if test.name != "operations" or not test.message:
                 continue
             use = re.fullmatch(
                 r"(?:(?P<file>.+) line (?P<line>\d+)|your code) "
-                r"uses (?P<name>.+): the exercise is to write it yourself, .*", test.message,
-            )  # fmt: skip
+                r"uses (?P<name>.+): the exercise is to write it yourself, .*",
+                test.message,
+            )
             assert use is not None, test.message
             assert use["name"] in desk.watched[exercise.name], test.message
             if use["file"] is not None:

@@ -59,9 +59,14 @@ def listed(cold_grader: Grader, tmp_path: Path) -> Callable[..., list[str]]:
         for name in files:
             (tmp_path / "canvas" / name).write_text("x = 1\n", "utf-8")
         ran = cold_grader(
-            "grade", tmp_path / "canvas", "--dry-run", "--roster", tmp_path / "roster.csv",
-            "--course", TINY,
-        )  # fmt: skip
+            "grade",
+            tmp_path / "canvas",
+            "--dry-run",
+            "--roster",
+            tmp_path / "roster.csv",
+            "--course",
+            TINY,
+        )
         assert (ran.code, ran.err) == (0, "")
         assert not (tmp_path / "out").exists()
         lines: list[str] = ran.out.splitlines()
@@ -73,10 +78,15 @@ def listed(cold_grader: Grader, tmp_path: Path) -> Callable[..., list[str]]:
 def test_a_dry_run_has_a_line_for_each_student_then_the_problems_then_the_sum(
     listed: Callable[..., list[str]], tmp_path: Path
 ) -> None:
-    lines = listed([
-        "doejane_LATE_1_10_basics-1.py", "doejane_LATE_1_11_layers.py", "doejane_LATE_1_12_a.py",
-        "doejane_LATE_1_13_hw.rar", "roebob_2_14_hw.py",
-    ])  # fmt: skip
+    lines = listed(
+        [
+            "doejane_LATE_1_10_basics-1.py",
+            "doejane_LATE_1_11_layers.py",
+            "doejane_LATE_1_12_a.py",
+            "doejane_LATE_1_13_hw.rar",
+            "roebob_2_14_hw.py",
+        ]
+    )
     assert lines == [
         "doejane Jane Doe (late, 2 times): 3 files: a.py, basics.py and 1 more",
         "roebob Bob Roe: 1 file: hw.py",

@@ -39,9 +39,12 @@ def with_ilias(tmp_path: Path) -> With:
 
     def run(*arguments: str | Path) -> str:
         return subprocess.run(
-            [sys.executable, "-c", ADDED, *arguments], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", ADDED, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
             env={**os.environ, "PYTHONPATH": str(tmp_path / "room"), "COLUMNS": "200"},
-        ).stdout  # fmt: skip
+        ).stdout
 
     return run
 
@@ -58,10 +61,19 @@ def test_a_new_system_is_one_module_and_one_line(with_ilias: With, tmp_path: Pat
     with open_gradebook(tmp_path / "grades", "tiny") as book:
         book.record(
             Grade(
-                "ada", "ada", "graded", 1.5, 2.0, "seed", "0f", (), "2.13.0", 0.4,
+                "ada",
+                "ada",
+                "graded",
+                1.5,
+                2.0,
+                "seed",
+                "0f",
+                (),
+                "2.13.0",
+                0.4,
                 (ExerciseResult("center", "basics", 1.5, 2.0),),
             )
-        )  # fmt: skip
+        )
         book.exercises = ("center",)
     with_ilias("export", tmp_path / "grades", "--to", "ilias", "--course", TINY)
     assert (tmp_path / "grades" / "ilias.csv").read_text("utf-8") == "ada;1.5\n"

@@ -189,10 +189,18 @@ def test_a_tie_between_files_is_noted_with_their_names(sit: Sit) -> None:
         "center = Tools.run",
     ],
     ids=[
-        "a lambda", "another name", "partial", "wrapped afterwards", "decorated", "under if",
-        "under with", "under try", "under else", "a method",
+        "a lambda",
+        "another name",
+        "partial",
+        "wrapped afterwards",
+        "decorated",
+        "under if",
+        "under with",
+        "under try",
+        "under else",
+        "a method",
     ],
-)  # fmt: skip
+)
 def test_a_function_counts_however_its_name_is_bound(sit: Sit, center: Ask, text: str) -> None:
     assert center(sit({"basics.py": text})) == 4
 
@@ -350,12 +358,21 @@ def test_a_cell_that_the_answer_does_not_need_costs_nothing(
 @pytest.mark.parametrize(
     "magic",
     [
-        "%%time", "%%timeit", "%%capture", "%matplotlib inline", "!pip install torch",
-        "%load_ext autoreload\n%autoreload 2", "torch?", "torch.nn.Linear??",
-        "if True:\n    !ls", "try:\n    %matplotlib inline\nexcept NameError:\n    pass",
-        "?torch", "files = !ls", "where = %pwd",
+        "%%time",
+        "%%timeit",
+        "%%capture",
+        "%matplotlib inline",
+        "!pip install torch",
+        "%load_ext autoreload\n%autoreload 2",
+        "torch?",
+        "torch.nn.Linear??",
+        "if True:\n    !ls",
+        "try:\n    %matplotlib inline\nexcept NameError:\n    pass",
+        "?torch",
+        "files = !ls",
+        "where = %pwd",
     ],
-)  # fmt: skip
+)
 def test_a_magic_in_the_cell_of_the_answer_costs_nothing(sit: Sit, center: Ask, magic: str) -> None:
     assert center(sit({"hw.ipynb": [f"{magic}\n{center_that_gives(3)}"]})) == 3
 
@@ -456,8 +473,12 @@ def center(x: Numbers) -> Numbers:
 
 
 def test_what_is_needed_is_made_once_and_not_at_every_call(sit: Sit, center: Ask) -> None:
-    seat = sit({"basics.py": "calls = []\ndef center(x):\n    calls.append(x)\n"
-                "    return x * 0 + len(calls)\n"})  # fmt: skip
+    seat = sit(
+        {
+            "basics.py": "calls = []\ndef center(x):\n    calls.append(x)\n"
+            "    return x * 0 + len(calls)\n"
+        }
+    )
     assert [center(seat), center(seat)] == [1, 2]
 
 
@@ -512,10 +533,16 @@ def test_what_an_answer_uses_is_made_in_the_order_in_which_it_stands(
         "def center(x):\n    return x * 0 + Tool().run()",
     ],
     ids=[
-        "a default", "an inner function", "a comprehension", "a lambda", "a helper", "a decorator",
-        "a global statement", "a class body",
+        "a default",
+        "an inner function",
+        "a comprehension",
+        "a lambda",
+        "a helper",
+        "a decorator",
+        "a global statement",
+        "a class body",
     ],
-)  # fmt: skip
+)
 def test_a_constant_is_found_wherever_it_is_used(sit: Sit, center: Ask, use: str) -> None:
     assert center(sit({"basics.py": f"shift = 5\n{use}\n"})) == 5
 
@@ -638,7 +665,7 @@ def test_a_definition_whose_decorator_is_missing_says_so(sit: Sit, desk: Desk) -
         ("import course.week1.tools as t", "t.shift"),
         ("try:\n    from .tools import shift\nexcept ImportError:\n    shift = 6", "shift"),
     ],
-)  # fmt: skip
+)
 def test_a_submissions_files_import_each_other(
     sit: Sit, center: Ask, folder: str, statement: str, use: str
 ) -> None:
@@ -661,10 +688,18 @@ def test_files_may_be_imported_inside_a_function(sit: Sit, center: Ask, line: st
 
 
 def test_a_notebook_may_import_a_file_and_a_file_a_notebook(sit: Sit, center: Ask) -> None:
-    first = sit({"hw.ipynb": ["from tools import shift", center_that_gives("shift")],
-                 "tools.py": "shift = 5"})  # fmt: skip
-    second = sit({"basics.py": f"from hw import shift\n{center_that_gives('shift')}",
-                  "hw.ipynb": ["!ls", "shift = 5"]})  # fmt: skip
+    first = sit(
+        {
+            "hw.ipynb": ["from tools import shift", center_that_gives("shift")],
+            "tools.py": "shift = 5",
+        }
+    )
+    second = sit(
+        {
+            "basics.py": f"from hw import shift\n{center_that_gives('shift')}",
+            "hw.ipynb": ["!ls", "shift = 5"],
+        }
+    )
     assert center(first) == center(second) == 5
 
 
@@ -691,8 +726,12 @@ def test_files_may_import_each_other_in_a_circle(sit: Sit, center: Ask) -> None:
 
 def test_importing_a_file_runs_no_more_of_it_than_is_needed(sit: Sit, center: Ask) -> None:
     tools = "while True:\n    break\nraise RuntimeError\nshift = 5\nprint(undefined)\n"
-    assert center(sit({"a.py": f"import tools\n{center_that_gives('tools.shift')}",
-                       "tools.py": tools})) == 5  # fmt: skip
+    assert (
+        center(
+            sit({"a.py": f"import tools\n{center_that_gives('tools.shift')}", "tools.py": tools})
+        )
+        == 5
+    )
 
 
 def test_an_own_file_never_shadows_an_installed_package(sit: Sit, center: Ask) -> None:
@@ -752,7 +791,7 @@ def evasions(seat: Seat, name: str = "center") -> list[tuple[str, int]]:
         ("import ctypes", "ctypes"),
         ("from torch.library import custom_op", "torch.library"),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_hides_operations_is_found(sit: Sit, line: str, word: str) -> None:
     text = f"import torch\n\ndef center(x):\n    {line}\n    return x\n"
     assert (word, 4) in evasions(sit({"basics.py": text}))
@@ -800,10 +839,12 @@ def test_nothing_of_the_submission_runs_before_it_is_called(sit: Sit) -> None:
         ("x", [("x", "positional", False)]),
         ("x, /, k=3", [("x", "positional", False), ("k", "positional", True)]),
         ("*x, **k", [("x", "star", True), ("k", "double_star", True)]),
-        ("x, *, k, m=1", [("x", "positional", False), ("k", "keyword", False),
-                          ("m", "keyword", True)]),
+        (
+            "x, *, k, m=1",
+            [("x", "positional", False), ("k", "keyword", False), ("m", "keyword", True)],
+        ),
     ],
-)  # fmt: skip
+)
 def test_arguments_are_read_from_the_text(sit: Sit, head: str, listed: list[Any]) -> None:
     arguments = found(sit({"a.py": f"def center({head}):\n    return 1\n"})).arguments
     assert [(a.name, a.kind, a.optional) for a in arguments or []] == listed

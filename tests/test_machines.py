@@ -69,8 +69,10 @@ def test_where_nothing_differs_the_audit_of_all_settings_is_clean(
     first, *each, last = ran.out.splitlines()
     assert first == f"course: tiny, {course / 'exercises'}"
     assert [line.rpartition(": ")[0] for line in each] == [
-        "as it is", "ATEN_CPU_CAPABILITY=default", ALL
-    ]  # fmt: skip
+        "as it is",
+        "ATEN_CPU_CAPABILITY=default",
+        ALL,
+    ]
     assert all(line.endswith(" cases, all as they should be") for line in each)
     assert last == "verdicts, names and points are the same in 3 settings"
 

@@ -151,8 +151,9 @@ def test_a_name_is_not_used_before_it_is_there() -> None:
 
 def test_unpacking_may_be_of_any_form() -> None:
     assert bodies("self.a, b, *c = x\nreturn b") == {
-        "b, self.a, *c = x; return b", "self.a, *c, b = x; return b",
-    }  # fmt: skip
+        "b, self.a, *c = x; return b",
+        "self.a, *c, b = x; return b",
+    }
     assert mutants_of("class A:\n    n = 5\n    a, b = n, 6\n", "A")
 
 
@@ -192,8 +193,12 @@ def test_annotations_decorators_and_docstrings_stay_out_of_it() -> None:
     (definition,) = ast.parse(DECORATED).body
     found = mutants_of(DECORATED, "f")
     assert [mutant.id for mutant in found] == [
-        "f/L2:2->1", "f/L2:2->3", "f/L2:2->-2", "f/L5:z + x->z - x", "f/L5:z + x->z",
-    ]  # fmt: skip
+        "f/L2:2->1",
+        "f/L2:2->3",
+        "f/L2:2->-2",
+        "f/L5:z + x->z - x",
+        "f/L5:z + x->z",
+    ]
     for mutant in found:
         head = mutant.definition.splitlines()
         assert head[0] == "@cache(size=1)"
@@ -263,9 +268,7 @@ def f(
 
 def test_the_last_definition_of_a_name_counts() -> None:
     text = "def f(x):\n    return x + y\n\n\ndef f(x):\n    return x * y\n"
-    assert {mutant.id for mutant in mutants_of(text, "f")} == {
-        "f/L2:x * y->x / y", "f/L2:x * y->x",
-    }  # fmt: skip
+    assert {mutant.id for mutant in mutants_of(text, "f")} == {"f/L2:x * y->x / y", "f/L2:x * y->x"}
 
 
 def test_a_name_that_is_not_there_is_refused() -> None:
@@ -296,9 +299,10 @@ def test_a_reference_has_mutants_that_compile_and_differ(exercise: str) -> None:
 
 def _bare(text: str, name: str) -> ast.AST:
     (node,) = [
-        node for node in ast.parse(text).body
+        node
+        for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
-    ]  # fmt: skip
+    ]
     for part in ast.walk(node):
         if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part):
             del part.body[0]

@@ -252,8 +252,9 @@ def test_all_references_in_one_notebook_pass(cell: Cell) -> None:
     result = cell("grader.check()")
     assert [r.name for r in result.results if not r.solved] == []
     assert len(result.results) > 20
-    assert repr(result).endswith(f"{len(result.results)} of {len(result.results)} pass the "
-                                 "public checks")  # fmt: skip
+    assert repr(result).endswith(
+        f"{len(result.results)} of {len(result.results)} pass the public checks"
+    )
 
 
 # --- what is checked -----------------------------------------------------------------------------
@@ -323,10 +324,16 @@ def test_progress_that_cannot_be_kept_costs_no_verdict(cell: Cell, folder: Path)
 
 def _state() -> list[Any]:
     return [
-        torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate(),  # type: ignore[index]
-        torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(),
-        torch.get_default_device(), sys.stdout, sys.stderr,
-    ]  # fmt: skip
+        torch.get_rng_state().tolist(),
+        np.random.get_state()[1].tolist(),  # type: ignore[index]
+        random.getstate(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        torch.get_default_device(),
+        sys.stdout,
+        sys.stderr,
+    ]
 
 
 def test_a_check_leaves_the_session_as_it_was(
@@ -391,8 +398,11 @@ def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
     weights = torch.tensor([[1.0, 0.0], [0.3, -0.7]])
     heatmap = grader.heatmap(weights, rows="queries", columns="keys", title="weights")
     assert repr(heatmap).splitlines() == [
-        "weights", "0 ██ ·", "1 ▒▒-▓", "2 by 2, rows: queries, columns: keys",
-    ]  # fmt: skip
+        "weights",
+        "0 ██ ·",
+        "1 ▒▒-▓",
+        "2 by 2, rows: queries, columns: keys",
+    ]
     assert "queries" in heatmap._repr_html_()
     assert heatmap._repr_svg_() == heatmap._repr_html_()
 
@@ -405,10 +415,13 @@ def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
         ((2, 2), "", "2 by 2"),
         ((88, 40), "", "88 by 40"),
         ((89, 40), "", "89 by 40, shown are rows 0–87"),
-        ((90, 41), 'rows="time"',
-         "90 by 41, rows: time, shown are rows 0–87, shown are columns 0–39"),
+        (
+            (90, 41),
+            'rows="time"',
+            "90 by 41, rows: time, shown are rows 0–87, shown are columns 0–39",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_text_of_a_heatmap_says_what_is_there(
     cell: Cell, size: tuple[int, int], call: str, told: str
 ) -> None:
@@ -477,9 +490,12 @@ def test_a_notebook_shows_verdicts_as_html(
     notebook = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
     notebook.cells = [nbformat.v4.new_code_cell(text) for text in cells]  # type: ignore[no-untyped-call]
     client = NotebookClient(
-        notebook, timeout=120, kernel_name="python3", allow_errors=True,
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        allow_errors=True,
         resources={"metadata": {"path": str(folder)}},
-    )  # fmt: skip
+    )
     client.execute()
     outputs = [cell.outputs for cell in notebook.cells]
     assert outputs[0] == []

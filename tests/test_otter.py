@@ -144,8 +144,10 @@ def test_a_notebook_that_cannot_be_read_has_no_score(folder: Path, tmp_path: Pat
     path.write_text("no notebook")
     ran = subprocess.run(
         [sys.executable, "-m", "otter", "run", "-a", folder / "autograder.zip", path],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert ran.returncode != 0
     assert not (tmp_path / "results.json").exists()
 
@@ -224,8 +226,10 @@ def test_what_beats_otter_alone_changes_nothing(
     submission, markers = hostile
     results = otter_run(folder / "autograders" / "basics.zip", submission)
     assert {name: score for name, (score, _) in scores(results).items()} == {
-        "center": 0, "staircase": 0, "weigh": 0,
-    }  # fmt: skip
+        "center": 0,
+        "staircase": 0,
+        "weigh": 0,
+    }
     assert names_in(markers) == set(), "nothing of it ran outside of the jail"
 
 
@@ -334,9 +338,11 @@ def test_a_student_checks_in_otters_notebook(folder: Path, tmp_path: Path) -> No
     for name, answer in zip(("center", "staircase"), WRONG.split("\n\n")[1:3], strict=True):
         cells[f"{name}-answer"].source = f"import torch\n{answer}"
     client = NotebookClient(
-        book, timeout=120, kernel_name="python3",
+        book,
+        timeout=120,
+        kernel_name="python3",
         resources={"metadata": {"path": str(place / "basics")}},
-    )  # fmt: skip
+    )
     client.execute()
     center, staircase, weigh = (
         cells[f"{name}-check"].outputs[0].data["text/plain"]

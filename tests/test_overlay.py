@@ -61,8 +61,10 @@ def test_private_tests_come_before_those_below_or_beside_them(private: Path) -> 
     (graders / "test_more.py").write_text(TRICKY, "utf-8")
     below = TINY / "solutions" / "graders"
     assert load_course(private).grader_files() == [
-        graders / "test_basics.py", below / "test_layers.py", graders / "test_more.py",
-    ]  # fmt: skip
+        graders / "test_basics.py",
+        below / "test_layers.py",
+        graders / "test_more.py",
+    ]
 
 
 def test_a_private_test_adds_to_what_is_asked(

@@ -105,9 +105,13 @@ INSTRUCTORS = (
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize("command", INSTRUCTORS, ids=" ".join)
 def test_an_instructors_command_uses_no_course_that_lies_in_a_hand_in(
-    command: tuple[str, ...], shape: object, cold_grader: Grader, tmp_path: Path, trace: Path,
+    command: tuple[str, ...],
+    shape: object,
+    cold_grader: Grader,
+    tmp_path: Path,
+    trace: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     handin = handed_in(tmp_path, trace, shape)
     before = sorted(handin.rglob("*"))
     (handin / "deeper").mkdir()
@@ -140,9 +144,13 @@ STUDENTS = (
 @pytest.mark.parametrize("shape", HOLD_SOLUTIONS, ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize("command", STUDENTS, ids=" ".join)
 def test_a_students_command_uses_no_solutions_that_nobody_named(
-    command: tuple[str, ...], shape: object, cold_grader: Grader, tmp_path: Path, trace: Path,
+    command: tuple[str, ...],
+    shape: object,
+    cold_grader: Grader,
+    tmp_path: Path,
+    trace: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(handed_in(tmp_path, trace, shape))
     ran = cold_grader(*command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -266,9 +274,12 @@ def test_commands_that_run_a_course_say_which(
     for call in calls:
         assert said in grader(*call).out
     calls = (
-        (*grade, "--quiet"), (*grade, "--json"), (*grade, "--json-lines"), (*explain, "--json"),
+        (*grade, "--quiet"),
+        (*grade, "--json"),
+        (*grade, "--json-lines"),
+        (*explain, "--json"),
         (*audit, "--json"),
-    )  # fmt: skip
+    )
     for call in calls:
         ran = grader(*call)
         assert ran.err == ""
@@ -297,10 +308,14 @@ def test_a_gradebook_holds_no_path_of_its_course(
     poisoned(before, trace)
     book = moved / "class" / "g"
     for call in (
-        ("report", book), ("export", book, "--to", "csv"), ("explain", book, "bob", "center"),
-        ("adjust", book, "bob", "center", "+1", "--reason", "r"), ("diff", book, book),
-        ("grade", "--again", "--fresh", "--out", book), ("forget", book, "bob", "--yes"),
-    ):  # fmt: skip
+        ("report", book),
+        ("export", book, "--to", "csv"),
+        ("explain", book, "bob", "center"),
+        ("adjust", book, "bob", "center", "+1", "--reason", "r"),
+        ("diff", book, book),
+        ("grade", "--again", "--fresh", "--out", book),
+        ("forget", book, "bob", "--yes"),
+    ):
         ran = grader(*call, "--course", moved)
         assert ran.code == 0, (call, ran.err)
     assert not trace.exists()
@@ -359,9 +374,14 @@ def runs_alone(folder: Path, *command: str | Path) -> None:
     before = {path.name for path in folder.parent.iterdir()}
     unset = ("PYTHONPATH", "PYTHONSAFEPATH")
     ran = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
         env={name: value for name, value in os.environ.items() if name not in unset},
-    )  # fmt: skip
+    )
     assert ran.returncode == 0, ran.stderr
     assert {path.name for path in folder.parent.iterdir()} == before
 

@@ -63,12 +63,13 @@ class Opener:
     opened: list[Page] = field(default_factory=list)
 
     def __call__(
-        self, what: tuple[str, str], *, width: int = 1280,
+        self,
+        what: tuple[str, str],
+        *,
+        width: int = 1280,
         scheme: Literal["light", "dark"] = "light",
-    ) -> Seen:  # fmt: skip
-        page = self.browser.new_page(
-            viewport={"width": width, "height": 800}, color_scheme=scheme
-        )  # fmt: skip
+    ) -> Seen:
+        page = self.browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         self.opened.append(page)
         seen = Seen(page)
         page.on("console", lambda message: seen.complaints.append(message.text))
@@ -226,8 +227,13 @@ def test_a_table_is_sorted_with_keys(open_page: Opener) -> None:
 def test_a_click_on_a_column_sorts_by_it_and_says_so(open_page: Opener) -> None:
     page = open_page(REPORT).page
     assert cells(page, "students", 0)[1:] == [
-        "Ada Lovelace ada", "Bob Byron bob", "dan", "eve", "finn", "Zoë Absent zoe",
-    ]  # fmt: skip
+        "Ada Lovelace ada",
+        "Bob Byron bob",
+        "dan",
+        "eve",
+        "finn",
+        "Zoë Absent zoe",
+    ]
     head = page.locator("table[data-rows=students] th", has_text="Status")
     head.locator("button").click()
     assert cells(page, "students", 1)[0] == "absent"

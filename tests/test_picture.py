@@ -34,9 +34,12 @@ def normal(rows: int, columns: int) -> Tensor:
 
 
 def side_by_side(
-    ours: Tensor, theirs: Tensor, names: Sequence[str] | None = None, wrong: Tensor | None = None,
+    ours: Tensor,
+    theirs: Tensor,
+    names: Sequence[str] | None = None,
+    wrong: Tensor | None = None,
     **options: Any,
-) -> str | None:  # fmt: skip
+) -> str | None:
     picture = picture_of(ours, theirs, names=names, wrong=wrong)
     return draw(picture, **options) if picture is not None else None
 

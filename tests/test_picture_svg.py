@@ -50,8 +50,10 @@ def frames(svg: str) -> int:
 def test_three_matrices_stand_side_by_side_with_their_axes() -> None:
     said = texts(picture_svg(with_one_wrong(3, 4)))
     assert [text for text in said if text in ("expected", "yours", "yours − expected")] == [
-        "expected", "yours", "yours − expected",
-    ]  # fmt: skip
+        "expected",
+        "yours",
+        "yours − expected",
+    ]
     assert said.count("queries") == said.count("keys") == 3
 
 
@@ -127,8 +129,9 @@ def middles(svg: str, name: str) -> list[tuple[float, float, bool]]:
     """Where texts of this name have their middle, and whether they are turned."""
     found = [text for text in ElementTree.fromstring(svg).iter(f"{SVG}text") if text.text == name]
     assert not any("text-anchor" in text.get("style", "") for text in found)
-    return [(float(t.get("x", "nan")), float(t.get("y", "nan")), "transform" in t.attrib)
-            for t in found]  # fmt: skip
+    return [
+        (float(t.get("x", "nan")), float(t.get("y", "nan")), "transform" in t.attrib) for t in found
+    ]
 
 
 @pytest.mark.parametrize("size", [(2, 1), (2, 2), (3, 1), (12, 12)])
@@ -160,10 +163,15 @@ def test_a_heatmap_has_a_title_and_axes() -> None:
 
 @pytest.mark.parametrize(
     "weights",
-    [torch.rand(3, requires_grad=True), torch.rand(1, 1, 3, 4), [[True, False]],
-     torch.rand(2, 2, dtype=torch.bfloat16), torch.randint(5, (100, 90)).numpy()],
+    [
+        torch.rand(3, requires_grad=True),
+        torch.rand(1, 1, 3, 4),
+        [[True, False]],
+        torch.rand(2, 2, dtype=torch.bfloat16),
+        torch.randint(5, (100, 90)).numpy(),
+    ],
     ids=["vector", "batch of one", "lists", "bfloat16", "array"],
-)  # fmt: skip
+)
 def test_a_heatmap_takes_what_people_have(weights: object) -> None:
     ElementTree.fromstring(heatmap_svg(weights))
 

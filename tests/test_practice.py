@@ -16,9 +16,14 @@ def made(grader: Grader, to: Path, students: int) -> dict[str, bytes]:
 def test_a_made_up_class_is_taken_in_with_its_roster(grader: Grader, tmp_path: Path) -> None:
     made(grader, tmp_path / "class", 40)
     ran = grader(
-        "grade", tmp_path / "class" / "submissions.zip", "--dry-run", "--course", TINY,
-        "--roster", tmp_path / "class" / "roster.csv",
-    )  # fmt: skip
+        "grade",
+        tmp_path / "class" / "submissions.zip",
+        "--dry-run",
+        "--course",
+        TINY,
+        "--roster",
+        tmp_path / "class" / "roster.csv",
+    )
     assert ran.code == 0
     assert "a download from Canvas: 3" in ran.out + ran.err
     assert "Amara Okafor" in ran.out

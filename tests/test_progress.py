@@ -178,9 +178,7 @@ def test_notebooks_go_along_and_checks_do_not(folder: Path, tmp_path: Path) -> N
     (folder.parent / "notebooks").mkdir()
     (folder.parent / "notebooks" / "basics.ipynb").write_text("{}", "utf-8")
     packed = pack_answers(load_course(folder), tmp_path / "a.zip")
-    assert list(packed.names) == [
-        "basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb",
-    ]  # fmt: skip
+    assert list(packed.names) == ["basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb"]
     assert zipfile.ZipFile(packed.path).namelist() == list(packed.names)
 
 

@@ -88,13 +88,18 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> None:
     found = {path for path in bytes_in(bundle) if not path.startswith("grader/")}
     assert found == {
-        "README.md", "AGENTS.md", "LICENSE", "pyproject.toml", "exercises/course.toml",
-        "exercises/recorded/course.json", SUMS.as_posix(),
+        "README.md",
+        "AGENTS.md",
+        "LICENSE",
+        "pyproject.toml",
+        "exercises/course.toml",
+        "exercises/recorded/course.json",
+        SUMS.as_posix(),
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
-    }  # fmt: skip
+    }
 
 
 def test_stubs_and_checks_are_copied_byte_for_byte(bundle: Path) -> None:

@@ -628,10 +628,21 @@ def test_observe_works_for_modules_too(student: Any) -> None:
         lambda proxy: proxy.state_dict(),
     ],
     ids=[
-        "==", "!=", "<", ">=", "bool", "list", "len", "[0]", "if", "shape", "grad",
-        "W_query", "state_dict",
+        "==",
+        "!=",
+        "<",
+        ">=",
+        "bool",
+        "list",
+        "len",
+        "[0]",
+        "if",
+        "shape",
+        "grad",
+        "W_query",
+        "state_dict",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("of", ["function", "class", "module"])
 def test_what_would_compare_a_proxy_is_an_error_that_says_what_to_use(
     student: Any, of: str, misuse: Callable[[Any], Any]
@@ -981,10 +992,18 @@ def test_a_forged_module_is_a_lost_process(parameter: wire.ParameterInfo) -> Non
         wire.Gradients([wire.Items("list", [payload.pack(X)])], {}),
     ],
     ids=[
-        "done", "returned", "none", "two", "unknown dtype", "a number", "transposed",
-        "another dtype", "another device", "a list",
+        "done",
+        "returned",
+        "none",
+        "two",
+        "unknown dtype",
+        "a number",
+        "transposed",
+        "another dtype",
+        "another device",
+        "a list",
     ],
-)  # fmt: skip
+)
 def test_a_forged_gradient_is_a_lost_process(outcome: wire.Outcome) -> None:
     result = forged([wire.Returned(payload.pack(X))], [outcome]).rows(X.clone().requires_grad_())
     with pytest.raises(StudentLost):
@@ -1233,11 +1252,27 @@ def uses(open_seat: OpenSeat, body: str) -> list[wire.Use]:
         "def helper(x):\n    return x.softmax(-1)  # here\ndef rows(x):\n    return helper(x)",
     ],
     ids=[
-        "torch", "method", "functional", "class", "special", "alias", "functional alias", "getattr",
-        "Tensor", "ops", "ops overload", "ops inner", "inner", "C", "vmap", "partial", "lambda",
-        "made before", "helper",
+        "torch",
+        "method",
+        "functional",
+        "class",
+        "special",
+        "alias",
+        "functional alias",
+        "getattr",
+        "Tensor",
+        "ops",
+        "ops overload",
+        "ops inner",
+        "inner",
+        "C",
+        "vmap",
+        "partial",
+        "lambda",
+        "made before",
+        "helper",
     ],
-)  # fmt: skip
+)
 def test_a_watched_function_is_noted_with_the_students_line(open_seat: OpenSeat, body: str) -> None:
     noted = uses(open_seat, body)
     assert noted

@@ -212,11 +212,15 @@ def test_pairs_are_the_same_in_every_process() -> None:
     )
     printed = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True,
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(printed) == 1
 
 

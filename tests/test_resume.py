@@ -63,9 +63,20 @@ def graded(grader: Grader, students: Path, tmp_path: Path) -> Regrade:
 
     def run(*options: str | Path, course: Path = TINY) -> dict[str, bool]:
         ran = grader(
-            "grade", students, "--out", tmp_path / "out", "--course", course, "--only", "center",
-            "--jobs", 1, "--no-pages", "--json-lines", *options,
-        )  # fmt: skip
+            "grade",
+            students,
+            "--out",
+            tmp_path / "out",
+            "--course",
+            course,
+            "--only",
+            "center",
+            "--jobs",
+            1,
+            "--no-pages",
+            "--json-lines",
+            *options,
+        )
         assert ran.code in (0, 3), ran.err
         return reused(ran)
 
@@ -106,8 +117,10 @@ def test_what_decides_a_grade_is_graded_again(
     assert set(graded(course=course).values()) == {False}
     assert set(graded(course=course).values()) == {True}
     options = {
-        "seed": ("--seed", "another"), "fresh": ("--fresh",), "isolation": ("--isolation", "weak"),
-    }  # fmt: skip
+        "seed": ("--seed", "another"),
+        "fresh": ("--fresh",),
+        "isolation": ("--isolation", "weak"),
+    }
     files = {"course": "solutions/graders/test_basics.py", "stub": "exercises/basics.py"}
     if changed in files:
         with (course / files[changed]).open("a") as file:
@@ -117,14 +130,20 @@ def test_what_decides_a_grade_is_graded_again(
     assert set(graded(*options.get(changed, ()), course=course).values()) == {False}
 
 
-def test_lateness_is_todays_and_the_grade_is_the_old_one(
-    grader: Grader, tmp_path: Path
-) -> None:  # fmt: skip
+def test_lateness_is_todays_and_the_grade_is_the_old_one(grader: Grader, tmp_path: Path) -> None:
     canvas = folder(tmp_path / "canvas", doejane_1_10_hw=CENTER)
     call = (
-        "grade", canvas, "--out", tmp_path / "out", "--course", TINY, "--only", "center",
-        "--no-pages", "--json-lines",
-    )  # fmt: skip
+        "grade",
+        canvas,
+        "--out",
+        tmp_path / "out",
+        "--course",
+        TINY,
+        "--only",
+        "center",
+        "--no-pages",
+        "--json-lines",
+    )
     assert reused(grader(*call)) == {"doejane": False}
     (canvas / "doejane_1_10_hw.py").rename(canvas / "doejane_LATE_1_10_hw.py")
     assert reused(grader(*call)) == {"doejane": True}
@@ -174,9 +193,8 @@ def stop_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def test_ctrl_c_keeps_what_was_graded_and_the_next_run_goes_on(
-    grader: Grader, graded: Regrade, students: Path, tmp_path: Path,
-    stop_at: Callable[[str], None],
-) -> None:  # fmt: skip
+    grader: Grader, graded: Regrade, students: Path, tmp_path: Path, stop_at: Callable[[str], None]
+) -> None:
     stop_at("bob")
     call = ("grade", students, "--out", tmp_path / "out", "--course", TINY, "--only", "center")
     ran = grader(*call, "--jobs", 1)
@@ -203,8 +221,10 @@ def test_grading_again_goes_on_where_it_stopped_and_keeps_the_old_grades(
     assert reused(grader(*again)) == {"ada": True, "bob": False, "cleo": False}
     with open_gradebook(tmp_path / "out", "tiny") as book:
         assert {student: old.total for student, old in book.earlier(1).items()} == {
-            "ada": 2, "bob": 0, "cleo": 2,
-        }  # fmt: skip
+            "ada": 2,
+            "bob": 0,
+            "cleo": 2,
+        }
         assert book.last_run() == 1
 
 
@@ -231,9 +251,12 @@ MOMENTS = random.Random(8).sample(range(1, 40), 5)  # a right submission is aske
 
 
 def disturbed(
-    desk: Desk, text: str, moment: int, monkeypatch: pytest.MonkeyPatch,
+    desk: Desk,
+    text: str,
+    moment: int,
+    monkeypatch: pytest.MonkeyPatch,
     kill: Callable[[Jail], None],
-) -> Grade:  # fmt: skip
+) -> Grade:
     """The grade of a text, if something is killed when a jail is to be asked for this time."""
     count, really = 0, Jail.ask
 

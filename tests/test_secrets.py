@@ -136,9 +136,16 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
     loaded = set(ask(desk, WALK, "modules"))
     ours = {name for name in loaded if name.startswith(("grader", "solutions", "_solutions"))}
     guest = (
-        "forbidding", "interpreter", "loader", "lockdown", "modes", "preload", "server", "trace",
+        "forbidding",
+        "interpreter",
+        "loader",
+        "lockdown",
+        "modes",
+        "preload",
+        "server",
+        "trace",
         "warm",
-    )  # fmt: skip
+    )
 
     shared = ("definitions", "frames", "orders", "payload", "source")
     rooms = {"grader", "grader.guest", "grader.wire"}
@@ -156,17 +163,25 @@ def test_no_file_of_a_course_is_loaded_or_importable(desk: Desk) -> None:
 
 def test_the_environment_and_the_command_line_are_bare(desk: Desk) -> None:
     assert set(ask(desk, WALK, "environment")) <= {
-        "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TORCHINDUCTOR_CACHE_DIR",
-        "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
-    }  # fmt: skip
+        "LANG",
+        "LC_CTYPE",
+        "OMP_NUM_THREADS",
+        "PYTHONDONTWRITEBYTECODE",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "KMP_DUPLICATE_LIB_OK",
+        "KMP_INIT_AT_FORK",
+    }
     assert ask(desk, WALK, "arguments")[1:4] == ["-I", "-m", "grader.guest.warm"]
 
 
 def test_only_the_jails_own_socket_is_open(desk: Desk) -> None:
     opened = ask(desk, WALK, "descriptors")
     assert sorted(name.partition(":")[0] for name in opened) == [
-        "/dev/null", "/dev/null", "/dev/null", "socket",
-    ]  # fmt: skip
+        "/dev/null",
+        "/dev/null",
+        "/dev/null",
+        "socket",
+    ]
 
 
 def test_the_frames_above_a_call_belong_to_the_guest(desk: Desk) -> None:

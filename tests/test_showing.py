@@ -64,8 +64,11 @@ def test_inputs_shapes_along_the_way_result_prints_and_ending(shown: Show) -> No
         """,
     )
     assert (shape.rung, shape.status, value.rung, value.status) == (
-        "shape", "passed", "value", "failed"
-    )  # fmt: skip
+        "shape",
+        "passed",
+        "value",
+        "failed",
+    )
     (call,) = value.calls
     (given,), (result,) = call.inputs, call.result
     assert (given.name, given.what, given.values) == ("x", "(3,) float32", "tensor([1., 2., 6.])")
@@ -166,8 +169,11 @@ def test_what_changes_in_place_is_told(shown: Show) -> None:
         """,
     )
     assert [told.split(" | ")[1] for told in steps(value.calls[0])] == [
-        "y (3,) float32", "y (3,) float32", "y (3,) float32", "→ (3,) float32"
-    ]  # fmt: skip
+        "y (3,) float32",
+        "y (3,) float32",
+        "y (3,) float32",
+        "→ (3,) float32",
+    ]
 
 
 def test_an_exception_is_told_at_its_line(shown: Show) -> None:
@@ -332,8 +338,11 @@ def test_objects_of_the_student_are_not_asked_for_anything(shown: Show) -> None:
     )
     assert value.status == "passed", value.message
     assert [told.split(" | ")[1] for told in steps(value.calls[0])] == [
-        "odd Odd", "mine [Odd, int]", "own (3,) float32", "→ (3,) float32"
-    ]  # fmt: skip
+        "odd Odd",
+        "mine [Odd, int]",
+        "own (3,) float32",
+        "→ (3,) float32",
+    ]
 
 
 # --- as text -------------------------------------------------------------------------------------

@@ -108,9 +108,12 @@ def test_a_check_in_a_worker_gives_the_same_verdict(desk_of_ada: Path, cold_grad
 
 @pytest.mark.parametrize("command", [(), ("watch",), ("watch", "basics")])
 def test_the_screen_needs_a_terminal(
-    desk_of_ada: Path, cold_grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    desk_of_ada: Path,
+    cold_grader: Grader,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     command: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     shutil.rmtree(tmp_path / "solutions")
     monkeypatch.chdir(desk_of_ada)
     ran = cold_grader(*command)

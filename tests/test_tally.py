@@ -25,9 +25,13 @@ class Clock:
 
 
 def done(
-    student: str, total: float = 1, *, status: SubmissionStatus = "graded", reused: bool = False,
+    student: str,
+    total: float = 1,
+    *,
+    status: SubmissionStatus = "graded",
+    reused: bool = False,
     ending: TestStatus = "passed",
-) -> BookedGrade:  # fmt: skip
+) -> BookedGrade:
     grade = grade_of(student, total, status=status)
     (exercise,) = grade.exercises
     tests = tuple(msgspec.structs.replace(test, status=ending) for test in exercise.tests)
@@ -69,9 +73,11 @@ def test_the_summary_is_one_line_with_the_mean_of_the_report() -> None:
     clock = Clock()
     tally = Tally(4, clock)
     ended = [
-        done("ada", 2), done("bob", 1), done("cleo", 0, status="empty"),
+        done("ada", 2),
+        done("bob", 1),
+        done("cleo", 0, status="empty"),
         done("dan", 0, status="grader_error"),
-    ]  # fmt: skip
+    ]
     for one in ended:
         tally.add(one)
     clock.now += 372
@@ -83,8 +89,11 @@ def test_the_summary_is_one_line_with_the_mean_of_the_report() -> None:
 
 def test_durations_are_told_as_people_do() -> None:
     assert [duration(s) for s in (0.4, 59.6, 372, 3 * 3600 + 61)] == [
-        "0 s", "1 min 0 s", "6 min 12 s", "3 h 1 min",
-    ]  # fmt: skip
+        "0 s",
+        "1 min 0 s",
+        "6 min 12 s",
+        "3 h 1 min",
+    ]
 
 
 def test_in_a_log_there_is_a_line_now_and_then() -> None:
@@ -121,17 +130,25 @@ def test_programs_get_an_object_as_each_submission_ends_and_one_in_the_end() -> 
     with following(tally, "json lines", written, Console(file=io.StringIO())) as follow:
         follow(ada)
         assert json.loads(written.getvalue()) == {
-            "student": "ada", "status": "graded", "total": 1, "max": 4, "reused": True,
+            "student": "ada",
+            "status": "graded",
+            "total": 1,
+            "max": 4,
+            "reused": True,
             "seconds": 0.4,
-        }  # fmt: skip
+        }
         follow(bob)
     sum_up(tally, rows(ada, bob), written)
     *_, second, last = map(json.loads, written.getvalue().splitlines())
     assert (second["student"], second["total"]) == ("bob", None)
     assert last == {
-        "submissions": 2, "reused": 1, "statuses": {"graded": 1, "grader_error": 1}, "mean": 1,
-        "max": 4, "seconds": 0,
-    }  # fmt: skip
+        "submissions": 2,
+        "reused": 1,
+        "statuses": {"graded": 1, "grader_error": 1},
+        "mean": 1,
+        "max": 4,
+        "seconds": 0,
+    }
 
 
 def test_programs_hear_of_the_absent_too() -> None:
@@ -139,9 +156,13 @@ def test_programs_hear_of_the_absent_too() -> None:
     sum_up(Tally(1), [*rows(done("ada", 1)), Row("cleo", None)], written)
     absent, _ = map(json.loads, written.getvalue().splitlines())
     assert absent == {
-        "student": "cleo", "status": "absent", "total": None, "max": None, "reused": False,
+        "student": "cleo",
+        "status": "absent",
+        "total": None,
+        "max": None,
+        "reused": False,
         "seconds": 0,
-    }  # fmt: skip
+    }
 
 
 def test_who_wants_it_quiet_hears_nothing() -> None:

@@ -30,40 +30,56 @@ def test_uniforms_have_the_bits_of_the_table(draw: Make) -> None:
     assert_bits(
         draw.uniform(name="weights", queries=2, keys=3, dtype=torch.float64),
         [
-            "0x1.71e7d31e64562p-1", "0x1.f3a9cd15fb5c4p-1", "0x1.1954f5cd990eep-2",
-            "0x1.99f8c762450f9p-1", "0x1.79f9f4712e24ep-1", "0x1.1bc1be01cbd32p-2",
+            "0x1.71e7d31e64562p-1",
+            "0x1.f3a9cd15fb5c4p-1",
+            "0x1.1954f5cd990eep-2",
+            "0x1.99f8c762450f9p-1",
+            "0x1.79f9f4712e24ep-1",
+            "0x1.1bc1be01cbd32p-2",
         ],
-    )  # fmt: skip
+    )
 
 
 def test_uniforms_between_two_bounds_have_the_bits_of_the_table(draw: Make) -> None:
     assert_bits(
         draw.uniform(-1.5, 2.5, name="weights", queries=2, keys=3),
         [
-            "0x1.63cfa60000000p+0", "0x1.33a9ce0000000p+1", "-0x1.9aac280000000p-2",
-            "0x1.b3f18e0000000p+0", "0x1.73f3e80000000p+0", "-0x1.90f9080000000p-2",
+            "0x1.63cfa60000000p+0",
+            "0x1.33a9ce0000000p+1",
+            "-0x1.9aac280000000p-2",
+            "0x1.b3f18e0000000p+0",
+            "0x1.73f3e80000000p+0",
+            "-0x1.90f9080000000p-2",
         ],
-    )  # fmt: skip
+    )
 
 
 def test_normals_have_the_bits_of_the_table(draw: Make) -> None:
     assert_bits(
         draw.normal(name="scores", queries=2, keys=3, dtype=torch.float64),
         [
-            "0x1.519b18840fad8p+0", "-0x1.1a1886aeb113ap+1", "-0x1.251ba962b8bc0p-3",
-            "0x1.86b0c9c323628p+0", "-0x1.38ad37c757ee0p-2", "-0x1.c01eef71bb620p-2",
+            "0x1.519b18840fad8p+0",
+            "-0x1.1a1886aeb113ap+1",
+            "-0x1.251ba962b8bc0p-3",
+            "0x1.86b0c9c323628p+0",
+            "-0x1.38ad37c757ee0p-2",
+            "-0x1.c01eef71bb620p-2",
         ],
-    )  # fmt: skip
+    )
 
 
 def test_scaled_float32_normals_have_the_bits_of_the_table(draw: Make) -> None:
     assert_bits(
         draw.normal(0.7, name="scores", queries=2, keys=3),
         [
-            "0x1.d8a5f00000000p-1", "-0x1.8aef220000000p+0", "-0x1.9a59ee0000000p-4",
-            "0x1.117bc00000000p+0", "-0x1.b5bf4e0000000p-3", "-0x1.39af420000000p-2",
+            "0x1.d8a5f00000000p-1",
+            "-0x1.8aef220000000p+0",
+            "-0x1.9a59ee0000000p-4",
+            "0x1.117bc00000000p+0",
+            "-0x1.b5bf4e0000000p-3",
+            "-0x1.39af420000000p-2",
         ],
-    )  # fmt: skip
+    )
 
 
 def test_integers_are_those_of_the_table(draw: Make) -> None:

@@ -74,8 +74,8 @@ def graded(desk: Desk, *texts: str) -> Grade:
 
 
 @pytest.mark.parametrize(
-    "text", [MUTATES, PRINTS, RAISES, ROUNDS, FORBIDDEN, SUMS, KEYWORDS, OTHERWISE],
-)  # fmt: skip
+    "text", [MUTATES, PRINTS, RAISES, ROUNDS, FORBIDDEN, SUMS, KEYWORDS, OTHERWISE]
+)
 def test_the_grade_is_that_of_a_desk_without_a_past(
     fresh: Callable[[], Desk], right: str, text: str
 ) -> None:

@@ -65,9 +65,12 @@ def with_stubs(course: Course) -> Course:
 # --- a checker without torch ---------------------------------------------------------------------
 
 PICTURE = Picture(
-    ((True, False), (True, True)), ((True, True), (True, True)), ((False, True), (False, False)),
-    rows=2, columns=2,
-)  # fmt: skip
+    ((True, False), (True, True)),
+    ((True, True), (True, True)),
+    ((False, True), (False, False)),
+    rows=2,
+    columns=2,
+)
 EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which mean nothing here
 
 
@@ -90,10 +93,15 @@ class Fake:
                 tests = [
                     TestResult("exists", "It is there", "passed"),
                     TestResult(
-                        "value", "It is right", "failed", message=f"not so: {EVIL}",
-                        mistake="The mean is added", hint="What remains?", picture=PICTURE,
+                        "value",
+                        "It is right",
+                        "failed",
+                        message=f"not so: {EVIL}",
+                        mistake="The mean is added",
+                        hint="What remains?",
+                        picture=PICTURE,
                     ),
-                ]  # fmt: skip
+                ]
             case ["fault"]:
                 raise HostFault("the moon is full")
             case ["call"]:
@@ -185,9 +193,14 @@ async def at_desk(
 
 
 def play(
-    course: Course, scenario: Scenario, *, start: str | None = None,
-    checker: OpenChecks | None = None, size: tuple[int, int] = (80, 24), poll: bool = False,
-) -> None:  # fmt: skip
+    course: Course,
+    scenario: Scenario,
+    *,
+    start: str | None = None,
+    checker: OpenChecks | None = None,
+    size: tuple[int, int] = (80, 24),
+    poll: bool = False,
+) -> None:
     async def run() -> None:
         async with at_desk(course, start, checker or fake(course), size, poll) as desk:
             await scenario(desk)
@@ -687,9 +700,7 @@ def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
     worker.close()
     results = [news for news in heard if isinstance(news, CheckedOne)]
     told = [(news.result.name, int(news.result.points), news.remaining) for news in results]
-    assert told == [
-        ("center", 1, 2), ("weigh", 3, None), ("staircase", 4, 1), ("weigh", 5, 0),
-    ]  # fmt: skip
+    assert told == [("center", 1, 2), ("weigh", 3, None), ("staircase", 4, 1), ("weigh", 5, 0)]
 
 
 def test_a_closed_worker_tells_nothing_more() -> None:
@@ -803,15 +814,24 @@ def test_plain_a_save_brings_a_new_verdict(course: Course, reader: Reader) -> No
 def test_plain_commands(course: Course, reader: Reader) -> None:
     reader.reads("Not solved yet: center")
     for told, command in (
-        ("Hint 1 of 3: Which mean?", "h"), ("Hint 2 of 3: Which axis?", "H"),
-        ("Exercise staircase", "n"), ("Not solved yet: staircase", ""),
-        ("Exercise center", "p"), (words.FIRST, "p"),
-        ("3. weigh: Softmax by hand", "l"), ("4. Projection", ""), ("go there", ""),
-        ("1. weigh: Softmax by hand", "l softmax"), ("Exercise weigh", "1"),
-        (words.NO_MATCH, "l nothing at all"), ("There is no '7'", "7"),
-        ("can be read once you have solved", "s"), ("There is no 'x'", "x"),
-        ("read this", "?"), ("0 of 4 pass now", "a"),
-    ):  # fmt: skip
+        ("Hint 1 of 3: Which mean?", "h"),
+        ("Hint 2 of 3: Which axis?", "H"),
+        ("Exercise staircase", "n"),
+        ("Not solved yet: staircase", ""),
+        ("Exercise center", "p"),
+        (words.FIRST, "p"),
+        ("3. weigh: Softmax by hand", "l"),
+        ("4. Projection", ""),
+        ("go there", ""),
+        ("1. weigh: Softmax by hand", "l softmax"),
+        ("Exercise weigh", "1"),
+        (words.NO_MATCH, "l nothing at all"),
+        ("There is no '7'", "7"),
+        ("can be read once you have solved", "s"),
+        ("There is no 'x'", "x"),
+        ("read this", "?"),
+        ("0 of 4 pass now", "a"),
+    ):
         if command:
             reader.types(command)
         reader.reads(told)
@@ -862,9 +882,13 @@ def test_plain_greets_a_newcomer_and_ends_with_its_input(tmp_path: Path) -> None
         "run_watch(load_course(Path(sys.argv[1])), plain=True, poll=False, start=None)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code, course.folder], input="h\nl\nq\n", capture_output=True,
-        text=True, timeout=DEADLINE * 2, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, course.folder],
+        input="h\nl\nq\n",
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE * 2,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     told = " ".join(ran.stdout.split())
     for line in ("Welcome to A tiny course.", *words.WELCOME, "Hint 1 of 3", "4. Projection"):

@@ -27,8 +27,11 @@ def run(
     before = {"PYTHONPATH": str(modules)} if modules else {}
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
-        capture_output=True, text=True, cwd=place, env={**os.environ, **before},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env={**os.environ, **before},
+    )
 
 
 def build(folder: Path, to: Path) -> subprocess.CompletedProcess[str]:
@@ -87,9 +90,11 @@ def test_the_wheel_holds_the_engine_and_the_course_and_no_secret(wheel: Path) ->
     assert {"README.md", "AGENTS.md", "exercises/course.toml"} <= carried
     for unit in COURSE.units:
         assert {
-            f"exercises/{unit.name}.py", f"exercises/checks/test_{unit.name}.py",
-            f"exercises/recorded/stubs/{unit.name}.py", f"notebooks/{unit.name}.ipynb",
-        } <= carried  # fmt: skip
+            f"exercises/{unit.name}.py",
+            f"exercises/checks/test_{unit.name}.py",
+            f"exercises/recorded/stubs/{unit.name}.py",
+            f"notebooks/{unit.name}.ipynb",
+        } <= carried
     assert "grader/release/templates/README.md" in names
     assert not [name for name in names if "solutions" in name or "graders/" in name]
     assert not [name for name in names if "tests" in name or "__pycache__" in name]

@@ -115,9 +115,7 @@ class Disguised(Tensor):
     """A subclass that answers everything with a lie."""
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise RuntimeError("asked")
 
 
@@ -143,11 +141,25 @@ def test_a_subclass_of_tensor_arrives_as_a_plain_tensor_unasked(disguise: Any) -
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, False, 0, -(2**63), 2**63 - 1, 1.5, math.inf, "", "Wörter ✓",
-        (), [], {}, (1, [2, (3,)]), {"W": 1, "": None}, [[[[[[[[1]]]]]]]],
+        None,
+        True,
+        False,
+        0,
+        -(2**63),
+        2**63 - 1,
+        1.5,
+        math.inf,
+        "",
+        "Wörter ✓",
+        (),
+        [],
+        {},
+        (1, [2, (3,)]),
+        {"W": 1, "": None},
+        [[[[[[[[1]]]]]]]],
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_numbers_strings_none_and_nests_of_them_arrive_as_they_were(value: Any) -> None:
     arrived = crossed(value)
     assert arrived == value
@@ -169,8 +181,9 @@ def test_a_state_dict_arrives_as_a_dictionary() -> None:
     arrived = crossed(nn.Linear(2, 3).state_dict())
     assert type(arrived) is dict
     assert {path: value.shape for path, value in arrived.items()} == {
-        "weight": (3, 2), "bias": (3,),
-    }  # fmt: skip
+        "weight": (3, 2),
+        "bias": (3,),
+    }
 
 
 def test_a_long_text_is_cut() -> None:
@@ -182,9 +195,12 @@ def test_a_text_that_is_not_unicode_still_arrives() -> None:
 
 
 leaves = (
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
     | st.text(max_size=20)
-)  # fmt: skip
+)
 nests = st.recursive(
     leaves,
     lambda inner: (
@@ -399,14 +415,21 @@ FIELDS = st.sampled_from(
      "found", "parameters", "dtype", "shape", "data", "device", "why", "printed", "line"]
 )  # fmt: skip
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats()
-    | st.text(max_size=5) | st.binary(max_size=9) | st.sampled_from(["list", "float32", "cpu"]),
-    lambda inside: st.lists(inside, max_size=4)
-    | st.tuples(TAGS, st.dictionaries(FIELDS, inside, max_size=5)).map(
-        lambda tagged: {"type": tagged[0], **tagged[1]}
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.binary(max_size=9)
+    | st.sampled_from(["list", "float32", "cpu"]),
+    lambda inside: (
+        st.lists(inside, max_size=4)
+        | st.tuples(TAGS, st.dictionaries(FIELDS, inside, max_size=5)).map(
+            lambda tagged: {"type": tagged[0], **tagged[1]}
+        )
     ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @quickly

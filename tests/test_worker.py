@@ -275,11 +275,16 @@ def test_a_process_in_which_torch_was_changed_serves_no_other(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("where", "name"),
     [
-        (torch, "softmax"), (torch, "new"), (torch.Tensor, "mean"), (nn.Module, "__call__"),
-        (nn.functional, "linear"), (builtins, "sum"), (math, "exp"),
+        (torch, "softmax"),
+        (torch, "new"),
+        (torch.Tensor, "mean"),
+        (nn.Module, "__call__"),
+        (nn.functional, "linear"),
+        (builtins, "sum"),
+        (math, "exp"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
-)  # fmt: skip
+)
 def test_what_was_replaced_is_noticed(
     where: Any, name: str, untouched: Untouched, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,16 +72,18 @@ class Grading:
     """`grader grade`, as a shell starts it."""
 
     def __init__(
-        self, students: Path, out: Path, *options: str,
-        before: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+        self, students: Path, out: Path, *options: str, before: Callable[[], None] | None = None
+    ) -> None:
         """`before` is done in the process before it becomes the grader."""
         call = ("grade", students, "--out", out, "--course", TINY, "--no-pages", "--json-lines")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", *map(str, call), *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=before,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=before,
             start_new_session=True,
-        )  # fmt: skip
+        )
 
     def wait_for(self, grades: int) -> None:
         """Until so many grades are in the gradebook."""

@@ -67,9 +67,13 @@ class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def audit_course(
-    course: Course, only: Sequence[str], jobs: int,
-    report: Callable[[Sequence[Finding]], object] = id, *, seed: str | None = None,
-) -> list[Finding]:  # fmt: skip
+    course: Course,
+    only: Sequence[str],
+    jobs: int,
+    report: Callable[[Sequence[Finding]], object] = id,
+    *,
+    seed: str | None = None,
+) -> list[Finding]:
     """Try everything on these exercises; `report` hears of each exercise as it is done."""
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
@@ -140,8 +144,10 @@ def _stale(excuses: Excuses, exercise: str, findings: Sequence[Finding]) -> Iter
     """Excuses for what needs none, or is not there any more."""
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
     kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
-        ("mutant", excuses.equivalent), ("test", excuses.kept), ("mistake", excuses.undiagnosed),
-    )  # fmt: skip
+        ("mutant", excuses.equivalent),
+        ("test", excuses.kept),
+        ("mistake", excuses.undiagnosed),
+    )
     for kind, names in kinds:
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
@@ -169,9 +175,11 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
 
 def _signature_differs(stub: Any, contract: Contract) -> Iterator[str]:
     """Whether a stub and its reference take the same arguments."""
-    parts = [(stub, contract.call)] if contract.forward is None else [
-        (stub.__init__, contract.call), (stub.forward, contract.forward)
-    ]  # fmt: skip
+    parts = (
+        [(stub, contract.call)]
+        if contract.forward is None
+        else [(stub.__init__, contract.call), (stub.forward, contract.forward)]
+    )
     for function, signature in parts:
         theirs = [p for p in inspect.signature(function).parameters if p != "self"]
         ours = [parameter.name for parameter in signature.parameters]
@@ -185,9 +193,8 @@ def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
 
 def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Finding:
     return Finding(
-        result.name, unit, kind, id, well, _told(result), points=result.points,
-        given=_given(result),
-    )  # fmt: skip
+        result.name, unit, kind, id, well, _told(result), points=result.points, given=_given(result)
+    )
 
 
 def _given(result: ExerciseResult) -> tuple[str, ...]:
@@ -196,7 +203,7 @@ def _given(result: ExerciseResult) -> tuple[str, ...]:
 
 def _mistake(
     library: Library, variant: Variant, result: ExerciseResult, excuses: Excuses
-) -> Finding:  # fmt: skip
+) -> Finding:
     alike = {v.title for v in library.of(variant.exercise, "mistake") if v.slug in variant.same_as}
     caught = result.points < result.max
     names = {*_given(result)}
@@ -213,16 +220,22 @@ def _mistake(
     elif not (named or exact):
         text = excuse or f"not named: {text}"
     return Finding(
-        variant.exercise, library.unit_of[variant.exercise], "mistake", variant.id,
-        caught and (named or (not names and (exact or excuse is not None))), text,
-        named if caught else None, excused=caught and excuse is not None, points=result.points,
+        variant.exercise,
+        library.unit_of[variant.exercise],
+        "mistake",
+        variant.id,
+        caught and (named or (not names and (exact or excuse is not None))),
+        text,
+        named if caught else None,
+        excused=caught and excuse is not None,
+        points=result.points,
         given=_given(result),
-    )  # fmt: skip
+    )
 
 
 def _tests(
     desk: Desk, name: str, tellers: Mapping[str, frozenset[str]], excuses: Excuses
-) -> Iterator[Finding]:  # fmt: skip
+) -> Iterator[Finding]:
     """Each hidden test must tell of something that no other hidden test tells of."""
     unit = desk.course.unit_of[name]
     for test in desk.tests[name]:
@@ -404,8 +417,10 @@ def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Findin
     """What `grader audit` finds in a setting; `arguments` are those of the command."""
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "grader", "audit", "--json", *arguments],
-        env={**os.environ, **setting}, stdout=subprocess.PIPE, check=False,
-    )  # fmt: skip
+        env={**os.environ, **setting},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
     if ran.returncode not in (0, 1):
         raise NotAudited(ran.returncode)
     return msgspec.json.decode(ran.stdout, type=list[Finding])

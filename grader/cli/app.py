@@ -33,10 +33,14 @@ class _Sections(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Sections, name="grader", add_completion=False, rich_markup_mode=None,
-    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    cls=_Sections,
+    name="grader",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Exercises and an autograder for self-attention in PyTorch.",
-)  # fmt: skip
+)
 
 # Who types a command: a heading in the help.
 STUDENTS, INSTRUCTORS, AUTHORS = "For students", "For instructors", "For authors and everyone"
@@ -97,13 +101,17 @@ def declare(command: Callable[..., None], options: Mapping[str, Any], **defaults
 
     Each is annotated as in a function's head; without a default it is required.
     """
-    command.__signature__ = Signature([  # type: ignore[attr-defined]
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, annotation=annotation,
-            default=defaults.get(name, Parameter.empty),
-        )
-        for name, annotation in options.items()
-    ])  # fmt: skip
+    command.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                annotation=annotation,
+                default=defaults.get(name, Parameter.empty),
+            )
+            for name, annotation in options.items()
+        ]
+    )
 
 
 def students_course(given: Path | None) -> Course:

@@ -83,7 +83,7 @@ def audit(
 
 def _audit_machines(
     course: Course, names: Sequence[str], jobs: int | None, seed: str | None, *, as_json: bool
-) -> int:  # fmt: skip
+) -> int:
     """Audit in every setting, and say what differs; the exit code."""
     from grader.author.audit import SETTINGS, NotAudited, audited, differences, label
     from grader.cli import tables

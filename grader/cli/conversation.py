@@ -66,9 +66,13 @@ def explain(
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
     order = Order(
-        opened, graded.grade.seed, opened.tests_of(exercises), exercises, isolation=isolation,
+        opened,
+        graded.grade.seed,
+        opened.tests_of(exercises),
+        exercises,
+        isolation=isolation,
         secrets=(folder,),
-    )  # fmt: skip
+    )
     with terminal.waiting("running it again"), order.desk() as desk:
         from grader.inspection import explaining
 
@@ -99,7 +103,8 @@ def adjust(
     points: Annotated[
         str,
         typer.Argument(
-            metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.",
+            metavar="±N",
+            help="How many: +1, -0.5; 0 takes a correction back.",
             show_default=False,
         ),
     ] = "",
@@ -109,13 +114,14 @@ def adjust(
     file: Annotated[
         str,
         typer.Option(
-            "--from", metavar="FILE.csv",
+            "--from",
+            metavar="FILE.csv",
             help="Many corrections: a table with the columns student, exercise, points and reason; "
             "- reads standard input.",
         ),
     ] = "",
     course: CourseOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Correct a student's points in one exercise; the computed grade stays as it was.
 
     A second correction of the exercise replaces the first. All of them outlive a regrading. Of a
@@ -138,9 +144,10 @@ def adjust(
     with existing_gradebook(folder, opened.name) as book:
         rows = book.rows()
         corrections = (
-            corrections_from(_table(file), _called(file), rows, opened) if file
+            corrections_from(_table(file), _called(file), rows, opened)
+            if file
             else [correction(find_student(rows, student), chosen, points, reason)]
-        )  # fmt: skip
+        )
         book.adjust_all((one.before.student, one.adjustment) for one in corrections)
         _write(book, opened)
     told.show_corrections(corrections, Console(highlight=False))

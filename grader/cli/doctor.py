@@ -49,14 +49,18 @@ def _versions(student: bool) -> list[Condition]:
     python, linux = sys.version_info[:2], sys.platform == "linux"
     findings = [
         Condition(
-            "versions", "python", _state(python >= (3, 11)),
+            "versions",
+            "python",
+            _state(python >= (3, 11)),
             platform.python_version() + ("" if python >= (3, 11) else ": 3.11 or newer is needed"),
         ),
         Condition(
-            "versions", "system", _state(linux, not student),
+            "versions",
+            "system",
+            _state(linux, not student),
             platform.platform() + ("" if linux else ": jails need Linux, and grading needs jails"),
         ),
-    ]  # fmt: skip
+    ]
     for name in (*PACKAGES, *GRADING):
         needed = name in PACKAGES or not student
         try:

@@ -134,10 +134,15 @@ def grade(
     from grader.run.workers import Order
 
     order = Order(
-        opened, seed or opened.hidden_seed(), opened.test_files(),
-        _chosen(opened, only or [], assignment, out if again else None), isolation=isolation,
-        secrets=(out, *given), device=device, outcomes=None if fresh else out,
-    )  # fmt: skip
+        opened,
+        seed or opened.hidden_seed(),
+        opened.test_files(),
+        _chosen(opened, only or [], assignment, out if again else None),
+        isolation=isolation,
+        secrets=(out, *given),
+        device=device,
+        outcomes=None if fresh else out,
+    )
     try:
         if watch:
             _stay(given[0], out, order, people, assignment or "")
@@ -148,9 +153,17 @@ def grade(
             )
         else:
             rows, tally = _once(
-                given, out, order, jobs, cluster, kind, people, assignment or "",
-                replace=replace, fresh=fresh,
-            )  # fmt: skip
+                given,
+                out,
+                order,
+                jobs,
+                cluster,
+                kind,
+                people,
+                assignment or "",
+                replace=replace,
+                fresh=fresh,
+            )
     except KeyboardInterrupt:
         kept = "nothing was graded"
         if out.exists():
@@ -168,7 +181,7 @@ def grade(
 
 def _refuse_nonsense(
     paths: Sequence[Path], out: Path | None, *, again: bool, watch: bool, dry_run: bool
-) -> None:  # fmt: skip
+) -> None:
     if sum((again, watch, dry_run)) > 1:
         raise CallError("--again, --watch and --dry-run exclude one another")
     if again and paths:
@@ -203,7 +216,7 @@ def _roster(given: Path | None, out: Path | None, course: Course) -> Roster:
 
 def _chosen(
     course: Course, only: Sequence[str], assignment: str | None, again: Path | None
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     """The exercises to grade."""
     from grader.grades.gradebook import existing_gradebook
 
@@ -234,9 +247,18 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path], out: Path, order: Order, jobs: int | None, cluster: str | None,
-    kind: DisplayKind, roster: Roster, assignment: str, *, replace: bool, fresh: bool,
-) -> tuple[list[Row], Tally]:  # fmt: skip
+    paths: Sequence[Path],
+    out: Path,
+    order: Order,
+    jobs: int | None,
+    cluster: str | None,
+    kind: DisplayKind,
+    roster: Roster,
+    assignment: str,
+    *,
+    replace: bool,
+    fresh: bool,
+) -> tuple[list[Row], Tally]:
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
@@ -249,18 +271,32 @@ def _once(
     tally = Tally(len(arrivals.submissions))
     with following(tally, kind, sys.stdout, stderr) as follow:
         rows = grade_into(
-            out, order, arrivals, jobs, follow, cluster=cluster, replace=replace, fresh=fresh,
-            roster=roster, assignment=assignment,
-        )  # fmt: skip
+            out,
+            order,
+            arrivals,
+            jobs,
+            follow,
+            cluster=cluster,
+            replace=replace,
+            fresh=fresh,
+            roster=roster,
+            assignment=assignment,
+        )
     if not in_time and kind == "people":
         _tell(Console(highlight=False), arrivals)
     return rows, tally
 
 
 def _again(
-    out: Path, order: Order, jobs: int | None, cluster: str | None, kind: DisplayKind, *,
-    another_seed: bool, fresh: bool,
-) -> tuple[list[Row], Tally]:  # fmt: skip
+    out: Path,
+    order: Order,
+    jobs: int | None,
+    cluster: str | None,
+    kind: DisplayKind,
+    *,
+    another_seed: bool,
+    fresh: bool,
+) -> tuple[list[Row], Tally]:
     from grader.cli import told
     from grader.grades.changes import compared
     from grader.grades.gradebook import existing_gradebook
@@ -309,7 +345,7 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
 
 def _print_rows(
     course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
-) -> None:  # fmt: skip
+) -> None:
     from grader.run.tally import sum_up
 
     match kind:
@@ -325,13 +361,19 @@ def _print_rows(
 
 
 def _print_json(rows: Sequence[Row]) -> None:
-    print(json.dumps([
-        {
-            "student": row.student, "status": row.status, "total": row.total,
-            "max": row.grade.max if row.grade else None,
-        }
-        for row in rows
-    ]))  # fmt: skip
+    print(
+        json.dumps(
+            [
+                {
+                    "student": row.student,
+                    "status": row.status,
+                    "total": row.total,
+                    "max": row.grade.max if row.grade else None,
+                }
+                for row in rows
+            ]
+        )
+    )
 
 
 def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:

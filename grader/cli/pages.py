@@ -11,9 +11,13 @@ from grader.records.wording import counted
 
 
 def written(
-    folder: Path, course: Course, *, anonymous: bool = False, similarity: bool = True,
+    folder: Path,
+    course: Course,
+    *,
+    anonymous: bool = False,
+    similarity: bool = True,
     quiet: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
     from grader import report
     from grader.feedback import terminal

@@ -46,7 +46,7 @@ def _opened(course: Path | None, command: str, assignment: str | None) -> Course
 
 def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
-) -> int:  # fmt: skip
+) -> int:
     """Write a bundle that is recorded first, and show how far it is; the number of its files."""
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
@@ -94,9 +94,13 @@ OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # besides those
 
 def _add(name: str, bundle: Bundle) -> None:
     def command(
-        to: Path, replace: bool, assignment: str | None, course: Path | None,
-        jobs: int | None = None, **options: Any,
-    ) -> None:  # fmt: skip
+        to: Path,
+        replace: bool,
+        assignment: str | None,
+        course: Path | None,
+        jobs: int | None = None,
+        **options: Any,
+    ) -> None:
         opened = _opened(course, name, assignment)
         write = partial(bundle.write, **options)
         if bundle.recorded:
@@ -110,10 +114,16 @@ def _add(name: str, bundle: Bundle) -> None:
     own |= {"jobs": JobsOption} if bundle.recorded else {}
     declare(
         command,
-        {"to": ToOption, "replace": ReplaceOption, "assignment": AssignmentOption, **own,
-         "course": CourseOption},
-        **dict.fromkeys([*own, "assignment", "course"]), replace=False,
-    )  # fmt: skip
+        {
+            "to": ToOption,
+            "replace": ReplaceOption,
+            "assignment": AssignmentOption,
+            **own,
+            "course": CourseOption,
+        },
+        **dict.fromkeys([*own, "assignment", "course"]),
+        replace=False,
+    )
     example = f"Example: grader release {name} --to {bundle.example}"
     release.command(name, help=bundle.help, epilog=example)(command)
 

@@ -105,7 +105,7 @@ def check(
 
 def _look_closer(
     course: Course, names: Sequence[str], folder: Path | None, *, show: bool, pdb: bool
-) -> int:  # fmt: skip
+) -> int:
     """Show one exercise's code at work, or stop in it; the exit code."""
     if len(names) != 1 or (show and pdb):
         what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
@@ -135,9 +135,13 @@ def _remember(course: Course, **news: Any) -> Progress:
 
 
 def _print_checks(
-    console: Console, course: Course, results: Any, solved_before: frozenset[str], detail: bool,
+    console: Console,
+    course: Course,
+    results: Any,
+    solved_before: frozenset[str],
+    detail: bool,
     in_place: bool,
-) -> None:  # fmt: skip
+) -> None:
     from grader.feedback import terminal
 
     unit = None
@@ -174,14 +178,18 @@ def list_(
     if as_json:
         rows = [
             {
-                "name": name, "unit": opened.unit_of[name], "title": exercise.title,
-                "points": exercise.points, "solved": name in progress.solved,
-                "hints": len(exercise.hints), "hints_read": progress.hints.get(name, 0),
+                "name": name,
+                "unit": opened.unit_of[name],
+                "title": exercise.title,
+                "points": exercise.points,
+                "solved": name in progress.solved,
+                "hints": len(exercise.hints),
+                "hints_read": progress.hints.get(name, 0),
                 "asked": name in opened.asked,
             }
             for name in chosen
             for exercise in [opened.exercises[name]]
-        ]  # fmt: skip
+        ]
         print(json.dumps(rows))
         return
     from grader.cli import tables

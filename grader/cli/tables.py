@@ -27,9 +27,12 @@ def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
     """One row a student: status, points per unit, total. Fits into 80 columns."""
     units = _units(course, rows)
     table = Table(
-        title=course.file.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
+        title=course.file.title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
         padding=(0, 1, 0, 0),
-    )  # fmt: skip
+    )
     most = max((row.grade.max for row in rows if row.grade), default=0)
     heads = [*(str(n) for n, _ in units), f"of {number(most)}"]
     cells = [_points(course, row, [name for _, name in units]) for row in rows]
@@ -134,7 +137,7 @@ EXCUSED = {
 
 def audit_report(
     findings: Sequence[Finding], counted: Mapping[str, Mapping[str, tuple[int, int]]]
-) -> Iterator[Table | Text]:  # fmt: skip
+) -> Iterator[Table | Text]:
     """What was excused, and a row for each unit: as they should be / all."""
     for kind, title in EXCUSED.items():
         excused = [f for f in findings if f.kind == kind and f.excused]

@@ -186,9 +186,18 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         raise CallError(f"{place}: {item.originalname} needs a docstring: it is the test's title")
     fixtures = tuple(sorted(direct & FIXTURES))
     return Test(
-        item.originalname, title, details["exercise"], details["rung"], details["points"], hidden,
-        item.obj, fixtures, (Case(label, parameters),), place, details["memory_mb"],
-    )  # fmt: skip
+        item.originalname,
+        title,
+        details["exercise"],
+        details["rung"],
+        details["points"],
+        hidden,
+        item.obj,
+        fixtures,
+        (Case(label, parameters),),
+        place,
+        details["memory_mb"],
+    )
 
 
 class _Collector:
@@ -222,12 +231,24 @@ def _quietly() -> Iterator[None]:
 def _items(files: Sequence[Path]) -> list[pytest.Item]:
     collector = _Collector()
     options = [
-        "--collect-only", "-q", "--import-mode=importlib", "--disable-plugin-autoload",
-        "--noconftest", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
-        "-p", "grader.pytest_plugin",
+        "--collect-only",
+        "-q",
+        "--import-mode=importlib",
+        "--disable-plugin-autoload",
+        "--noconftest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:unraisableexception",
+        "-p",
+        "grader.pytest_plugin",
         # A screen may be drawn meanwhile: the terminal's descriptors are not pytest's to swap.
-        "--capture=no", "-c", os.devnull, "--rootdir", str(files[0].parent),
-    ]  # fmt: skip
+        "--capture=no",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(files[0].parent),
+    ]
     before = set(sys.modules)
     with _quietly():
         code = pytest.main([*options, *map(str, files)], plugins=[collector])

@@ -98,9 +98,11 @@ def compile_contract(name: str, reference: Any) -> Contract:
     """Read a reference's annotations; raise `ContractError` where they say too little."""
     if inspect.isclass(reference) and issubclass(reference, nn.Module):
         return Contract(
-            name, "module", _signature(name, reference.__init__, method=True),
+            name,
+            "module",
+            _signature(name, reference.__init__, method=True),
             _signature(name, reference.forward, method=True),
-        )  # fmt: skip
+        )
     if inspect.isfunction(reference):
         return Contract(name, "function", _signature(name, reference, method=False))
     raise ContractError(f"{name}: a reference is a function or an nn.Module class")
@@ -313,8 +315,9 @@ def shape_message(labels: Sequence[str], sizes: Sequence[int], got: Sequence[int
 
 
 def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) -> str:
-    named = [label if label != "..." else f"leading dimension {i + 1}" for i, label in
-             enumerate(labels)]  # fmt: skip
+    named = [
+        label if label != "..." else f"leading dimension {i + 1}" for i, label in enumerate(labels)
+    ]
     if len(got) == len(sizes):
         wrong = [index for index in range(len(sizes)) if sizes[index] != got[index]]
         if len(wrong) == 2:

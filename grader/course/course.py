@@ -270,9 +270,10 @@ class Course:
             files.append(self.common_mistakes_file)
         for unit in self.units:
             files += [
-                self.pristine(unit.name), self.reference_file(unit.name),
+                self.pristine(unit.name),
+                self.reference_file(unit.name),
                 self.mistakes_file(unit.name),
-            ]  # fmt: skip
+            ]
         for path in files:
             digest.update(path.name.encode())
             if path.is_file():

@@ -72,7 +72,7 @@ MOST_CELLS = 12  # rows, and columns
 
 def picture_of(
     ours: Tensor, theirs: Tensor, *, names: Sequence[str] | None = None, wrong: Tensor | None = None
-) -> Picture | None:  # fmt: skip
+) -> Picture | None:
     """The first matrix that differs, or as much of it as people can take in.
 
     Both are tensors of one shape; a vector is one row. `names` are those of all axes, or of the
@@ -98,9 +98,17 @@ def picture_of(
     named = names is not None and ours.dim() > 1 and len(names) in (2, ours.dim())
     row_name, column_name = tuple(names)[-2:] if names is not None and named else ("", "")
     return Picture(
-        expected, actual, crosses, top, left, rows, columns,
-        _caption(at, names, ours.dim()) if at else "", row_name, column_name,
-    )  # fmt: skip
+        expected,
+        actual,
+        crosses,
+        top,
+        left,
+        rows,
+        columns,
+        _caption(at, names, ours.dim()) if at else "",
+        row_name,
+        column_name,
+    )
 
 
 def _corner(wrong: Tensor) -> tuple[int, int]:

@@ -72,9 +72,14 @@ def progress(
     from rich.progress import Progress as Bar
 
     with Bar(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
         task = bar.add_task(first, total=total)
         yield lambda: bar.update(task, advance=1, description=doing)
 

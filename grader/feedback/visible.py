@@ -58,7 +58,9 @@ def _summed_up(hidden: list[TestResult]) -> TestResult:
     statuses = {test.status for test in hidden}
     status = next((s for s in ("grader_error", "failed") if s in statuses), None)
     return TestResult(
-        "hidden", f"All {len(hidden)} hidden tests pass",
+        "hidden",
+        f"All {len(hidden)} hidden tests pass",
         status or ("passed" if statuses == {"passed"} else "failed"),
-        round(sum(test.points for test in hidden), 3), round(sum(test.max for test in hidden), 3),
-    )  # fmt: skip
+        round(sum(test.points for test in hidden), 3),
+        round(sum(test.max for test in hidden), 3),
+    )

@@ -80,17 +80,18 @@ class Changes:
             self,
             students=tuple(
                 replace(
-                    change, student=names[change.student],
+                    change,
+                    student=names[change.student],
                     exercises=tuple(map(_without_words, change.exercises)),
                 )
                 for change in self.students
             ),
-        )  # fmt: skip
+        )
 
 
 def changes(
     old: Mapping[str, Row], new: Mapping[str, Row], another_text: Collection[str] = ()
-) -> Changes:  # fmt: skip
+) -> Changes:
     """Compare two gradings, both by student; of `another_text` the answers are not what they were.
 
     A student is changed if the status, the total or the points of an exercise are.
@@ -103,13 +104,14 @@ def changes(
     both = old.keys() & new.keys()
     return Changes(
         tuple(_settings([old[s].grade for s in both], [new[s].grade for s in both])),
-        tuple(students), len(old.keys() | new.keys()) - len(students),
-    )  # fmt: skip
+        tuple(students),
+        len(old.keys() | new.keys()) - len(students),
+    )
 
 
 def compared(
     course: Course, new: Path, old: Path | None = None, anonymous: bool = False
-) -> Changes:  # fmt: skip
+) -> Changes:
     """Compare two gradebooks, or the grades of one with those that its last regrading replaced.
 
     If `anonymous`, students have the pseudonyms of `new`. Raises `CallError` where there is no
@@ -166,10 +168,13 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
     assert row is not None
     change = StudentChange(
         row.student,
-        old.status if old else None, new.status if new else None,
-        old.total if old else None, new.total if new else None,
-        another_text, tuple(_exercises(old, new)),
-    )  # fmt: skip
+        old.status if old else None,
+        new.status if new else None,
+        old.total if old else None,
+        new.total if new else None,
+        another_text,
+        tuple(_exercises(old, new)),
+    )
     same = (change.status_before, change.before) == (change.status_after, change.after)
     return None if same and not change.exercises else change
 
@@ -184,9 +189,14 @@ def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
         if before != after:
             results = _result(old, name), _result(new, name)
             yield ExerciseChange(
-                name, before, after, tuple(_tests(*results)), _reweighted(*results),
-                old.correction(name), new.correction(name),
-            )  # fmt: skip
+                name,
+                before,
+                after,
+                tuple(_tests(*results)),
+                _reweighted(*results),
+                old.correction(name),
+                new.correction(name),
+            )
 
 
 def _result(row: Row, exercise: str) -> ExerciseResult | None:
@@ -219,9 +229,11 @@ def _change(old: TestResult | None, new: TestResult | None) -> TestChange:
     told = [test for test in (new, old) if test is not None]
     message = next((test.message for test in told if test.message), "")
     return TestChange(
-        told[0].title, old.status if old else None, new.status if new else None,
+        told[0].title,
+        old.status if old else None,
+        new.status if new else None,
         message.strip().partition("\n")[0],
-    )  # fmt: skip
+    )
 
 
 def _reweighted(old: ExerciseResult | None, new: ExerciseResult | None) -> bool:

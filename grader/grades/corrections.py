@@ -44,7 +44,7 @@ class Correction:
 
 def correction(
     row: Row, exercise: Exercise, points: str, reason: str, *, where: str = "with --reason"
-) -> Correction:  # fmt: skip
+) -> Correction:
     """The correction of a student's points that a person wrote; zero takes an earlier one back.
 
     More than the exercise's maximum is allowed: a bonus. `where` says where the reason belongs.
@@ -79,7 +79,7 @@ def correction(
 
 def corrections_from(
     data: bytes, file: str, rows: Sequence[Row], course: Course
-) -> list[Correction]:  # fmt: skip
+) -> list[Correction]:
     """The corrections in a CSV with the columns `COLUMNS`; other columns mean nothing.
 
     Raises one `CallError` that names every line which makes no sense.
@@ -98,9 +98,7 @@ def corrections_from(
             earlier = lines.setdefault((student, chosen.name), line)
             if earlier != line:
                 raise CallError(f"line {earlier} corrects {student} in {chosen.name} already")
-            one = correction(
-                current[student], chosen, points, reason, where="in the column reason"
-            )  # fmt: skip
+            one = correction(current[student], chosen, points, reason, where="in the column reason")
         except CallError as error:
             wrong.append(f"line {line}: {' '.join(str(error).split())}")
         else:
@@ -164,7 +162,13 @@ def at_stake(result: ExerciseResult) -> Adjustment | None:
 def command(folder: str, student: str, correction: Adjustment) -> str:
     """The line for a shell that writes a correction."""
     words = (
-        "grader", "adjust", folder, student, correction.exercise, f"+{number(correction.points)}",
-        "--reason", correction.reason,
-    )  # fmt: skip
+        "grader",
+        "adjust",
+        folder,
+        student,
+        correction.exercise,
+        f"+{number(correction.points)}",
+        "--reason",
+        correction.reason,
+    )
     return shlex.join(words)

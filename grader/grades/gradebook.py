@@ -312,10 +312,14 @@ class Gradebook:
             adjustment = Adjustment(exercise, points / THOUSAND, reason)
             adjusted.setdefault(student, []).append(adjustment)
         return [
-            Row(student, grades.get(student), people.get(student, Person()),
-                tuple(adjusted.get(student, ())))
+            Row(
+                student,
+                grades.get(student),
+                people.get(student, Person()),
+                tuple(adjusted.get(student, ())),
+            )
             for student in sorted(grades.keys() | people.keys())
-        ]  # fmt: skip
+        ]
 
     def write_files(self) -> None:
         """Write ``gradebook.csv`` and ``results.jsonl``."""
@@ -335,7 +339,7 @@ def _unpacked(blob: bytes) -> Submission:
 @contextmanager
 def existing_gradebook(
     folder: Path, course: str, *, again: bool = False, meanwhile: bool = False
-) -> Iterator[Gradebook]:  # fmt: skip
+) -> Iterator[Gradebook]:
     """Open the gradebook in a folder.
 
     Raises `CallError` if there is none, or another course's, or one whose grading has not ended:

@@ -77,9 +77,13 @@ def _anonymous(row: Row, names: Mapping[str, str]) -> Row:
 
 def _without_words(grade: Grade, names: Mapping[str, str]) -> Grade:
     return msgspec.structs.replace(
-        grade, student=names[grade.student], submission=names[grade.submission], message=None,
-        notes=(), exercises=tuple(map(_without_messages, grade.exercises)),
-    )  # fmt: skip
+        grade,
+        student=names[grade.student],
+        submission=names[grade.submission],
+        message=None,
+        notes=(),
+        exercises=tuple(map(_without_messages, grade.exercises)),
+    )
 
 
 def _without_messages(exercise: ExerciseResult) -> ExerciseResult:

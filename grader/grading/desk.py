@@ -108,7 +108,7 @@ class Desk:
     @contextmanager
     def seat(
         self, submission: Submission, exercises: Sequence[str] | None = None
-    ) -> Iterator[Seat]:  # fmt: skip
+    ) -> Iterator[Seat]:
         """Open a jail for a submission, and close it afterwards whatever happens.
 
         It is asked for these exercises only, where they are named.
@@ -147,7 +147,7 @@ class Seat:
 
     def __init__(
         self, desk: Desk, session: Session, watched: Mapping[str, tuple[str, ...]]
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`watched` are torch functions by exercise: uses of them are noted."""
         self.session = session
         aliases = desk.course.file.aliases
@@ -160,9 +160,7 @@ class Seat:
         """What stands under each exercise's name."""
         return self.session.listing
 
-    def begin(
-        self, make: Make, memory_mb: int | None = None, hidden: bool = False
-    ) -> Student:  # fmt: skip
+    def begin(self, make: Make, memory_mb: int | None = None, hidden: bool = False) -> Student:
         """Begin a test: fresh handles, seeded generators, a new time limit, a memory limit.
 
         What the test's exercise forbids is unavailable in the process that answers.
@@ -173,11 +171,18 @@ class Seat:
 
 @contextmanager
 def open_desk(
-    course: Course, *, seed: str, files: Mapping[Path, bool], only: Sequence[str] = (),
-    stubs: bool = True, isolation: Isolation = "weak", secrets: Sequence[Path] = (),
-    backend: AbstractContextManager[Backend] | None = None, device: backends.Device = "cpu",
+    course: Course,
+    *,
+    seed: str,
+    files: Mapping[Path, bool],
+    only: Sequence[str] = (),
+    stubs: bool = True,
+    isolation: Isolation = "weak",
+    secrets: Sequence[Path] = (),
+    backend: AbstractContextManager[Backend] | None = None,
+    device: backends.Device = "cpu",
     outcomes: Kept | None = None,
-) -> Iterator[Desk]:  # fmt: skip
+) -> Iterator[Desk]:
     """Start the warm process, and meanwhile load references and tests.
 
     `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
@@ -215,9 +220,17 @@ def open_desk(
             )
         layers = (*behind.layers, "weak") if reach is not None else behind.layers
         desk = Desk(
-            course, oracle, behind, seed, by_exercise, course.fingerprint(), pristine, recorded,
-            layers, device,
-        )  # fmt: skip
+            course,
+            oracle,
+            behind,
+            seed,
+            by_exercise,
+            course.fingerprint(),
+            pristine,
+            recorded,
+            layers,
+            device,
+        )
         if recorded is None:
             desk.known = live_known(desk, load_library(course), outcomes)
         yield desk
@@ -227,12 +240,16 @@ def live_known(desk: Desk, library: Library, outcomes: Kept | None = None) -> Li
     """What is known of wrong answers at this desk: mistakes that are run in its tests."""
     cases = {
         (test.key, case.label): (test, case)
-        for tests in desk.tests.values() for test in tests for case in test.cases
-    }  # fmt: skip
+        for tests in desk.tests.values()
+        for test in tests
+        for case in test.cases
+    }
     return LiveKnown(
-        library, desk.definitions,
-        lambda definitions, *which: replay(desk, definitions, *cases[which]), outcomes,
-    )  # fmt: skip
+        library,
+        desk.definitions,
+        lambda definitions, *which: replay(desk, definitions, *cases[which]),
+        outcomes,
+    )
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:

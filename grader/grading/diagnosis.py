@@ -216,6 +216,9 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
         return False
     loose = 100 if first.element_size() < 4 else 1
     return torch.allclose(
-        first.double(), second.double(),
-        rtol=loose * RELATIVE, atol=loose * ABSOLUTE, equal_nan=True,
-    )  # fmt: skip
+        first.double(),
+        second.double(),
+        rtol=loose * RELATIVE,
+        atol=loose * ABSOLUTE,
+        equal_nan=True,
+    )

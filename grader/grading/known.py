@@ -69,9 +69,12 @@ class LiveKnown:
     """Runs the mistakes themselves when they are first asked for, and keeps what they give."""
 
     def __init__(
-        self, library: Library, references: Mapping[str, Any], replay: Replay,
+        self,
+        library: Library,
+        references: Mapping[str, Any],
+        replay: Replay,
         kept: Kept | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.library = library
         self._kept = kept
         self._references = references
@@ -126,8 +129,9 @@ class LiveKnown:
             namespace = dict(vars(sys.modules[original.__module__]))
             exec(compile(variant.definition, f"<{variant.id}>", "exec"), namespace)
             self._made[variant.id] = {
-                **self._references, variant.exercise: namespace[variant.exercise],
-            }  # fmt: skip
+                **self._references,
+                variant.exercise: namespace[variant.exercise],
+            }
         return self._made[variant.id]
 
     @cached_property

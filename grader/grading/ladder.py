@@ -73,13 +73,23 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         status = "grader_error"
         message = "the grader itself failed in a test; its points are not known"
     return Grade(
-        submission.student, submission.student, status,  # type: ignore[arg-type]
+        submission.student,
+        submission.student,
+        status,  # type: ignore[arg-type]
         _total(exercise.points for exercise in exercises),
         _total(desk.course.exercises[name].points for name in desk.tests),
-        desk.seed, desk.fingerprint, desk.isolation, torch.__version__.partition("+")[0],
-        round(time.perf_counter() - started, 3), tuple(exercises), message, tuple(notes),
-        desk.device, submission.late, submission.attempts,
-    )  # fmt: skip
+        desk.seed,
+        desk.fingerprint,
+        desk.isolation,
+        torch.__version__.partition("+")[0],
+        round(time.perf_counter() - started, 3),
+        tuple(exercises),
+        message,
+        tuple(notes),
+        desk.device,
+        submission.late,
+        submission.attempts,
+    )
 
 
 def _total(points: Iterator[float]) -> float:
@@ -88,7 +98,7 @@ def _total(points: Iterator[float]) -> float:
 
 def grade_exercises(
     desk: Desk, seat: Seat, names: Collection[str] | None = None
-) -> list[ExerciseResult]:  # fmt: skip
+) -> list[ExerciseResult]:
     """Each exercise of the desk, or of these, in the course's order."""
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
@@ -208,13 +218,11 @@ def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestR
         if known is not None and desk.diagnosis.follows(name, known, own.answers):
             tests = {(test.name, test.hidden) for test in desk.tests[name] if test.key in wrong}
             return [
-                msgspec.structs.replace(
-                    result, mistake=known.title, hint=known.hint, follows=base
-                )
+                msgspec.structs.replace(result, mistake=known.title, hint=known.hint, follows=base)
                 if (result.name, result.hidden) in tests
                 else result
                 for result in own.results
-            ]  # fmt: skip
+            ]
     return own.results
 
 
@@ -237,9 +245,12 @@ def _exists(found: wire.Found) -> TestResult:
 def _signature(found: wire.Found, contract: Contract) -> TestResult:
     message = sentences.signature(found, contract)
     return TestResult(
-        SIGNATURE, sentences.SIGNATURE, "failed" if message else "passed", hidden=False,
+        SIGNATURE,
+        sentences.SIGNATURE,
+        "failed" if message else "passed",
+        hidden=False,
         message=message,
-    )  # fmt: skip
+    )
 
 
 def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
@@ -250,9 +261,12 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
     uses = seat.calls.uses(name)
     titles = [desk.course.file.operations[group].title for group in groups]
     return TestResult(
-        OPERATIONS, sentences.forbidden_title(titles), "failed" if uses else "passed",
-        hidden=False, message=sentences.forbidden(uses) if uses else None,
-    )  # fmt: skip
+        OPERATIONS,
+        sentences.forbidden_title(titles),
+        "failed" if uses else "passed",
+        hidden=False,
+        message=sentences.forbidden(uses) if uses else None,
+    )
 
 
 # --- points --------------------------------------------------------------------------------------
@@ -269,7 +283,7 @@ def _result(
 
 def _scored(
     desk: Desk, name: str, firsts: list[TestResult], results: list[TestResult]
-) -> ExerciseResult:  # fmt: skip
+) -> ExerciseResult:
     """Weights become points. Hidden tests carry them; public ones do where there are no hidden.
 
     A test earns its points by running and passing, and by nothing else.
@@ -290,14 +304,15 @@ def _scored(
         for result, points, share in zip(results, earned, shares, strict=True)
     ]
     return ExerciseResult(
-        name, desk.course.unit_of[name], from_thousandths(sum(earned)), exercise.points,
+        name,
+        desk.course.unit_of[name],
+        from_thousandths(sum(earned)),
+        exercise.points,
         (*firsts, *tests),
-    )  # fmt: skip
+    )
 
 
-def _all_missing(
-    desk: Desk, name: str, lost: StudentLost, status: TestStatus
-) -> ExerciseResult:  # fmt: skip
+def _all_missing(desk: Desk, name: str, lost: StudentLost, status: TestStatus) -> ExerciseResult:
     first = TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=lost.text)
     rest: TestStatus = "missing" if status == "missing" else "skipped"
     return _scored(desk, name, [first], [_result(test, rest) for test in desk.tests[name]])

@@ -244,9 +244,10 @@ class Recorded:
         unit = self._unit_of(case)
         for call in unit.sheet.calls.get(case, {}).get(exercise, []):
             yield RecordedCall(
-                [unit.restored(value) for value in call.arguments], unit.restored(call.result),
+                [unit.restored(value) for value in call.arguments],
+                unit.restored(call.result),
                 {path: unit.restored(value) for path, value in call.state.items()},
-            )  # fmt: skip
+            )
 
     def made(self, exercise: str, case: str) -> list[Made]:
         """The modules that checks make of a reference."""
@@ -274,13 +275,18 @@ class Recorded:
             self._variants[exercise] = [
                 (
                     Variant(
-                        exercise, named.slug, "mistake", named.title, named.hint, "",
+                        exercise,
+                        named.slug,
+                        "mistake",
+                        named.title,
+                        named.hint,
+                        "",
                         same_as=dict.fromkeys(named.same_as, ""),
                     ),
                     named.pair,
                 )
                 for named in sheet.mistakes.get(exercise, [])
-            ]  # fmt: skip
+            ]
         return self._variants[exercise]
 
     def given(self, variant: Variant | None, test: str, case: str) -> Given:
@@ -329,9 +335,7 @@ class _RecordedReference:
 class _RecordedModule(nn.Module):
     """A reference's parameters, and recorded results."""
 
-    def __init__(
-        self, recorded: Recorded, name: str, case: str, weights: Sequence[Weight]
-    ) -> None:  # fmt: skip
+    def __init__(self, recorded: Recorded, name: str, case: str, weights: Sequence[Weight]) -> None:
         super().__init__()
         self._known = (recorded, name, case)
         for weight in weights:
@@ -349,10 +353,14 @@ class _RecordedModule(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> _RecordedModule:
         recorded, name, case = self._known
         weights = [
-            Weight(path, type(self.get_submodule(path.rpartition(".")[0])).__name__,
-                   tuple(p.shape), payload.NAMES[p.dtype])
+            Weight(
+                path,
+                type(self.get_submodule(path.rpartition(".")[0])).__name__,
+                tuple(p.shape),
+                payload.NAMES[p.dtype],
+            )
             for path, p in self.named_parameters()
-        ]  # fmt: skip
+        ]
         copied = _RecordedModule(recorded, name, case, weights)
         copied.load_state_dict(self.state_dict())
         return copied.train(self.training)
@@ -363,9 +371,12 @@ class _RecordedModule(nn.Module):
 
 
 def _result(
-    recorded: Recorded, name: str, case: str, arguments: Sequence[Any],
+    recorded: Recorded,
+    name: str,
+    case: str,
+    arguments: Sequence[Any],
     module: nn.Module | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     known = False
     for call in recorded.calls(name, case):
         if not _alike([payload.unpack(value) for value in call.arguments], list(arguments)):

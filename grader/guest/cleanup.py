@@ -111,9 +111,10 @@ def _namespaces() -> list[tuple[str, Mapping[str, Any]]]:
     """What a submission might replace things in, by name."""
     layers = [value for value in vars(nn).values() if isinstance(value, type)]
     hooks = [
-        (name, value) for name, value in vars(module_hooks).items()
+        (name, value)
+        for name, value in vars(module_hooks).items()
         if name.startswith("_global") and isinstance(value, dict)
-    ]  # fmt: skip
+    ]
     return [
         *((module.__name__, vars(module)) for module in MODULES),
         *((kind.__name__, vars(kind)) for kind in (*CLASSES, *layers)),

@@ -137,9 +137,10 @@ def forbid(names: Collection[str]) -> frozenset[str]:
         _keep_for_good(kernels)
     sys.meta_path.insert(0, interpreter.NoMoreOfTorch())
     return frozenset(
-        name for name in names
+        name
+        for name in names
         if not any(function.__code__.co_freevars for function in _FUNCTIONS.get(name, ()))
-    )  # fmt: skip
+    )
 
 
 def _peel(layer: str) -> None:

@@ -76,9 +76,10 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
     import torch
 
     names = {
-        name for name in vars(torch._C)
+        name
+        for name in vars(torch._C)
         if name in UNSEEN or (name.startswith(COMPILERS) and not name.startswith(LOOKUPS))
-    }  # fmt: skip
+    }
     new = {name: _refusing(f"torch._C.{name}") for name in names} | dict(instead)
     # What subclasses use to call the plain function; it does not switch off modes.
     new["DisableTorchFunction"] = torch._C.DisableTorchFunctionSubclass

@@ -41,9 +41,8 @@ class LoadedSubmission:
     """The definitions of one submission, made on demand."""
 
     def __init__(
-        self, sources: Sequence[SourceText], wanted: Sequence[Wanted],
-        others: Sequence[Wanted] = (),
-    ) -> None:  # fmt: skip
+        self, sources: Sequence[SourceText], wanted: Sequence[Wanted], others: Sequence[Wanted] = ()
+    ) -> None:
         """`others` are looked for only when something calls or borrows them."""
         self._others = {other.name: other for other in others}
         self._exercises = frozenset(exercise.name for exercise in (*wanted, *others))
@@ -61,9 +60,10 @@ class LoadedSubmission:
             lines = [f"{line}\n" for line in file.lines]
             linecache.cache[file.code_name] = (sum(map(len, lines)), None, lines, file.code_name)
             file.namespace |= {
-                "__name__": f"{PACKAGE}.{file.stem}", "__file__": file.code_name,
+                "__name__": f"{PACKAGE}.{file.stem}",
+                "__file__": file.code_name,
                 "__package__": PACKAGE,
-            }  # fmt: skip
+            }
 
     def listing(self) -> Listing:
         """What stands under each exercise's name. No line of the submission has run yet."""

@@ -96,9 +96,19 @@ def prepare(closed: str, without: Iterable[str] = ()) -> Plan:
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # no jail of the same user may look into this process
     opened = tuple(path for folder in readable for path in _all_but(closed, folder))
     return Plan(
-        libc, os.getpid(), readable, closed, opened, private, _top_uid(), memory["VmData"],
-        memory["VmSize"], program, _work_folder(readable), missing,
-    )  # fmt: skip
+        libc,
+        os.getpid(),
+        readable,
+        closed,
+        opened,
+        private,
+        _top_uid(),
+        memory["VmData"],
+        memory["VmSize"],
+        program,
+        _work_folder(readable),
+        missing,
+    )
 
 
 def python_folders() -> tuple[str, ...]:

@@ -55,15 +55,18 @@ def forget_projects() -> None:
     solutions, and files that would be imported instead of those that a student has saved since.
     """
     installed = [
-        *sysconfig.get_paths().values(), *site.getsitepackages(), str(Path(sys.base_prefix, "DLLs"))
-    ]  # fmt: skip
+        *sysconfig.get_paths().values(),
+        *site.getsitepackages(),
+        str(Path(sys.base_prefix, "DLLs")),
+    ]
     sys.path[:] = [
         path for path in sys.path if any(Path(path).is_relative_to(root) for root in installed)
     ]
     sys.meta_path[:] = [
-        finder for finder in sys.meta_path
+        finder
+        for finder in sys.meta_path
         if finder.__module__.startswith(("_frozen_importlib", "importlib", "six"))
-    ]  # fmt: skip
+    ]
     sys.path_importer_cache.clear()
     # Python lists the folders now: a jail may import from them, and list only some.
     importlib.util.find_spec("no_module_of_this_name")

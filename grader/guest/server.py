@@ -74,9 +74,13 @@ class Guest:
     """
 
     def __init__(
-        self, definition: Callable[[str], Any] | None = None, prints: Prints | None = None,
-        device: str = "cpu", *, take_away: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        definition: Callable[[str], Any] | None = None,
+        prints: Prints | None = None,
+        device: str = "cpu",
+        *,
+        take_away: bool = True,
+    ) -> None:
         """What is forbidden is taken out of torch for good, or else only noted where it is used."""
         self._device = device
         self._take_away = take_away
@@ -178,9 +182,13 @@ class Guest:
                 getattr(torch, self._device).manual_seed(self._seed)
             self._seed = (self._seed + 1) % 2**63
         record = Record(
-            frozenset(call.watch), self._here, uses, self._gone, frozenset(call.altered),
+            frozenset(call.watch),
+            self._here,
+            uses,
+            self._gone,
+            frozenset(call.altered),
             failures=self._failures,
-        )  # fmt: skip
+        )
         elsewhere = any(tensor.device.type != self._device for tensor in passed)
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
@@ -214,7 +222,7 @@ class Guest:
 
     def _backward(
         self, result: int, gradients: list[wire.TensorData | None], uses: list[wire.Use]
-    ) -> wire.Outcome:  # fmt: skip
+    ) -> wire.Outcome:
         kept = self.kept[result]
         pairs = [
             (output, self._unpack(gradient))
@@ -230,10 +238,15 @@ class Guest:
                 # Not torch.autograd.grad: a trace sees that one call, and is off inside it.
                 found = list(
                     _run_backward(
-                        tuple(output for output, _ in pairs), tuple(grad for _, grad in pairs),
-                        True, False, tuple(wanted), allow_unreachable=True, accumulate_grad=False,
+                        tuple(output for output, _ in pairs),
+                        tuple(grad for _, grad in pairs),
+                        True,
+                        False,
+                        tuple(wanted),
+                        allow_unreachable=True,
+                        accumulate_grad=False,
                     )
-                )  # fmt: skip
+                )
         packed = [None if g is None else self._pack(g) for g in found]
         by_leaf = iter(packed[: len(leaves)])
         return wire.Gradients(
@@ -258,8 +271,11 @@ class Guest:
         except payload.Unsendable:
             return True
         return (now.dtype, now.shape, now.device, now.data) != (
-            sent.dtype, sent.shape, sent.device, sent.data
-        )  # fmt: skip
+            sent.dtype,
+            sent.shape,
+            sent.device,
+            sent.data,
+        )
 
     # --- telling where ---------------------------------------------------------------------------
 
@@ -322,19 +338,22 @@ def parameters_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def describe_module(
-    module: nn.Module, pack: Callable[[Tensor], wire.TensorData] | None = None,
+    module: nn.Module,
+    pack: Callable[[Tensor], wire.TensorData] | None = None,
     uses: list[wire.Use] | None = None,
-) -> wire.Structure:  # fmt: skip
+) -> wire.Structure:
     """A module's parameters, buffers and submodules; with values, if they can be packed."""
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
         known = tensor.dtype in payload.NAMES
         return wire.ParameterInfo(
-            path, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."),
+            path,
+            tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__[: wire.MAX_NAME] if own else "",
             pack(tensor) if pack and known else None,
-        )  # fmt: skip
+        )
 
     return wire.Structure(
         [info(path, *found) for path, found in tensors_in(module, "_parameters").items()],
@@ -377,9 +396,12 @@ def _type_name(value: Any) -> str:
 
 
 def serve(
-    receive: Callable[[], bytes | None], send: Callable[[bytes], None], device: str = "cpu",
-    *, take_away: bool = True,
-) -> None:  # fmt: skip
+    receive: Callable[[], bytes | None],
+    send: Callable[[bytes], None],
+    device: str = "cpu",
+    *,
+    take_away: bool = True,
+) -> None:
     """Answer requests until the other side closes; see `Guest` for `take_away`."""
     prints = Prints()
     sys.stdout = sys.stderr = prints

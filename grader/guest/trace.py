@@ -145,9 +145,7 @@ class OneDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
          "lift_fresh"}
     )  # fmt: skip
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """See torch.utils._python_dispatch.TorchDispatchMode."""
         name = func.overloadpacket.__name__
         operands = (part for part in tree_leaves((args, kwargs)) if isinstance(part, torch.Tensor))

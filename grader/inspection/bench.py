@@ -62,9 +62,13 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
     answers = folder or course.folder
     submission = read_answers(answers, course)
     with open_desk(
-        course, seed=course.seed, files=course.checks_of([name]), only=[name],
-        stubs=course.has_stubs_beside(answers), backend=nullcontext(Nowhere()),
-    ) as desk:  # fmt: skip
+        course,
+        seed=course.seed,
+        files=course.checks_of([name]),
+        only=[name],
+        stubs=course.has_stubs_beside(answers),
+        backend=nullcontext(Nowhere()),
+    ) as desk:
         yield Bench(desk, name, submission)
 
 

@@ -35,9 +35,13 @@ AFTERWARDS = (
 
 
 def debug(
-    course: Course, name: str, folder: Path | None = None, *,
-    stdin: IO[str] | None = None, stdout: IO[str] | None = None,
-) -> bool:  # fmt: skip
+    course: Course,
+    name: str,
+    folder: Path | None = None,
+    *,
+    stdin: IO[str] | None = None,
+    stdout: IO[str] | None = None,
+) -> bool:
     """Stop at the first public case of an exercise that does not pass; False if all do.
 
     Where student code raised, at the line that did; after a wrong result, at the first line of the
@@ -164,7 +168,7 @@ class _Debugger(Pdb):
 
     def get_stack(
         self, f: FrameType | None, t: TracebackType | None
-    ) -> tuple[list[tuple[FrameType, int]], int]:  # fmt: skip
+    ) -> tuple[list[tuple[FrameType, int]], int]:
         """See bdb.Bdb: without the frames of torch and of the kit."""
         stack, place = super().get_stack(f, t)
         own = [entry for entry in stack[: place + 1] if _is_students(entry[0])]

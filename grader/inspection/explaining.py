@@ -71,9 +71,11 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
     """
     name, asked = graded.exercise.name, graded.test
     listening = replace(
-        desk, listener=lambda _, seat: _Listener(seat), tests={name: _tests(desk, graded)},
+        desk,
+        listener=lambda _, seat: _Listener(seat),
+        tests={name: _tests(desk, graded)},
         in_full=True,
-    )  # fmt: skip
+    )
     try:
         with listening.seat(graded.submission) as seat:
             ran = _run(Bench(listening, name, graded.submission), seat, asked)
@@ -83,16 +85,21 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
         definition = None
     others = [test for test in graded.exercise.tests if test is not asked]
     return Explanation(
-        graded.grade.student, name, asked,
+        graded.grade.student,
+        name,
+        asked,
         tuple(
             f"{test.name} ({'hidden' if test.hidden else 'public'})"
-            for test in others if test.status not in ("passed", "skipped", "missing")
+            for test in others
+            if test.status not in ("passed", "skipped", "missing")
         ),
         (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
         excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
         answer(graded.submission.sources, definition, ran.place),
-        ran.shown, ran.cases_passed, _at_stake(graded),
-    )  # fmt: skip
+        ran.shown,
+        ran.cases_passed,
+        _at_stake(graded),
+    )
 
 
 def _at_stake(graded: Graded) -> Adjustment | None:
@@ -265,7 +272,7 @@ class Excerpt:
 
 def answer(
     sources: Sequence[SourceText], definition: Place | None, at: Place | None
-) -> tuple[Excerpt, ...]:  # fmt: skip
+) -> tuple[Excerpt, ...]:
     """A definition, with one line marked; a second excerpt if that line is elsewhere."""
     found = _definition(sources, definition) if definition else None
     if found is not None and at is not None and found.holds(at):

@@ -79,7 +79,11 @@ class _Watched:
 def _told(made: _Made, teller: Teller) -> ShownCall:
     name, inputs = teller.called(made.call)
     return ShownCall(
-        name, tuple(inputs), made.trail.steps(), len(made.trail.left_out),
-        tuple(teller.came_back(made.call, made.outcome)), exception_text(made.outcome),
+        name,
+        tuple(inputs),
+        made.trail.steps(),
+        len(made.trail.left_out),
+        tuple(teller.came_back(made.call, made.outcome)),
+        exception_text(made.outcome),
         made.printed,
-    )  # fmt: skip
+    )

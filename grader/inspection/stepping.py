@@ -112,9 +112,12 @@ def _statements(file: SourceFile) -> Mapping[int, _Statement]:
                 end = max(node.lineno, inner.lineno - 1)
             text = " ".join(line.strip() for line in file.lines[node.lineno - 1 : end])
             statement = _Statement(
-                node.lineno, text.strip(), tuple(_attributes(node)),
-                isinstance(node, ast.Return), isinstance(node, LOOPS),
-            )  # fmt: skip
+                node.lineno,
+                text.strip(),
+                tuple(_attributes(node)),
+                isinstance(node, ast.Return),
+                isinstance(node, LOOPS),
+            )
             found |= dict.fromkeys(range(node.lineno, end + 1), statement)
     return found
 
@@ -181,10 +184,14 @@ class Trail:
             times = 1 if one.statement.loops else one.times
             steps.append(
                 Step(
-                    place.file, place.line, one.statement.text, one.depth,
-                    tuple(one.bound or ()), times,
+                    place.file,
+                    place.line,
+                    one.statement.text,
+                    one.depth,
+                    tuple(one.bound or ()),
+                    times,
                 )
-            )  # fmt: skip
+            )
         return tuple(steps)
 
     def _enter(self, frame: FrameType, event: str, arg: Any) -> _Walk | None:

@@ -90,9 +90,15 @@ def case_shown(test: Test, case: Case, ran: Ran, calls: Sequence[ShownCall]) -> 
     half = MAX_CALLS // 2
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
     return Shown(
-        test.title, test.rung, case.label, tuple(some), len(calls) - len(some), ran.status,
-        ran.message or "", ran.picture,
-    )  # fmt: skip
+        test.title,
+        test.rung,
+        case.label,
+        tuple(some),
+        len(calls) - len(some),
+        ran.status,
+        ran.message or "",
+        ran.picture,
+    )
 
 
 def ending_shown(ending: Ending) -> Shown:

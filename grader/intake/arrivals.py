@@ -56,9 +56,12 @@ class _Arrived:
 
 
 def find_submissions(
-    paths: Sequence[Path], course: Course, downloads: Sequence[Downloads] = (), *,
+    paths: Sequence[Path],
+    course: Course,
+    downloads: Sequence[Downloads] = (),
+    *,
     single: bool = False,
-) -> list[Submission]:  # fmt: skip
+) -> list[Submission]:
     """The submissions under these paths, by name; raise `CallError` if there are none.
 
     With `single`, each path is one submission, whatever is in it.
@@ -69,9 +72,11 @@ def find_submissions(
 
 
 def take_in(
-    paths: Sequence[Path], course: Course, roster: Roster = NOBODY,
+    paths: Sequence[Path],
+    course: Course,
+    roster: Roster = NOBODY,
     downloads: Sequence[Downloads] = (),
-) -> Arrivals:  # fmt: skip
+) -> Arrivals:
     """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
 
     A file is one submission, and so is a folder with a file named like a unit, or, beside others,
@@ -395,9 +400,8 @@ HAND_INS = (*SOURCES, *ARCHIVES)
 
 
 def arriving(
-    folder: Path, course: Course, roster: Roster, stop: Event,
-    downloads: Sequence[Downloads] = (),
-) -> Iterator[Arrivals]:  # fmt: skip
+    folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
+) -> Iterator[Arrivals]:
     """What the folder holds: now, and after each change, until `stop` is set."""
     seen = snapshot(folder, HAND_INS)
     yield _look(folder, course, roster, downloads)
@@ -405,9 +409,7 @@ def arriving(
         yield _look(folder, course, roster, downloads)
 
 
-def _look(
-    folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads]
-) -> Arrivals:  # fmt: skip
+def _look(folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads]) -> Arrivals:
     try:
         return take_in([folder], course, roster, downloads)
     except CallError as error:  # empty so far, or two of one name: the others wait for a change

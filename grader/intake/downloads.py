@@ -49,16 +49,15 @@ def top_names(path: Path) -> set[str]:
 @contextmanager
 def items_of(
     path: Path, kept: Collection[str | None] = (), most: int | None = None
-) -> Iterator[list[FileItem]]:  # fmt: skip
+) -> Iterator[list[FileItem]]:
     """Every file in a folder or a zip, which can be read meanwhile; see `zip_items` for `most`.
 
     A folder that holds all that is in a zip is left out of the names, unless it is among `kept`.
     """
     if suffix(path.name) != ZIP or path.is_dir():
         yield [
-            item_on_disk(file, file.relative_to(path).parts)
-            for file in sorted(_plain_files(path))
-        ]  # fmt: skip
+            item_on_disk(file, file.relative_to(path).parts) for file in sorted(_plain_files(path))
+        ]
         return
     with zip_items(path, most) as items:
         yield without_top([item for item in items if not any(map(_ours, item.parts))], kept)

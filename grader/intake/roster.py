@@ -69,7 +69,7 @@ class Roster:
         groups = {
             name: tuple(m for m in members if m not in keys)
             for name, members in self.groups.items()
-        }  # fmt: skip
+        }
         return replace(self, people=people, groups=groups)
 
     def group(self, name: str) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str,
 
 def _person(
     columns: Sequence[str], kinds: Sequence[str], cells: Sequence[str]
-) -> tuple[Person, str]:  # fmt: skip
+) -> tuple[Person, str]:
     """A row's person, and the name of their group."""
 
     def of(names: Iterable[str]) -> str:

@@ -49,7 +49,7 @@ def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]
 
 def _hand_in(
     user: str, entries: Sequence[tuple[re.Match[str], FileItem]], units: Collection[str]
-) -> HandIn:  # fmt: skip
+) -> HandIn:
     names = {match["name"] for match, _ in entries}
     files: dict[str, FileItem] = {}
     attempts = 1
@@ -60,9 +60,14 @@ def _hand_in(
         files[name] = item  # a later upload of one name replaces an earlier one
     who = last["who"] or "anon"
     return HandIn(
-        f"anon_{user}" if who == "anon" else who, user, files, (Person(canvas=user),),
-        late=last["late"] is not None, moment=(float(last["file"]),), attempts=attempts,
-    )  # fmt: skip
+        f"anon_{user}" if who == "anon" else who,
+        user,
+        files,
+        (Person(canvas=user),),
+        late=last["late"] is not None,
+        moment=(float(last["file"]),),
+        attempts=attempts,
+    )
 
 
 def _without_mark(name: str, names: Collection[str], units: Collection[str]) -> tuple[str, int]:
@@ -96,11 +101,17 @@ def _fresh(totals: Totals) -> Filled:
     for row, (number_there, sis) in zip(totals.rows, _ids(people), strict=True):
         person = row.person
         lines.append(
-            csv_line([
-                person.name or row.student, number_there, sis, person.email,
-                person.extra.get("Section", ""), totals.of(row),
-            ])
-        )  # fmt: skip
+            csv_line(
+                [
+                    person.name or row.student,
+                    number_there,
+                    sis,
+                    person.email,
+                    person.extra.get("Section", ""),
+                    totals.of(row),
+                ]
+            )
+        )
     return Filled("".join(lines))
 
 

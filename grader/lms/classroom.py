@@ -76,13 +76,18 @@ def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult])
         round(sum(exercise.max for exercise in exercises), 3),
         tuple(
             UnitTest(
-                f"{exercise.name}: {test.title}", _status(test), _message(test), test.points,
-                f"grader check {exercise.name}", place, course.stub_file(unit).name,
+                f"{exercise.name}: {test.title}",
+                _status(test),
+                _message(test),
+                test.points,
+                f"grader check {exercise.name}",
+                place,
+                course.stub_file(unit).name,
             )
             for place, exercise in enumerate(exercises, 1)
             for test in exercise.telling
         ),
-    )  # fmt: skip
+    )
 
 
 def _unknown(course: Course, unit: str, why: str) -> UnitResults:
@@ -191,12 +196,16 @@ def release_classroom(
 ) -> list[Path]:
     """Write the repository into `to`, and return its files; else like `write_student_bundle`."""
     return write_student_bundle(
-        course, to, report, replace=replace, jobs=jobs,
+        course,
+        to,
+        report,
+        replace=replace,
+        jobs=jobs,
         texts_beside={
             WORKFLOW: _workflow(course),
             "README.md": texts.readme(course) + ON_GITHUB,
         },
-    )  # fmt: skip
+    )
 
 
 def _workflow(course: Course) -> str:

@@ -67,9 +67,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
     for folder, about in metadata.items():
         about = about if isinstance(about, Mapping) else {}
         people = tuple(map(_person, _field(about, "submitters") or [{}]))
-        files = {
-            "/".join(item.parts[1:]): item for item in items if item.parts[0] == folder
-        }  # fmt: skip
+        files = {"/".join(item.parts[1:]): item for item in items if item.parts[0] == folder}
         who = people[0].name or people[0].email if len(people) == 1 else ""
         number = people[0].id or people[0].email if len(people) == 1 else str(folder)
         created = _field(about, "created_at")
@@ -77,10 +75,14 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
         earlier = len(_field(about, "history") or [])
         found.append(
             HandIn(
-                who or str(folder), number or str(folder), files, people,
-                moment=(moment,), attempts=1 + earlier,
+                who or str(folder),
+                number or str(folder),
+                files,
+                people,
+                moment=(moment,),
+                attempts=1 + earlier,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -186,11 +188,12 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
     # Of what could not be read, every test would say so again.
     exercises = counted_elsewhere(grade.exercises, scale) if grade.status == "graded" else ()
     return Results(
-        scaled(grade.total, scale), grade.seconds,
+        scaled(grade.total, scale),
+        grade.seconds,
         _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
         tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
-    )  # fmt: skip
+    )
 
 
 def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
@@ -299,11 +302,12 @@ def grade_for_gradescope(root: Path) -> None:
     metadata = _read_metadata(root / METADATA)
     course = load_carried(root / "source")
     grade = grade_one(
-        course, read_submission(metadata.student, root / "submission"),
+        course,
+        read_submission(metadata.student, root / "submission"),
         only=course.asked,
         isolation="weak",  # as much as the container has; the results say how much that is
         secrets=[root / METADATA],  # how hidden tests ended the last time
-    )  # fmt: skip
+    )
     print(terminal.course_line(course))
     for note in terminal.notes([Row(grade.student, grade)]):
         print(note.plain)
@@ -334,9 +338,13 @@ OURS_MINUTES = 5  # to load torch and to compute references, on half a CPU
 
 
 def release_gradescope(
-    course: Course, to: Path, *, seed: str | None = None, torch_index: str | None = None,
+    course: Course,
+    to: Path,
+    *,
+    seed: str | None = None,
+    torch_index: str | None = None,
     replace: bool = False,
-) -> list[Path]:  # fmt: skip
+) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
     The bundle holds the solutions, the hidden tests and the seed. It is closed to other users of

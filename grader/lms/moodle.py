@@ -50,11 +50,14 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
             own[name] = item
     return [
         HandIn(
-            names[number], number, files[number], (Person(name=names[number], moodle=number),),
+            names[number],
+            number,
+            files[number],
+            (Person(name=names[number], moodle=number),),
             moment=(moments[number],),
         )
         for number in files
-    ]  # fmt: skip
+    ]
 
 
 # --- the worksheet -------------------------------------------------------------------------------
@@ -77,11 +80,21 @@ def _fresh(totals: Totals) -> Filled:
     known = [row for row in totals.rows if row.person.moodle]
     for row in known:
         lines.append(
-            csv_line([
-                f"{_PARTICIPANT}{row.person.moodle}", row.person.name, row.person.email, "",
-                totals.of(row), totals.most, "Yes", None, None, None,
-            ])
-        )  # fmt: skip
+            csv_line(
+                [
+                    f"{_PARTICIPANT}{row.person.moodle}",
+                    row.person.name,
+                    row.person.email,
+                    "",
+                    totals.of(row),
+                    totals.most,
+                    "Yes",
+                    None,
+                    None,
+                    None,
+                ]
+            )
+        )
     return Filled("".join(lines), tuple(missing(totals.rows, known, "the worksheet")))
 
 

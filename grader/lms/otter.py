@@ -40,9 +40,14 @@ fi
 
 
 def release_otter(
-    course: Course, to: Path, report: Callable[[str], None] = lambda _: None, *,
-    replace: bool = False, jobs: int = 1, torch_index: str | None = None,
-) -> list[Path]:  # fmt: skip
+    course: Course,
+    to: Path,
+    report: Callable[[str], None] = lambda _: None,
+    *,
+    replace: bool = False,
+    jobs: int = 1,
+    torch_index: str | None = None,
+) -> list[Path]:
     """Write the folder into `to`, closed to other users, and return its files.
 
     `torch_index` is the address of a package index that pip looks into as well. Raises `CallError`
@@ -60,9 +65,13 @@ def release_otter(
     with drafted(to, private=True) as draft:
         readme = {"README.md": _students_readme(course)}
         write_student_bundle(
-            course, draft / "student", report, jobs=jobs, notebooks=False,
+            course,
+            draft / "student",
+            report,
+            jobs=jobs,
+            notebooks=False,
             texts_beside=readme | notebooks.student_version(course, checks),
-        )  # fmt: skip
+        )
         master = draft / "master"
         carry(course, master / "course")
         (master / KIT).write_bytes(_kit(draft / "student"))
@@ -101,9 +110,7 @@ def _kit(student: Path) -> bytes:
         return zipped({**files, project.name: project})
 
 
-def _write_autograder(
-    to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]
-) -> None:  # fmt: skip
+def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]) -> None:
     """Write what `otter generate` makes for these exercises, with the supplies in it."""
     from otter.generate import main as generate
 
@@ -112,10 +119,13 @@ def _write_autograder(
         write_text(here / "otter_config.json", json.dumps(_config(graded)))
         write_text(here / "requirements.txt", "\n".join([*more, f"{UNPACKED}/{KIT}"]))
         generate(
-            tests_dir=str(here / "tests"), output_path=str(here / to.name),
-            config=str(here / "otter_config.json"), requirements=str(here / "requirements.txt"),
-            no_environment=True, python_version=PYTHON,
-        )  # fmt: skip
+            tests_dir=str(here / "tests"),
+            output_path=str(here / to.name),
+            config=str(here / "otter_config.json"),
+            requirements=str(here / "requirements.txt"),
+            no_environment=True,
+            python_version=PYTHON,
+        )
         with zipfile.ZipFile(here / to.name) as made:
             made.extractall(here / "made")
         write_text(here / "made" / "tests" / "README.md", NO_TESTS)  # otter wants the folder
@@ -150,24 +160,29 @@ def _readme(course: Course) -> str:
     """What an instructor does with the folder for otter."""
     first = course.asked[0]
     return texts.template(
-        "otter/README.md", __package__, title=texts.full_title(course), first=first,
+        "otter/README.md",
+        __package__,
+        title=texts.full_title(course),
+        first=first,
         first_unit=course.unit_of[first],
-    )  # fmt: skip
+    )
 
 
 def _students_readme(course: Course) -> str:
     """The README for students whose notebooks are otter's."""
     first = course.asked[0]
     return texts.template(
-        "otter/student.md", __package__, title=texts.full_title(course), first=first,
-        first_unit=course.unit_of[first], units=texts.table_of_units(course, "{0}/{0}.ipynb"),
-    )  # fmt: skip
+        "otter/student.md",
+        __package__,
+        title=texts.full_title(course),
+        first=first,
+        first_unit=course.unit_of[first],
+        units=texts.table_of_units(course, "{0}/{0}.ipynb"),
+    )
 
 
 def _said(to: Path, files: int) -> Sequence[str]:
-    return (
-        f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only",
-    )  # fmt: skip
+    return f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only"
 
 
 _RELEASE_HELP = """\

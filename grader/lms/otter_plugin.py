@@ -66,9 +66,12 @@ class Plugin(AbstractOtterPlugin):  # type: ignore[misc]  # otter has no types
         course = load_carried(self._autograder / COURSE)
         # Containers may lack layers of isolation: what there was is said in the results.
         grade = grade_one(
-            course, handed_in, only=self.plugin_config.get("only", course.asked), isolation="weak",
+            course,
+            handed_in,
+            only=self.plugin_config.get("only", course.asked),
+            isolation="weak",
             secrets=[self._autograder],
-        )  # fmt: skip
+        )
         if grade.status == "grader_error":
             raise HostFault(grade.message)
         self._told, self._worth = for_students(grade, course), course.worth

@@ -75,9 +75,7 @@ class Kind:
 
 def _login(row: Row) -> Sequence[str]:
     known = (row.student, row.person.email, row.person.id)
-    return [
-        *(text.casefold() for text in known), row.person.email.partition("@")[0].casefold()
-    ]  # fmt: skip
+    return [*(text.casefold() for text in known), row.person.email.partition("@")[0].casefold()]
 
 
 def _names(row: Row) -> Sequence[str]:

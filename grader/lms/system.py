@@ -131,7 +131,7 @@ def totals(rows: Sequence[Row], what: Part, column: str | None = None) -> Totals
 
 def write_results(
     to: Path, rows: Sequence[Row], what: Part, course: Course, results: ResultFiles
-) -> Path:  # fmt: skip
+) -> Path:
     """Write a file of results for each student who has a grade, into a new folder.
 
     Raises `CallError` where `to` holds something else.
@@ -153,9 +153,13 @@ def write_results(
 
 
 def grade_one(
-    course: Course, submission: Submission, *, only: Sequence[str] = (),
-    isolation: Isolation = "strong", secrets: Sequence[Path] = (),
-) -> Grade:  # fmt: skip
+    course: Course,
+    submission: Submission,
+    *,
+    only: Sequence[str] = (),
+    isolation: Isolation = "strong",
+    secrets: Sequence[Path] = (),
+) -> Grade:
     """Grade one submission with public checks and hidden graders, for a system that runs us.
 
     `secrets` is what no submission may read, besides the solutions. Raises `CallError` where the
@@ -164,9 +168,13 @@ def grade_one(
     from grader.run.workers import Order  # commands that grade nothing need not load it
 
     order = Order(
-        course, course.hidden_seed(), course.test_files(), course.select(only),
-        isolation=isolation, secrets=tuple(secrets),
-    )  # fmt: skip
+        course,
+        course.hidden_seed(),
+        course.test_files(),
+        course.select(only),
+        isolation=isolation,
+        secrets=tuple(secrets),
+    )
     with order.desk() as desk:
         # It loads torch, which the desk began to load beside us.
         from grader.grading.ladder import grade_submission

@@ -41,8 +41,9 @@ def give_weights(
     made_with = tuple(n for n in theirs.made_with if type(n) is int and n > 1)
     wanted = WantedRoles(
         tuple((role, tuple(matrix.shape)) for role, matrix in joined.items()),
-        tuple(theirs.structure.parameters), made_with,
-    )  # fmt: skip
+        tuple(theirs.structure.parameters),
+        made_with,
+    )
     found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
     adoption = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
@@ -56,9 +57,8 @@ def give_weights(
 
 
 def _choose(
-    theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption],
-    joined: Mapping[str, Tensor],
-) -> Adoption:  # fmt: skip
+    theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption], joined: Mapping[str, Tensor]
+) -> Adoption:
     """The one under which the student's module gives the reference's result, or the first.
 
     A class that was matched before, with other sizes or weights, is tried first as it was then.
@@ -83,9 +83,11 @@ def _choose(
 
 
 def _tried(
-    theirs: RemoteModule, some: Sequence[Adoption], joined: Mapping[str, Tensor],
+    theirs: RemoteModule,
+    some: Sequence[Adoption],
+    joined: Mapping[str, Tensor],
     arguments: Sequence[Any],
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """What the student's module gives in evaluation mode under each of these."""
     if not some:
         return []
@@ -195,7 +197,7 @@ def _join(parts: Sequence[tuple[Tensor, str]]) -> Tensor:
 
 def _values(
     adoption: Adoption, joined: Mapping[str, Tensor], theirs: RemoteModule
-) -> dict[str, Tensor]:  # fmt: skip
+) -> dict[str, Tensor]:
     """What to write into each of the student's parameters."""
     infos = {info.path: info for info in theirs.structure.parameters}
     rows: dict[str, Tensor] = {}

@@ -28,9 +28,13 @@ class StudentRaised(Exception):
     """An exception in student code, as text: its kind, its message, and the student's line."""
 
     def __init__(
-        self, kind: str, text: str, place: wire.Place | None, ordinary: bool = True,
+        self,
+        kind: str,
+        text: str,
+        place: wire.Place | None,
+        ordinary: bool = True,
         by_torch: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(f"{kind}: {text}")
         self.by_torch = by_torch
         self.kind = kind
@@ -163,9 +167,13 @@ class Calls:
 
 
 def make_calls(
-    calls: Calls, contract: Contract, target: str | int, argument_lists: Sequence[Sequence[Any]],
-    made_with: Sequence[Any] = (), mirrors: Mapping[str, Tensor] | None = None,
-) -> list[Any]:  # fmt: skip
+    calls: Calls,
+    contract: Contract,
+    target: str | int,
+    argument_lists: Sequence[Sequence[Any]],
+    made_with: Sequence[Any] = (),
+    mirrors: Mapping[str, Tensor] | None = None,
+) -> list[Any]:
     """Make one call for each list of arguments, in one message; the results, checked."""
     pending = [
         _Pending(calls, contract, target, list(arguments), made_with, mirrors or {})
@@ -180,9 +188,13 @@ def make_calls(
 
 
 def observed(
-    calls: Calls, contract: Contract, target: str | int, arguments: Sequence[Any],
-    made_with: Sequence[Any] = (), altered: Sequence[str] = (),
-) -> Observation:  # fmt: skip
+    calls: Calls,
+    contract: Contract,
+    target: str | int,
+    arguments: Sequence[Any],
+    made_with: Sequence[Any] = (),
+    altered: Sequence[str] = (),
+) -> Observation:
     """Make one call, and return what was seen on the way."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
@@ -200,10 +212,16 @@ class _Pending:
     """One call on its way: the message to send, and what to do with the answer."""
 
     def __init__(
-        self, calls: Calls, contract: Contract, target: str | int, arguments: list[Any],
-        made_with: Sequence[Any], mirrors: Mapping[str, Tensor], observe: bool = False,
+        self,
+        calls: Calls,
+        contract: Contract,
+        target: str | int,
+        arguments: list[Any],
+        made_with: Sequence[Any],
+        mirrors: Mapping[str, Tensor],
+        observe: bool = False,
         altered: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.calls = calls
         self.session = calls.session
         self.contract = contract
@@ -211,9 +229,11 @@ class _Pending:
         self.result = self.session.new_handle()
         self.signature = contract.call if contract.forward is None else contract.forward
         self.binding = bind(contract, arguments, made_with)
-        self.graph = torch.is_grad_enabled() and not observe and (
-            bool(mirrors) or any(leaf.requires_grad for leaf in payload.tensors_of(arguments))
-        )  # fmt: skip
+        self.graph = (
+            torch.is_grad_enabled()
+            and not observe
+            and (bool(mirrors) or any(leaf.requires_grad for leaf in payload.tensors_of(arguments)))
+        )
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = order_of(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
@@ -221,10 +241,15 @@ class _Pending:
         self.sent = list(payload.tensors_of(ordered))
         self.given = list(payload.tensors_of(arguments))
         self.message = wire.Invoke(
-            target, [payload.pack(value, self._send) for value in ordered], names, self.result,
-            keep_graph=self.graph, watch=calls.watch.get(contract.name, ()), observe=observe,
+            target,
+            [payload.pack(value, self._send) for value in ordered],
+            names,
+            self.result,
+            keep_graph=self.graph,
+            watch=calls.watch.get(contract.name, ()),
+            observe=observe,
             altered=tuple(altered),
-        )  # fmt: skip
+        )
 
     def _send(self, tensor: Tensor) -> wire.TensorData:
         packed = payload.pack_tensor(tensor)
@@ -265,9 +290,11 @@ class _Pending:
         ]
         for tensor, gradient in zip([*self.sent, *self.mirrors.values()], received, strict=True):
             if gradient is not None and (
-                not isinstance(gradient, Tensor) or gradient.shape != tensor.shape
-                or gradient.dtype != tensor.dtype or gradient.device != tensor.device
-            ):  # fmt: skip
+                not isinstance(gradient, Tensor)
+                or gradient.shape != tensor.shape
+                or gradient.dtype != tensor.dtype
+                or gradient.device != tensor.device
+            ):
                 raise StudentLost("crashed", "a gradient that does not fit its tensor")
         return received
 
@@ -299,7 +326,7 @@ def order_of(calls: Calls, signature: Signature, name: str, count: int, part: st
 
 def _settled_order(
     calls: Calls, signature: Signature, name: str, count: int, part: str
-) -> ArgumentOrder:  # fmt: skip
+) -> ArgumentOrder:
     by_position = list(range(count)), list[str]()
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None

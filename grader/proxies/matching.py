@@ -332,9 +332,7 @@ class _Plan:
         rows = sum(_rows_and_width(i.shape, i.path in layout)[0] for i in group.infos)
         return rows == sum(self.shapes[role][0] for role in choice.roles)
 
-    def slots(
-        self, group: _Group, choice: _Choice, layout: frozenset[str]
-    ) -> Iterator[Slot]:  # fmt: skip
+    def slots(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> Iterator[Slot]:
         """Lay the roles' rows below each other, and cut them where the student's parts end."""
         pieces = iter(
             [(i.path, _rows_and_width(i.shape, i.path in layout)[0]) for i in group.infos]
@@ -364,7 +362,7 @@ def _core(name: str) -> str:
 
 def _layouts(
     choice: Mapping[_Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
-) -> Iterator[frozenset[str]]:  # fmt: skip
+) -> Iterator[frozenset[str]]:
     """Which parameters are (d_in, d_out), in every way that shapes allow, likeliest first."""
     options: list[list[frozenset[str]]] = []
     for group, roles in choice.items():
@@ -385,7 +383,7 @@ def _layouts(
 
 def _assignments(
     free: Sequence[_Group], roles: Sequence[str]
-) -> Iterator[dict[_Group, tuple[str, ...]]]:  # fmt: skip
+) -> Iterator[dict[_Group, tuple[str, ...]]]:
     """Every way to give all roles to groups, several to one where it is a fused projection."""
     if not free or not roles:
         if not roles:

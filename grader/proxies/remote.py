@@ -111,10 +111,14 @@ class RemoteClass(_Remote):
         order, names = order_of(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(
-                self.name, [payload.pack(arguments[index]) for index in order], names, handle,
-                construct=True, watch=calls.watch.get(self.name, ()),
+                self.name,
+                [payload.pack(arguments[index]) for index in order],
+                names,
+                handle,
+                construct=True,
+                watch=calls.watch.get(self.name, ()),
             )
-        )  # fmt: skip
+        )
         outcome = calls.note(self.name, first_outcome(outcomes))
         if isinstance(outcome, wire.Returned) and isinstance(outcome.value, wire.Odd):
             raise ContractBroken(f"{self.name} should make an nn.Module, got {outcome.value.what}")
@@ -130,9 +134,13 @@ class RemoteModule(_Remote):
     """A module of the submission."""
 
     def __init__(
-        self, calls: Calls, contract: Contract, handle: int, made_with: Sequence[Any],
+        self,
+        calls: Calls,
+        contract: Contract,
+        handle: int,
+        made_with: Sequence[Any],
         structure: wire.Structure,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._calls = calls
         self.contract = contract
         self.handle = handle
@@ -233,7 +241,7 @@ class RemoteModule(_Remote):
 
     def try_all(
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """The results under each of these weights, in one message; None where it raised."""
         self._here()
         calls: list[wire.Call] = []

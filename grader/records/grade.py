@@ -147,14 +147,16 @@ def counted_elsewhere(results: Sequence[ExerciseResult], scale: float) -> list[E
     change = msgspec.structs.replace
     return [
         change(
-            one, points=scaled(one.points, scale), max=scaled(one.max, scale),
+            one,
+            points=scaled(one.points, scale),
+            max=scaled(one.max, scale),
             tests=tuple(
                 change(test, points=scaled(test.points, scale), max=scaled(test.max, scale))
                 for test in one.tests
             ),
         )
         for one in results
-    ]  # fmt: skip
+    ]
 
 
 def from_thousandths(points: int) -> float:

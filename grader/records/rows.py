@@ -82,9 +82,11 @@ def narrowed(row: Row, exercises: Collection[str]) -> Row:
         return row
     kept = tuple(e for e in row.grade.exercises if e.name in exercises)
     grade = msgspec.structs.replace(
-        row.grade, exercises=kept, total=_sum([e.points for e in kept]),
+        row.grade,
+        exercises=kept,
+        total=_sum([e.points for e in kept]),
         max=_sum([e.max for e in kept]),
-    )  # fmt: skip
+    )
     adjustments = tuple(a for a in row.adjustments if a.exercise in exercises)
     return replace(row, grade=grade, adjustments=adjustments)
 
@@ -123,9 +125,18 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str]) -> str:
     extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
     who = ["id", "name", "email"] if known else []
     heads = [
-        "student", "submission", "status", "total", "max", *exercises,
-        "late", "attempts", "adjustment", *who, *extra,
-    ]  # fmt: skip
+        "student",
+        "submission",
+        "status",
+        "total",
+        "max",
+        *exercises,
+        "late",
+        "attempts",
+        "adjustment",
+        *who,
+        *extra,
+    ]
     lines = [csv_line(heads)]
     for row in rows:
         person = [getattr(row.person, field) for field in who]
@@ -141,10 +152,16 @@ def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
         return [row.student, None, row.status, None, None, *points, None, 0, None]
     grade = row.grade
     return [
-        row.student, grade.submission, row.status, row.total, grade.max, *points,
-        "late" if grade.late else None, grade.attempts,
+        row.student,
+        grade.submission,
+        row.status,
+        row.total,
+        grade.max,
+        *points,
+        "late" if grade.late else None,
+        grade.attempts,
         row.adjustment if row.adjustments else None,
-    ]  # fmt: skip
+    ]
 
 
 def csv_line(cells: Sequence[Cell]) -> str:

@@ -61,10 +61,16 @@ def _moments(folder: Path, kinds: tuple[str, ...], stop: Event, poll: bool) -> I
 
         try:
             for _ in watch(
-                folder, watch_filter=lambda _, path: path.lower().endswith(kinds), step=STEP,
-                debounce=TOGETHER, stop_event=stop, rust_timeout=EVERY, yield_on_timeout=True,
-                raise_interrupt=False, ignore_permission_denied=True,
-            ):  # fmt: skip
+                folder,
+                watch_filter=lambda _, path: path.lower().endswith(kinds),
+                step=STEP,
+                debounce=TOGETHER,
+                stop_event=stop,
+                rust_timeout=EVERY,
+                yield_on_timeout=True,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
                 yield
         except (OSError, RuntimeError):  # no events are to be had: there may be a limit
             pass

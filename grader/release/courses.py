@@ -80,9 +80,11 @@ def part_of(course: Course, name: str) -> Course:
     units = [unit for unit in course.units if unit.name in wanted]
     known = {exercise.name for unit in units for exercise in unit.exercise}
     file = msgspec.structs.replace(
-        course.file, assigned=name, assignment=(assignment,),
+        course.file,
+        assigned=name,
+        assignment=(assignment,),
         unit=tuple(_within(unit, known) for unit in units),
-    )  # fmt: skip
+    )
     return replace(course, file=file)
 
 

@@ -227,8 +227,8 @@ class _Recorder:
                 for mistake in known.mistakes(base) if standing else ():
                     self._built(mistake, standing, built)
         sheet = UnitSheet(
-            self._notes.made, self._calls(), self._heard, references, named, outcomes, built,
-        )  # fmt: skip
+            self._notes.made, self._calls(), self._heard, references, named, outcomes, built
+        )
         return sheet, self._tensors
 
     def _cases(self, name: str) -> Iterator[tuple[str, str]]:

@@ -34,9 +34,12 @@ OURS = b"<!doctype html>\n<!-- feedback by attention-grader -->"  # how each pag
 
 
 def write_pages(
-    book: Gradebook, course: Course, advance: Callable[[], object] = lambda: None, *,
+    book: Gradebook,
+    course: Course,
+    advance: Callable[[], object] = lambda: None,
+    *,
     similarity: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Write the feedback of everyone who has a grade, and the report, into the gradebook's folder.
 
     Pages that an earlier run wrote for students who are gone are removed. `advance` is called
@@ -74,9 +77,12 @@ def write_pages(
 
 
 def write_anonymous(
-    book: Gradebook, course: Course, advance: Callable[[], object] = lambda: None, *,
+    book: Gradebook,
+    course: Course,
+    advance: Callable[[], object] = lambda: None,
+    *,
     similarity: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Write the report with pseudonyms for students, beside the one with their names.
 
     Raises `CallError` as `write_pages` does.
@@ -92,9 +98,13 @@ def write_anonymous(
             SimilarPair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs
         ]
     text = report_page(
-        anonymous(rows, names), book.exercises, course, _assignment(book, course), pages={},
+        anonymous(rows, names),
+        book.exercises,
+        course,
+        _assignment(book, course),
+        pages={},
         pairs=pairs,
-    )  # fmt: skip
+    )
     _write(book.folder / ANONYMOUS, text)
     advance()
 

@@ -83,11 +83,18 @@ def feedback_page(row: Row, course: Course, assignment: Assignment | None = None
     told = for_students(row.grade, course)
     units = [*_units(row, told, course)]
     return page(
-        "feedback.html", "feedback.js", course=course.titled(assignment), counts=counts, row=row,
-        grade=told, units=units,
+        "feedback.html",
+        "feedback.js",
+        course=course.titled(assignment),
+        counts=counts,
+        row=row,
+        grade=told,
+        units=units,
         corrected=[e for unit in units for e in unit.exercises if e.adjustment],
-        verdicts=VERDICTS, states=STATES, trouble=TROUBLES[told.status],
-    )  # fmt: skip
+        verdicts=VERDICTS,
+        states=STATES,
+        trouble=TROUBLES[told.status],
+    )
 
 
 def _units(row: Row, told: Grade, course: Course) -> Iterator[_Unit]:
@@ -108,14 +115,16 @@ def _exercise(
     quiet = ("passed", "skipped")
     pictured = result.pictured
     return _Exercise(
-        result, known.title if known else result.name, points,
+        result,
+        known.title if known else result.name,
+        points,
         "solved" if result.solved else "untouched" if result.untouched else "unsolved",
         [*{mistake_of(test): test for test in result.tests if test.mistake}.values()],
         [test for test in result.telling if test.status not in quiet],
         [test for test in result.telling if test.status in quiet],
         _picture(pictured.picture) if pictured and pictured.picture else None,
         adjustment,
-    )  # fmt: skip
+    )
 
 
 @lru_cache(MANY)

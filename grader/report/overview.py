@@ -46,10 +46,15 @@ class _Stake:
 
 
 def report_page(
-    rows: Sequence[Row], exercises: Sequence[str], course: Course,
-    assignment: Assignment | None = None, *, pages: Mapping[str, str],
-    pairs: Sequence[SimilarPair] | None, folder: str | None = None,
-) -> str:  # fmt: skip
+    rows: Sequence[Row],
+    exercises: Sequence[str],
+    course: Course,
+    assignment: Assignment | None = None,
+    *,
+    pages: Mapping[str, str],
+    pairs: Sequence[SimilarPair] | None,
+    folder: str | None = None,
+) -> str:
     """The page of a gradebook with these exercises.
 
     `pages` are files of feedback by student, for links to them; `pairs` are submissions that look
@@ -59,15 +64,23 @@ def report_page(
     numbers = classroom(rows, exercises)
     students = _students(rows, exercises, numbers, pages)
     return page(
-        "report.html", "report.js", course=course.titled(assignment), numbers=numbers,
+        "report.html",
+        "report.js",
+        course=course.titled(assignment),
+        numbers=numbers,
         students=students,
         titles={name: exercise.title for name, exercise in course.exercises.items()},
-        units=[unit.name for unit in course.units], pairs=pairs,
-        chart=_chart(numbers), looks=[one for one in students if _needs_a_look(one.row)],
-        slowest=numbers.slowest[:SLOWEST], layers=MEANING, few=FEW_NAMES,
+        units=[unit.name for unit in course.units],
+        pairs=pairs,
+        chart=_chart(numbers),
+        looks=[one for one in students if _needs_a_look(one.row)],
+        slowest=numbers.slowest[:SLOWEST],
+        layers=MEANING,
+        few=FEW_NAMES,
         places={student.row.student: student for student in students},
-        members=_members(students), stakes=[*_stakes(students, folder)],
-    )  # fmt: skip
+        members=_members(students),
+        stakes=[*_stakes(students, folder)],
+    )
 
 
 def _students(

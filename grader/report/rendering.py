@@ -37,9 +37,13 @@ def page(template: str, script: str, **values: object) -> str:
     from markupsafe import Markup
 
     code = _file("page.js") + _file(script)
-    return _environment().get_template(template).render(
-        style=Markup(_file("page.css")), script=Markup(code), policy=_policy(code), **values
-    )  # fmt: skip
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            style=Markup(_file("page.css")), script=Markup(code), policy=_policy(code), **values
+        )
+    )
 
 
 def _policy(script: str) -> str:
@@ -56,9 +60,13 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("grader.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_printable,
-    )  # fmt: skip
+        loader=PackageLoader("grader.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_printable,
+    )
     environment.filters["mistake"] = mistake_of
     environment.filters["points"] = number
     environment.filters["signed"] = _signed

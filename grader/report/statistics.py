@@ -85,7 +85,9 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
     totals = [row.total for row in graded if row.total is not None]
     most = max((grade.max for grade in grades), default=0.0)
     return Classroom(
-        len(rows), len(graded), most,
+        len(rows),
+        len(graded),
+        most,
         statistics.fmean(totals) if totals else None,
         statistics.median(totals) if totals else None,
         points_distribution(totals, most),
@@ -93,7 +95,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
         ranked_mistakes(graded, exercises),
         tuple(_settings(grades)),
         tuple(_by_seconds(grades)),
-    )  # fmt: skip
+    )
 
 
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
@@ -158,12 +160,14 @@ def _exercise(name: str, rows: Sequence[Row]) -> ExerciseNumbers:
     points = [points for _, points, _ in results]
     rests = [round(total - points, 3) for _, points, total in results]
     return ExerciseNumbers(
-        name, first.unit, first.max,
+        name,
+        first.unit,
+        first.max,
         statistics.fmean(earned >= first.max for earned in points),
         statistics.fmean(points) / first.max,
         sum(result.untouched for result, _, _ in results),
         correlation(points, rests),
-    )  # fmt: skip
+    )
 
 
 def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:

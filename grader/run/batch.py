@@ -186,7 +186,7 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
 
 def _shared(
     order: Order, submissions: Sequence[Submission], jobs: int | None, cluster: str | None
-) -> Generator[Grade]:  # fmt: skip
+) -> Generator[Grade]:
     if cluster is None:
         return share(order, _grade, submissions, jobs or default_jobs(len(submissions)))
     from grader.run import cluster as machines  # it needs Dask, which few have
@@ -209,7 +209,7 @@ def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Repor
 
 def _reused(
     book: Gradebook, plan: _Plan, report: Report
-) -> Iterator[tuple[Grade, Submission, str]]:  # fmt: skip
+) -> Iterator[tuple[Grade, Submission, str]]:
     """What is known, for those who are its students today; one by one, since grades are large."""
     for one in plan.known:
         key = plan.keys[one.student]

@@ -101,10 +101,13 @@ def _local(workers: str) -> LocalCluster:
     if not workers.isdecimal() or int(workers) < 1:
         raise CallError(f"--cluster {LOCAL}N takes a number of workers, got {workers!r}")
     return LocalCluster(
-        n_workers=int(workers), threads_per_worker=1, memory_limit=None,
-        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+        n_workers=int(workers),
+        threads_per_worker=1,
+        memory_limit=None,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
         security=Security.temporary(),  # others on this machine could otherwise give it work
-    )  # fmt: skip
+    )
 
 
 # --- on this side --------------------------------------------------------------------------------
@@ -193,9 +196,10 @@ class _Crew:
         """Have it checked, and a desk opened there."""
         if threads != 1:
             self._refuse(
-                address, f"it has {threads} threads, and a desk serves one submission at a time: "
+                address,
+                f"it has {threads} threads, and a desk serves one submission at a time: "
                 "start it with --nthreads 1 (and --nworkers for several)",
-            )  # fmt: skip
+            )
             return
         desk = self._submit(address, _open_desk, self._order, self._must)
         self._posts[address] = _Post(desk, self._submit(address, _about, desk))
@@ -232,10 +236,22 @@ class _Crew:
             f"({', '.join(item.lost)}); to see why, grade it alone, without --cluster"
         )
         return Grade(
-            one.student, one.student, "grader_error", 0.0, most,
-            self._order.seed, self._must.course, isolation, self._must.torch, 0.0, message=told,
-            notes=one.problems, device=self._order.device, late=one.late, attempts=one.attempts,
-        )  # fmt: skip
+            one.student,
+            one.student,
+            "grader_error",
+            0.0,
+            most,
+            self._order.seed,
+            self._must.course,
+            isolation,
+            self._must.torch,
+            0.0,
+            message=told,
+            notes=one.problems,
+            device=self._order.device,
+            late=one.late,
+            attempts=one.attempts,
+        )
 
     def _give_up(self) -> None:
         if self._begun:
@@ -264,9 +280,14 @@ class _Crew:
         self._given += 1  # the first is done first
         item.done = False
         item.answer = self._submit(
-            address, _work_at, post.desk, post.about.process, self._work,
-            msgspec.msgpack.encode(item.submission), priority=-self._given,
-        )  # fmt: skip
+            address,
+            _work_at,
+            post.desk,
+            post.about.process,
+            self._work,
+            msgspec.msgpack.encode(item.submission),
+            priority=-self._given,
+        )
         post.items[item.answer.key] = item
         self._hear_of(address, item.answer)
 

@@ -172,7 +172,7 @@ EVERY = 10.0  # seconds between two lines in a log
 
 def following(
     tally: Tally, kind: DisplayKind, stdout: IO[str], stderr: Console
-) -> AbstractContextManager[Follow]:  # fmt: skip
+) -> AbstractContextManager[Follow]:
     """What is told of each grade; all of them are counted by `tally`."""
     if kind == "json lines":
         return _json_lines(tally, stdout)
@@ -185,9 +185,11 @@ def following(
 def _bar(tally: Tally, console: Console) -> Iterator[Follow]:
     """A bar that is gone when the work is done, and below it what came out so far."""
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
         TextColumn("{task.fields[pace]}"),
-    )  # fmt: skip
+    )
     task = bar.add_task("loading torch, grading the first", total=tally.total, pace="")
 
     def drawn() -> Group:
@@ -234,13 +236,23 @@ def sum_up(tally: Tally, rows: Sequence[Row], stdout: IO[str]) -> None:
     for row in rows:
         if row.grade is None:
             _say(
-                stdout, student=row.student, status=row.status, total=None, max=None,
-                reused=False, seconds=0.0,
-            )  # fmt: skip
+                stdout,
+                student=row.student,
+                status=row.status,
+                total=None,
+                max=None,
+                reused=False,
+                seconds=0.0,
+            )
     _say(
-        stdout, submissions=tally.done, reused=tally.reused, statuses=tally.statuses, mean=mean,
-        max=most, seconds=round(tally.seconds, 3),
-    )  # fmt: skip
+        stdout,
+        submissions=tally.done,
+        reused=tally.reused,
+        statuses=tally.statuses,
+        mean=mean,
+        max=most,
+        seconds=round(tally.seconds, 3),
+    )
 
 
 @contextmanager
@@ -251,10 +263,13 @@ def _quiet(tally: Tally) -> Iterator[Follow]:
 def _told(done: BookedGrade) -> dict[str, object]:
     grade = done.grade
     return {
-        "student": grade.student, "status": grade.status,
-        "total": grade.total if grade.status != "grader_error" else None, "max": grade.max,
-        "reused": done.reused, "seconds": grade.seconds,
-    }  # fmt: skip
+        "student": grade.student,
+        "status": grade.status,
+        "total": grade.total if grade.status != "grader_error" else None,
+        "max": grade.max,
+        "reused": done.reused,
+        "seconds": grade.seconds,
+    }
 
 
 def _say(stdout: IO[str], **told: object) -> None:

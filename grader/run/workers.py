@@ -75,11 +75,21 @@ class Order:
             from grader.grading.known import kept_in
 
             kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
-            with kept as outcomes, open_desk(
-                self.course, seed=self.seed, files=self.files, only=self.only, stubs=self.stubs,
-                isolation=self.isolation, secrets=self.secrets, backend=nullcontext(behind),
-                device=self.device, outcomes=outcomes,
-            ) as desk:  # fmt: skip
+            with (
+                kept as outcomes,
+                open_desk(
+                    self.course,
+                    seed=self.seed,
+                    files=self.files,
+                    only=self.only,
+                    stubs=self.stubs,
+                    isolation=self.isolation,
+                    secrets=self.secrets,
+                    backend=nullcontext(behind),
+                    device=self.device,
+                    outcomes=outcomes,
+                ) as desk,
+            ):
                 yield desk
 
 
@@ -91,7 +101,7 @@ def default_jobs(items: int) -> int:
 
 def share(
     order: Order, work: Callable[[Desk, WorkItem], Result], items: Sequence[WorkItem], jobs: int
-) -> Generator[Result]:  # fmt: skip
+) -> Generator[Result]:
     """What `work` makes of each item, as it ends, in any order.
 
     `work` is a function of a module, or a `functools.partial` of one: it travels to other
@@ -127,7 +137,7 @@ def apart() -> Iterator[None]:
 
 def _share_out(
     order: Order, work: Callable[[Desk, WorkItem], Result], items: Sequence[WorkItem], jobs: int
-) -> Iterator[Result]:  # fmt: skip
+) -> Iterator[Result]:
     waiting = list(reversed(items))
     in_vain = 0
     with apart():
@@ -141,7 +151,7 @@ def _share_out(
 
 def _until_broken(
     order: Order, work: Callable[[Desk, WorkItem], Result], waiting: list[WorkItem], jobs: int
-) -> Iterator[Result]:  # fmt: skip
+) -> Iterator[Result]:
     """Results until none waits; or until a process ends unexpectedly, and its fellows with it.
 
     Whatever has no result by then waits again.
@@ -222,9 +232,8 @@ CARRIED = "bundle"  # the course in a wheel: no part of the kit
 def keys(order: Order) -> Callable[[Submission], str]:
     """The key of each submission, under all else that decides its grade."""
     shared = _digest(
-        basis(order), order.course.select(order.only), order.isolation,
-        os.environ.get(WITHOUT, ""),
-    )  # fmt: skip
+        basis(order), order.course.select(order.only), order.isolation, os.environ.get(WITHOUT, "")
+    )
     return lambda submission: _digest(shared, submission.sources, submission.problems)
 
 
@@ -234,9 +243,13 @@ def basis(order: Order) -> str:
     Ours never runs on the device, but tests allow for what one computes otherwise.
     """
     return _digest(
-        order.course.fingerprint(), order.seed, order.device, kit(), metadata.version("torch"),
+        order.course.fingerprint(),
+        order.seed,
+        order.device,
+        kit(),
+        metadata.version("torch"),
         platform.python_version(),
-    )  # fmt: skip
+    )
 
 
 def kit() -> str:

@@ -116,9 +116,12 @@ class Session:
     """One submission behind a channel, through as many processes as it takes."""
 
     def __init__(
-        self, open_channel: Callable[[Limits], Channel], opening: wire.Open, limits: Limits,
+        self,
+        open_channel: Callable[[Limits], Channel],
+        opening: wire.Open,
+        limits: Limits,
         forbidden: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text."""
         self._forbidden_by = forbidden or {}
         self._open_channel = open_channel

@@ -67,9 +67,12 @@ def _is_wrong(result: ExerciseResult) -> bool:
 
 @contextmanager
 def open_checker(
-    course: Course, names: Sequence[str] = (), folder: Path | None = None,
-    backend: backends.BackendName = "auto", device: backends.Device = "cpu",
-) -> Iterator[Checker]:  # fmt: skip
+    course: Course,
+    names: Sequence[str] = (),
+    folder: Path | None = None,
+    backend: backends.BackendName = "auto",
+    device: backends.Device = "cpu",
+) -> Iterator[Checker]:
     """Load torch and the public checks of these exercises (all if none are named).
 
     `folder` holds the answers; without it they stand in the course's own files. Student code runs
@@ -83,9 +86,14 @@ def open_checker(
 
     asked = {*chosen, *(base for name in chosen for base in below(course, name))}
     order = Order(
-        course, course.seed, course.checks_of(asked), tuple(asked),
-        course.has_stubs_beside(answers), isolation="weak",
-        backend=backends.backend(backend, device), device=device,
-    )  # fmt: skip
+        course,
+        course.seed,
+        course.checks_of(asked),
+        tuple(asked),
+        course.has_stubs_beside(answers),
+        isolation="weak",
+        backend=backends.backend(backend, device),
+        device=device,
+    )
     with order.desk() as desk:
         yield Checker(desk, chosen, answers)

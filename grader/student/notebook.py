@@ -66,9 +66,11 @@ def check(*names: str | Callable[..., Any], course: str | Path | None = None) ->
 
 
 def _check(
-    names: Sequence[str | Callable[..., Any]], course: str | Path | None,
-    namespace: Mapping[str, Any], name_cell: CellName,
-) -> Checked:  # fmt: skip
+    names: Sequence[str | Callable[..., Any]],
+    course: str | Path | None,
+    namespace: Mapping[str, Any],
+    name_cell: CellName,
+) -> Checked:
     notebook, desk = _desks.at(found_course(course))
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     chosen = desk.course.select(called)
@@ -77,9 +79,10 @@ def _check(
         if not chosen:
             raise CallError(NOTHING_DEFINED)
     with (
-        notebook.looking_into(namespace, name_cell), undisturbed(),
+        notebook.looking_into(namespace, name_cell),
+        undisturbed(),
         desk.seat(Submission("you", ()), chosen) as seat,
-    ):  # fmt: skip
+    ):
         results = grade_exercises(desk, seat, chosen)
     return _remembered(desk.course, tuple(map(_in_words_of_notebooks, results)))
 
@@ -140,10 +143,13 @@ class _Desks:
             with undisturbed():
                 desk = self._stack.enter_context(
                     open_desk(
-                        course, seed=course.seed, files=files, stubs=False,
+                        course,
+                        seed=course.seed,
+                        files=files,
+                        stubs=False,
                         backend=nullcontext(notebook),
                     )
-                )  # fmt: skip
+                )
             self._open[folder] = notebook, desk
         return self._open[folder]
 

@@ -65,9 +65,13 @@ class Checked:
     def __repr__(self) -> str:
         page = io.StringIO()
         console = Console(
-            file=page, width=WIDTH, color_system=None, force_terminal=True, force_jupyter=False,
+            file=page,
+            width=WIDTH,
+            color_system=None,
+            force_terminal=True,
+            force_jupyter=False,
             highlight=False,
-        )  # fmt: skip
+        )
         for result in self.results:
             terminal.verdict(console, result, result.untouched, result.name in self.solved_before)
         lines = [line.rstrip() for line in page.getvalue().splitlines()]

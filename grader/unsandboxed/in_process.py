@@ -30,9 +30,13 @@ class InProcess:
     """A channel to a guest of this process."""
 
     def __init__(
-        self, guest: Guest, *, listing: Callable[[wire.Open], wire.Listing] | None = None,
-        prints: Prints | None = None, around: Around | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        guest: Guest,
+        *,
+        listing: Callable[[wire.Open], wire.Listing] | None = None,
+        prints: Prints | None = None,
+        around: Around | None = None,
+    ) -> None:
         """`listing` tells what is here already; without it, the guest loads a submission's text.
 
         With `prints`, what is printed goes there. `around` is handed each call, one by one.

@@ -71,7 +71,7 @@ class Notebook:
     @contextmanager
     def looking_into(
         self, namespace: Mapping[str, Any], name_cell: CellName | None = None
-    ) -> Iterator[None]:  # fmt: skip
+    ) -> Iterator[None]:
         """Meanwhile, exercises are found in this namespace."""
         before = self._namespace, self._cell_name
         self._namespace, self._cell_name = namespace, name_cell or cell_name
@@ -86,9 +86,10 @@ class Notebook:
         namespace, prints = self._namespace, Prints()
         places = _Places(namespace, self._cell_name)
         return InProcess(
-            _NotebookGuest(namespace, prints, places), prints=prints,
+            _NotebookGuest(namespace, prints, places),
+            prints=prints,
             listing=partial(_listing, namespace, places),
-        )  # fmt: skip
+        )
 
 
 class _NotebookGuest(Guest):
@@ -205,9 +206,7 @@ def _code_of(value: Any) -> CodeType | None:
 # --- what stands there ---------------------------------------------------------------------------
 
 
-def _listing(
-    namespace: Mapping[str, Any], places: _Places, opening: wire.Open
-) -> wire.Listing:  # fmt: skip
+def _listing(namespace: Mapping[str, Any], places: _Places, opening: wire.Open) -> wire.Listing:
     return wire.Listing([_found(namespace, places, wanted.name) for wanted in opening.wanted])
 
 
@@ -255,12 +254,13 @@ def _arguments(function: Any) -> list[wire.Argument] | None:
         return None
     return [
         wire.Argument(
-            parameter.name[: wire.MAX_NAME], KINDS[parameter.kind],
+            parameter.name[: wire.MAX_NAME],
+            KINDS[parameter.kind],
             parameter.default is not parameter.empty
             or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD),
         )
         for parameter in parameters
-    ]  # fmt: skip
+    ]
 
 
 def _method(of: type, name: str) -> list[wire.Argument] | None:

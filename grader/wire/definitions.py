@@ -111,10 +111,14 @@ def _describe(name: str, winner: TopStatement, rivals: Iterable[TopStatement]) -
             }
             made, called = methods.get("__init__"), methods.get("forward")
             return Found(
-                name, "found", "class", winner.place,
+                name,
+                "found",
+                "class",
+                winner.place,
                 _arguments(made, method=True) if made else None,
-                _arguments(called, method=True) if called else None, notes=notes,
-            )  # fmt: skip
+                _arguments(called, method=True) if called else None,
+                notes=notes,
+            )
     return Found(name, "found", "other", winner.place, notes=notes)
 
 

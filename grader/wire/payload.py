@@ -33,10 +33,18 @@ class Unsendable(Exception):
 DTYPES: Mapping[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
-        torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-        torch.float16, torch.bfloat16, torch.float32, torch.float64,
+        torch.bool,
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
     )
-}  # fmt: skip
+}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # Bound before any student code runs: a submission may replace what torch offers by name.

@@ -252,9 +252,12 @@ def test_cross_attention_ignores_what_hidden_tokens_hold(student, reference, mak
     x[..., 0] = context[..., 0] = 1.0
     mask = some_hidden(make, batch=2, keys=7)
     assert_agrees(
-        theirs(x, made_loud(context, mask), mask), theirs(x, context, mask), rtol=1e-4, atol=1e-4,
+        theirs(x, made_loud(context, mask), mask),
+        theirs(x, context, mask),
+        rtol=1e-4,
+        atol=1e-4,
         what="the result after only hidden tokens of the context changed",
-    )  # fmt: skip
+    )
 
 
 @rung.property("CrossAttention")
@@ -266,9 +269,10 @@ def test_cross_attention_takes_the_context_in_any_order(student, reference, make
     order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
     before = theirs(x, context, mask)
     assert_agrees(
-        theirs(x, context[:, order], mask[:, order]), before,
+        theirs(x, context[:, order], mask[:, order]),
+        before,
         what="the result for the same context in another order",
-    )  # fmt: skip
+    )
 
 
 @rung.property("CrossAttention", points=0.5)
@@ -444,13 +448,19 @@ def test_encoder_ignores_what_padding_holds(student, reference, make):
     of = real(padding)
     before, after = of(theirs(x, padding)), of(theirs(made_loud(x, padding), padding))
     assert_agrees(
-        after, before, rtol=1e-4, atol=1e-4,
+        after,
+        before,
+        rtol=1e-4,
+        atol=1e-4,
         what="the result for real tokens after only padding changed",
-    )  # fmt: skip
+    )
     assert_agrees(
-        theirs(x[:, :4]), before[:, :4], rtol=1e-4, atol=1e-4,
+        theirs(x[:, :4]),
+        before[:, :4],
+        rtol=1e-4,
+        atol=1e-4,
         what="the result for the same tokens without padding",
-    )  # fmt: skip
+    )
 
 
 @rung.property("EncoderSelfAttention")

@@ -294,9 +294,11 @@ def test_attention_backward_takes_large_scores(student, reference, make, centre)
     inputs = queries, keys, values, grad_output
     # Keys of 100 make gradients of 100, and what is left of their digits.
     assert_agrees(
-        student.attention_backward(*inputs), reference.attention_backward(*inputs),
-        rtol=1e-4, atol=1e-3,
-    )  # fmt: skip
+        student.attention_backward(*inputs),
+        reference.attention_backward(*inputs),
+        rtol=1e-4,
+        atol=1e-3,
+    )
 
 
 @rung.efficiency("attention_backward", points=2)

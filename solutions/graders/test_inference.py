@@ -333,9 +333,15 @@ def test_cached_attention_keeps_its_heads_apart(student, reference, make):
     x = make.normal(batch=2, tokens=7, d_in=5)
     x[..., 0] = 1.0
     assert_head_is_alone(
-        theirs, ours, ours.W_key, x, head=1, kv_head=1, head_dim=4,
+        theirs,
+        ours,
+        ours.W_key,
+        x,
+        head=1,
+        kv_head=1,
+        head_dim=4,
         call=lambda module, x: module(x)[0],
-    )  # fmt: skip
+    )
 
 
 @rung.property("CachedAttention")

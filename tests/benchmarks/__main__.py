@@ -142,18 +142,31 @@ def many() -> Iterator[Line]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("5,000 submissions", total=count)
         long = throughput.endure(
-            throughput.order(others.EXERCISE), list(throughput.answers([others.UNIT], count)), jobs,
+            throughput.order(others.EXERCISE),
+            list(throughput.answers([others.UNIT], count)),
+            jobs,
             lambda done: progress.update(task, completed=done),
-        )  # fmt: skip
+        )
     yield Line(
         f"{count:,} in one batch: the last tenth", long.last, "the first", long.first, "≥ 0.9"
     )
-    yield Line("… memory at the end, MB", long.late.megabytes, "after the first tenth",
-               long.early.megabytes, "≥ 0.95")  # fmt: skip
-    yield Line("… descriptors", long.late.descriptors, "after the first tenth",
-               long.early.descriptors, "≥ 1")  # fmt: skip
-    yield Line("… processes", long.late.processes, "after the first tenth", long.early.processes,
-               "≥ 1")  # fmt: skip
+    yield Line(
+        "… memory at the end, MB",
+        long.late.megabytes,
+        "after the first tenth",
+        long.early.megabytes,
+        "≥ 0.95",
+    )
+    yield Line(
+        "… descriptors",
+        long.late.descriptors,
+        "after the first tenth",
+        long.early.descriptors,
+        "≥ 1",
+    )
+    yield Line(
+        "… processes", long.late.processes, "after the first tenth", long.early.processes, "≥ 1"
+    )
 
 
 def versions() -> dict[str, str]:
@@ -174,9 +187,13 @@ def table(lines: list[Line]) -> Table:
         drawn.add_column(head, justify="left" if head in ("", "beside") else "right")
     for line in lines:
         drawn.add_row(
-            line.what, f"{line.ours:.3g}", line.beside, f"{line.theirs:.3g}", f"{line.ratio:.3g}",
+            line.what,
+            f"{line.ours:.3g}",
+            line.beside,
+            f"{line.theirs:.3g}",
+            f"{line.ratio:.3g}",
             line.asked,
-        )  # fmt: skip
+        )
     return drawn
 
 

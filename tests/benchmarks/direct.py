@@ -108,16 +108,14 @@ def seconds_of(script: Script) -> float:
 
 def _script(
     steps: Sequence[Step], definition: Callable[[str], Any]
-) -> Iterator[Callable[[Kept], None]]:  # fmt: skip
+) -> Iterator[Callable[[Kept], None]]:
     """One function for each call, with its arguments and its result ready."""
     for call, outcome in steps:
         match call:
             case wire.Seed(seed):
                 yield _seeded(seed)
             case wire.Invoke():
-                target = (
-                    definition(call.target) if isinstance(call.target, str) else call.target
-                )  # fmt: skip
+                target = definition(call.target) if isinstance(call.target, str) else call.target
                 yield _called(call, target, outcome)
             case wire.Assign(handle, values):
                 yield _assigned(handle, {path: payload.unpack(v) for path, v in values.items()})
@@ -137,9 +135,7 @@ def _seeded(seed: int) -> Callable[[Kept], None]:
     return step
 
 
-def _called(
-    call: wire.Invoke, target: Any, outcome: wire.Outcome
-) -> Callable[[Kept], None]:  # fmt: skip
+def _called(call: wire.Invoke, target: Any, outcome: wire.Outcome) -> Callable[[Kept], None]:
     leaves: list[Tensor] = []
 
     def take(data: wire.TensorData) -> Tensor:
@@ -186,9 +182,7 @@ def _described(handle: int) -> Callable[[Kept], None]:
     return step
 
 
-def _pushed_back(
-    call: wire.Backward, outcome: wire.Outcome
-) -> Callable[[Kept], None]:  # fmt: skip
+def _pushed_back(call: wire.Backward, outcome: wire.Outcome) -> Callable[[Kept], None]:
     given = [None if g is None else payload.unpack_tensor(g) for g in call.gradients]
     expected: list[Tensor] = []
     if isinstance(outcome, wire.Gradients):
@@ -204,9 +198,12 @@ def _pushed_back(
         parameters = [] if module is None else list(module.parameters())
         wanted = [tensor for tensor in (*leaves, *parameters) if tensor.requires_grad]
         found = torch.autograd.grad(
-            [tensor for tensor, _ in pairs], wanted, [gradient for _, gradient in pairs],
-            retain_graph=True, allow_unused=True,
-        )  # fmt: skip
+            [tensor for tensor, _ in pairs],
+            wanted,
+            [gradient for _, gradient in pairs],
+            retain_graph=True,
+            allow_unused=True,
+        )
         _compare([gradient for gradient in found if gradient is not None], expected)
 
     return step

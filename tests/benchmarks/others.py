@@ -79,9 +79,11 @@ def seconds_of_otter(folder: Path, answer: str) -> float | None:
         archive.writestr("otter_config.json", "{}")
     cell = {"cell_type": "code", "id": "a", "source": answer, "metadata": {}, "outputs": []}
     notebook = {
-        "nbformat": 4, "nbformat_minor": 5, "cells": [{**cell, "execution_count": None}],
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "cells": [{**cell, "execution_count": None}],
         "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-    }  # fmt: skip
+    }
     (folder / "ada.ipynb").write_text(json.dumps(notebook), "utf-8")
     command = [sys.executable, "-m", "otter", "run", "-a", "autograder.zip", "ada.ipynb"]
     seconds = _seconds(command, folder)
@@ -92,7 +94,7 @@ def seconds_of_otter(folder: Path, answer: str) -> float | None:
 
 def _seconds(
     command: list[str], folder: Path, environment: Mapping[str, str] | None = None
-) -> float:  # fmt: skip
+) -> float:
     started = time.perf_counter()
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     return time.perf_counter() - started

@@ -109,16 +109,28 @@ def main() -> None:
         f"{mean:.2f} s each in the mean, "
         f"{world.dispatch * 1000:.0f} ms to send and fetch, {world.commit * 1000:.1f} ms to commit"
     )
-    table = Table("machines", "workers", "hours", "times as fast", "workers busy", "writer busy",
-                  "workers lost")  # fmt: skip
+    table = Table(
+        "machines",
+        "workers",
+        "hours",
+        "times as fast",
+        "workers busy",
+        "writer busy",
+        "workers lost",
+    )
     first: float | None = None
     for count in given.machines:
         run = simulate(world, given.submissions, count)
         first = first or run.seconds
         table.add_row(
-            str(count), str(count * world.workers), f"{run.seconds / 3600:.2f}",
-            f"{first / run.seconds:.1f}", f"{run.busy:.1%}", f"{run.writer:.1%}", str(run.lost),
-        )  # fmt: skip
+            str(count),
+            str(count * world.workers),
+            f"{run.seconds / 3600:.2f}",
+            f"{first / run.seconds:.1f}",
+            f"{run.busy:.1%}",
+            f"{run.writer:.1%}",
+            str(run.lost),
+        )
     Console().print(table)
 
 

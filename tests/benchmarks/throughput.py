@@ -106,8 +106,9 @@ def footprint(jobs: int) -> Footprint:
     left_over = max(0, len(family) - len(lasting) - jails)
     return Footprint(
         sum(process.memory_full_info().uss for process in lasting) / 2**20,
-        sum(process.num_fds() for process in lasting), len(lasting) + left_over,
-    )  # fmt: skip
+        sum(process.num_fds() for process in lasting),
+        len(lasting) + left_over,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Endurance:
 
 def endure(
     what: Order, submissions: Sequence[Submission], jobs: int, report: Callable[[int], object]
-) -> Endurance:  # fmt: skip
+) -> Endurance:
     """Grade very many; `report` hears how many are done."""
     tenth = len(submissions) // 10
     early = late = None

@@ -75,9 +75,12 @@ def in_words(
     with torch.no_grad():
         wrong = differing(theirs, ours) if wrong is None else wrong
         pair = TensorPair(
-            theirs.detach().double(), ours.detach().double(), wrong, theirs.dtype,
+            theirs.detach().double(),
+            ours.detach().double(),
+            wrong,
+            theirs.dtype,
             named_axes(ours.dim(), names),
-        )  # fmt: skip
+        )
         said = _say(pair)[:MOST_SENTENCES] if pair.speaks else []
     if not said:
         return None
@@ -98,9 +101,21 @@ def _say(pair: TensorPair) -> list[Sentence]:
         what = "infinite" if value is None else pair.show(value)
         return [said] if said else not_finite(pair, infinite, what)
     finders: tuple[Callable[[TensorPair], Sentence | None], ...] = (
-        constant, same_triangle, inverted, one_diagonal, rearranged, shifted, repeated,
-        multiple, offset, elementwise, softmax, row_factors, row_offsets, one_vector,
-    )  # fmt: skip
+        constant,
+        same_triangle,
+        inverted,
+        one_diagonal,
+        rearranged,
+        shifted,
+        repeated,
+        multiple,
+        offset,
+        elementwise,
+        softmax,
+        row_factors,
+        row_offsets,
+        one_vector,
+    )
     for finder in finders:
         said = finder(pair)
         if said:

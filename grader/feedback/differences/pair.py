@@ -241,6 +241,8 @@ def differing(
         return theirs != ours
     relative, absolute = (_slack.get() * room for room in AGREEMENT[ours.dtype])
     return ~torch.isclose(
-        theirs, ours,
-        rtol=relative if rtol is None else rtol, atol=absolute if atol is None else atol,
-    )  # fmt: skip
+        theirs,
+        ours,
+        rtol=relative if rtol is None else rtol,
+        atol=absolute if atol is None else atol,
+    )

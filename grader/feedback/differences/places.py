@@ -185,9 +185,10 @@ def _permuted(pair: TensorPair) -> Iterator[Sentence]:
         else:
             needed = [full.index(axis) for axis in range(dims)]
             call = (
-                f"transpose({swapped[0]}, {swapped[1]})" if len(swapped) == 2
+                f"transpose({swapped[0]}, {swapped[1]})"
+                if len(swapped) == 2
                 else f"permute{tuple(needed)}"
-            )  # fmt: skip
+            )
             yield Sentence(
                 f"the same numbers in another order, as from a view or reshape where {call} "
                 "was needed"

@@ -25,8 +25,9 @@ def distribution(pair: TensorPair) -> Sentence | None:
     """What keeps the result from being weights, where the expected rows are."""
     if not pair.is_float:
         return None
-    axes = [axis for axis in range(-1, -1 - pair.ours.dim(), -1)
-            if sums_to_one(pair, pair.ours, axis)]  # fmt: skip
+    axes = [
+        axis for axis in range(-1, -1 - pair.ours.dim(), -1) if sums_to_one(pair, pair.ours, axis)
+    ]
     if not axes or not pair.levels(pair.ours) >= 3:
         return None
     negative = int((pair.theirs < -pair.precision.rtol).sum())

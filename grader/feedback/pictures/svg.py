@@ -52,10 +52,13 @@ def picture_svg(picture: Picture) -> str:
         _Panel("expected", picture.expected, top, numbers),
         _Panel("yours", picture.actual, top, numbers, framed=picture.wrong),
         _Panel(
-            "differs" if is_boolean(picture) else "yours − expected", difference,
-            scale(difference, difference), numbers, crossed=picture.wrong,
+            "differs" if is_boolean(picture) else "yours − expected",
+            difference,
+            scale(difference, difference),
+            numbers,
+            crossed=picture.wrong,
         ),
-    ]  # fmt: skip
+    ]
     title = f"{picture.caption}: expected, yours, and the difference".removeprefix(": ")
     return _drawn(panels, down, across, picture.caption, title, _described(picture))
 
@@ -216,9 +219,17 @@ class _Sheet:
     texts: list[str] = field(default_factory=list)
 
     def write(
-        self, x: float, y: float, text: str, *, size: float, color: str = INK,
-        anchor: str = "middle", bold: bool = False, upright: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float,
+        color: str = INK,
+        anchor: str = "middle",
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
         """A line of text with its middle at `y`, or turned about that point."""
         # What most texts have in common stands in the element around them.
         styles = [
@@ -236,7 +247,7 @@ class _Sheet:
 
 def _drawn(
     panels: Sequence[_Panel], down: _Axis, across: _Axis, caption: str, title: str, described: str
-) -> str:  # fmt: skip
+) -> str:
     """Panels from left to right, with the caption above them."""
     sheet = _Sheet()
     height, width = _cell_size(panels, down, across)
@@ -266,9 +277,14 @@ def _cell_size(panels: Sequence[_Panel], down: _Axis, across: _Axis) -> tuple[fl
     """Height and width: room for the longest text where there are numbers."""
     if any(panel.numbers for panel in panels):
         longest = max(
-            (panel.text(row, column) for panel in panels for row in range(down.count)
-             for column in range(across.count)), key=len,
-        )  # fmt: skip
+            (
+                panel.text(row, column)
+                for panel in panels
+                for row in range(down.count)
+                for column in range(across.count)
+            ),
+            key=len,
+        )
         return NUMBER_CELL, max(NUMBER_CELL, 2 + _room(longest, NUMBER_FONT))
     side = min(MARK_CELL, max(LEAST_CELL, MOST_WIDTH / max(down.count, across.count)))
     return side, side
@@ -278,9 +294,7 @@ def _room(text: str, size: float) -> float:
     return len(text) * size * WIDE + 4
 
 
-def _panel(
-    sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Axis
-) -> float:  # fmt: skip
+def _panel(sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Axis) -> float:
     """One matrix with its title and labels; returns where it ends."""
     x, y, width, height = at
     if panel.title:

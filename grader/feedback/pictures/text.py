@@ -140,13 +140,17 @@ def _panels(
         return None
     heads = [_indices(across, cell) for cell in widths]
     rows = [
-        ["".join(text.rjust(cell) for text in matrix[row]) for matrix, cell in
-         zip(cells, widths, strict=True)]
+        [
+            "".join(text.rjust(cell) for text in matrix[row])
+            for matrix, cell in zip(cells, widths, strict=True)
+        ]
         for row in range(down.stop - down.start)
-    ]  # fmt: skip
+    ]
     labels = [" " * label] * 2 + [f"{i} ".rjust(label) for i in range(down.start, down.stop)]
-    titles = [f" {title}" if columns * cell > len(title) else title
-              for title, cell in zip(TITLES, widths, strict=True)]  # fmt: skip
+    titles = [
+        f" {title}" if columns * cell > len(title) else title
+        for title, cell in zip(TITLES, widths, strict=True)
+    ]
     return [
         first + (" " * gap).join(part.ljust(size) for part, size in zip(parts, outer, strict=True))
         for first, parts in zip(labels, [titles, heads, *rows], strict=True)

@@ -26,9 +26,13 @@ PATIENCE = 0.5  # seconds that a student who quits while torch is loaded is to w
 
 
 def run_watch(
-    course: Course, *, plain: bool, poll: bool, start: str | None,
+    course: Course,
+    *,
+    plain: bool,
+    poll: bool,
+    start: str | None,
     backend: backends.BackendName = "auto",
-) -> None:  # fmt: skip
+) -> None:
     """Stay with a student until they quit.
 
     `plain` prints lines, and takes over no screen; `poll` looks at the files itself, where no

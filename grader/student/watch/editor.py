@@ -51,9 +51,12 @@ def start(editor: Editor) -> str:
             subprocess.run(editor.command, check=False)
         else:
             subprocess.Popen(
-                editor.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                editor.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
     except OSError as error:
         return (
             f"{editor.command[0]} cannot be started ({error.strerror}). "

@@ -37,9 +37,14 @@ class Plain:
     """A lesson that is told in lines."""
 
     def __init__(
-        self, lesson: Lesson, checker: OpenChecks, *, poll: bool = False,
-        typed: int | None = None, out: TextIO | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        lesson: Lesson,
+        checker: OpenChecks,
+        *,
+        poll: bool = False,
+        typed: int | None = None,
+        out: TextIO | None = None,
+    ) -> None:
         self._lesson = lesson
         self._events: queue.Queue[News | Typed | FileSaved | NoMoreInput] = queue.Queue()
         self._worker = CheckWorker(checker, self._events.put)

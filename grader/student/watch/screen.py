@@ -303,9 +303,13 @@ class Board(Screen[None]):
             return Text(words.CHECKING if lesson.ready else words.LOADING)
         untouched = lesson.result.untouched
         console = Console(
-            file=io.StringIO(), width=max(width - MARGIN, 20), force_terminal=True,
-            color_system="standard", legacy_windows=False, highlight=False,
-        )  # fmt: skip
+            file=io.StringIO(),
+            width=max(width - MARGIN, 20),
+            force_terminal=True,
+            color_system="standard",
+            legacy_windows=False,
+            highlight=False,
+        )
         with console.capture() as captured:
             verdict(console, lesson.result, untouched, lesson.solved_before)
         text = Text.from_ansi(captured.get().rstrip("\n"))

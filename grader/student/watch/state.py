@@ -253,9 +253,7 @@ class Lesson:
         faults = sum(not known for known in found.values())
         return words.all_checked(self.course, len(passing), broken, faults)
 
-    def _record(
-        self, solved: Sequence[str] = (), hints: Mapping[str, int] | None = None
-    ) -> str:  # fmt: skip
+    def _record(self, solved: Sequence[str] = (), hints: Mapping[str, int] | None = None) -> str:
         try:
             # Another window may have recorded something meanwhile.
             self.progress = record_progress(self.course.folder, solved=solved, hints=hints)

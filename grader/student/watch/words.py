@@ -132,9 +132,7 @@ def checking_all(done: int, of: int) -> str:
     return f"Checking all of them: {done} of {of}."
 
 
-def all_checked(
-    course: Course, solved_now: int, broken: Sequence[str], faults: int
-) -> str:  # fmt: skip
+def all_checked(course: Course, solved_now: int, broken: Sequence[str], faults: int) -> str:
     """What a check of all found."""
     told = f"{solved_now} of {all_asked(course)} pass now."
     if faults:

@@ -5,9 +5,12 @@ import torch
 from grader.mistakes import accepted, mistake
 
 mistake(
-    "center", "adds", "The mean is added", hint="What is the mean of what remains?",
+    "center",
+    "adds",
+    "The mean is added",
+    hint="What is the mean of what remains?",
     change={"x - ": "x + "},
-)  # fmt: skip
+)
 
 
 @mistake("center", "median", "The median is subtracted", hint="Which middle is meant?")
@@ -22,18 +25,31 @@ def in_two_steps(x):
 
 
 mistake(
-    "staircase", "upside-down", "The upper half is True", hint="Which half is the past?",
+    "staircase",
+    "upside-down",
+    "The upper half is True",
+    hint="Which half is the past?",
     change={"tril": "triu"},
-)  # fmt: skip
+)
 mistake(
-    "staircase", "mirrored", "The matrix is transposed", hint="Rows or columns?",
-    change={"tril()": "tril().T"}, same_as={"upside-down": "one half transposed is the other"},
-)  # fmt: skip
+    "staircase",
+    "mirrored",
+    "The matrix is transposed",
+    hint="Rows or columns?",
+    change={"tril()": "tril().T"},
+    same_as={"upside-down": "one half transposed is the other"},
+)
 mistake(
-    "weigh", "columns", "Each column sums to one", hint="Which axis should sum to one?",
+    "weigh",
+    "columns",
+    "Each column sums to one",
+    hint="Which axis should sum to one?",
     change={"weights.sum(dim=-1, ": "weights.sum(dim=0, "},
-)  # fmt: skip
+)
 mistake(
-    "weigh", "twice", "The weights are squared", hint="How often is the exponential taken?",
+    "weigh",
+    "twice",
+    "The weights are squared",
+    hint="How often is the exponential taken?",
     change={"torch.exp(scores - largest)": "torch.exp(2 * (scores - largest))"},
-)  # fmt: skip
+)
