@@ -19,9 +19,8 @@ from grader.grading.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
-from tests import seats
-
-TINY = Path(__file__).parent / "tiny_course"
+from tests.support import seats
+from tests.support.places import TINY
 
 collect_ignore = ["tiny_course"]  # a course's tests need a submission; see test_collection.py
 

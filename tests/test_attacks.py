@@ -21,7 +21,7 @@ from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.sandbox.isolation import WITHOUT
 from grader.sandbox.jails import Warm
-from tests.attacks_table import (
+from tests.support.attacks_table import (
     ATTACKS,
     CLASSES,
     Attack,
@@ -30,9 +30,9 @@ from tests.attacks_table import (
     attacked_course,
     read_attack,
 )
-from tests.evidence import assert_only_what_passed_is_paid
+from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.places import SAMPLES
 
-ROOT = Path(__file__).parents[1]
 ALL = all_attacks()
 # Attacks wait for their limits: low ones keep the suite short.
 # What only the kernel keeps: not to be expected where it offers too little.
@@ -67,7 +67,7 @@ def beneath(desk: Desk) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def honest(desk: Desk) -> Grade:
     """The grade of right answers to everything, under the same limits."""
-    return graded(desk, ROOT / "tests" / "submissions" / "ada")
+    return graded(desk, SAMPLES / "ada")
 
 
 def graded(desk: Desk, path: Path) -> Grade:

@@ -10,8 +10,8 @@ import pytest
 
 from grader.author.audit import audit_course
 from grader.course.course import load_course
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 HOLLOWED = [
     "prefix_sum_matrix/test_prefix_sum_matrix_agrees_with_the_reference",
     "running_mean_matrix/test_running_mean_matrix_of_a_single_token",

@@ -13,9 +13,8 @@ import pytest
 from grader.course.course import Course, load_course
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
-from tests.conftest import TINY
+from tests.support.places import REAL, ROOT, TINY
 
-ROOT = Path(__file__).parents[1]
 TABLE = r"""
 import re
 
@@ -251,7 +250,7 @@ def test_a_private_table_takes_the_place_of_the_other(course: Course, tmp_path: 
 
 @pytest.fixture(scope="module")
 def own() -> Library:
-    return load_library(load_course(ROOT / "exercises"))
+    return load_library(load_course(REAL))
 
 
 def test_no_title_stands_in_more_than_four_exercises_outside_the_table(own: Library) -> None:

@@ -20,9 +20,9 @@ from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
 from grader.course.references import LiveOracle, load_solutions, open_oracle
 from grader.mistakes import load_library
+from tests.support.places import REAL, ROOT
 
-ROOT = Path(__file__).parents[1]
-COURSE: Course = load_course(ROOT / "exercises")
+COURSE: Course = load_course(REAL)
 EXERCISES = list(COURSE.exercises)
 UNITS = [unit.name for unit in COURSE.units]
 

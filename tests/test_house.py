@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TINY
-from tests.gradebooks import write_class
+from tests.support.gradebooks import write_class
+from tests.support.places import TINY
 from tests.tools.structure import (
     ROOMS,
     ROOT,

@@ -10,7 +10,6 @@ import dataclasses
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,11 +29,11 @@ from grader.records.rows import Row
 from grader.report.feedback import feedback_page
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
-from tests.attacks_table import Attack, all_attacks, attacked_course
+from tests.support.attacks_table import Attack, all_attacks, attacked_course
+from tests.support.places import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
 
-ROOT = Path(__file__).parents[1]
 LEAKS = [attack for attack in all_attacks() if attack.klass == "leaks"]
 NUMBER = re.compile(r"[-−‐–]?\d+(?:[.\u2024]\d+)?(?:e[-+]?\d+)?")
 SHORT, LONG = 4, 7  # significant digits: of what a message rounds, and of a number in full
@@ -252,7 +251,7 @@ def test_rounded_numbers_are_found_where_they_stand_together() -> None:
 
 
 def test_right_answers_tell_nothing_either(desk: Desk, course: Course, hidden: Numbers) -> None:
-    path = ROOT / "tests" / "submissions" / "ada"
+    path = SAMPLES / "ada"
     (submission,) = find_submissions([path], course, single=True)
     for road, text in told(grade_submission(desk, submission), course):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"

@@ -19,10 +19,10 @@ from grader.course.location import NAMED, find_course
 from grader.lms.classroom import check_unit, release_classroom
 from grader.lms.gradescope import release_gradescope
 from grader.records.faults import CallError
-from tests.bundles import recorded_in_name
-from tests.conftest import TINY, Grader
+from tests.conftest import Grader
+from tests.support.bundles import recorded_in_name
+from tests.support.places import REAL, ROOT, TINY
 
-ROOT = Path(__file__).parents[1]
 SCRIPT = Path(sys.executable).with_name("grader")
 
 # What a hand-in puts into a file that is not its own to write: it leaves a trace where it runs.
@@ -59,13 +59,13 @@ def feigned_bundle(handin: Path) -> None:
 def overlay(handin: Path) -> None:
     """Solutions laid over another course, even the kit's own."""
     shutil.copytree(TINY / "solutions", handin / "solutions")
-    below = json.dumps(str(ROOT / "exercises"))
+    below = json.dumps(str(REAL))
     (handin / "course.toml").write_text(f"overlay = {below}\n", "utf-8")
 
 
 def named_like_ours(handin: Path) -> None:
     """A course file of its own that says it is ours, and worth more."""
-    shutil.copytree(ROOT / "exercises", handin / "exercises", ignore=shutil.ignore_patterns("*.py"))
+    shutil.copytree(REAL, handin / "exercises", ignore=shutil.ignore_patterns("*.py"))
 
 
 SHAPES = (with_solutions, without_solutions, feigned_bundle, overlay, named_like_ours)
@@ -245,7 +245,7 @@ def test_a_course_of_the_environment_that_is_not_there_is_not_looked_for_elsewhe
 def test_in_the_kit_its_own_course_is_used(here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / here)
     for student in (False, True):
-        assert find_course(None, student=student) == ROOT / "exercises"
+        assert find_course(None, student=student) == REAL
 
 
 def test_a_link_to_the_kits_course_is_the_kits_course_and_nothing_beside_it(
@@ -253,7 +253,7 @@ def test_a_link_to_the_kits_course_is_the_kits_course_and_nothing_beside_it(
 ) -> None:
     shutil.copytree(TINY / "solutions", tmp_path / "solutions")
     poisoned(tmp_path, trace)
-    (tmp_path / "exercises").symlink_to(ROOT / "exercises")
+    (tmp_path / "exercises").symlink_to(REAL)
     monkeypatch.chdir(tmp_path)
     course = load_course(find_course(None))
     assert course.secrets == (ROOT / "solutions",)
@@ -423,7 +423,7 @@ def test_nothing_that_is_printed_or_shipped_starts_the_kit_from_the_working_dire
     release_gradescope(tiny, tmp_path / "gradescope")
     ours = [
         path
-        for folder in (ROOT, ROOT / "grader", ROOT / "exercises", ROOT / "solutions", tmp_path)
+        for folder in (ROOT, ROOT / "grader", REAL, ROOT / "solutions", tmp_path)
         for path in (folder.glob("*") if folder == ROOT else folder.rglob("*"))
         if path.is_file() and path.suffix not in (".pyc", ".zip")
     ]

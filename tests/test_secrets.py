@@ -21,8 +21,8 @@ from grader.grading.desk import Desk, open_desk
 from grader.sandbox.isolation import WITHOUT
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 LIMITS = Limits(test_seconds=60, submission_seconds=120)
 
 PLANTED = "a-string-that-only-the-submission-holds"

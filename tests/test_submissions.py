@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,10 @@ from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_submission
 from grader.intake import find_submissions
 from grader.records.grade import Grade
-from tests.evidence import assert_only_what_passed_is_paid
+from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.places import REAL, SAMPLES
 
-ROOT = Path(__file__).parents[1]
-SAMPLES = ROOT / "tests" / "submissions"
-COURSE: Course = load_course(ROOT / "exercises")
+COURSE: Course = load_course(REAL)
 FULL = {name: exercise.points for name, exercise in COURSE.exercises.items()}
 
 

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from grader.grading.transcripts import Transcripts
 from tests.benchmarks import direct, lockdown, others, throughput, verdict
-from tests.bundles import ROOT
+from tests.support.places import ROOT
 
 ROUNDS = 5
 WRITTEN = ROOT / "build" / "bench.json"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.victims import Grading, Victim, results, write_class
+from tests.support.victims import Grading, Victim, results, write_class
 
 KILLED: tuple[Victim, ...] = ("grader", "worker", "warm process", "jail")
 OFTEN = 8  # kills in the time of an undisturbed run, once there was one

@@ -19,7 +19,7 @@ from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.run.workers import Order, share
-from tests.bundles import ROOT
+from tests.support.places import ROOT
 
 ADA = ROOT / "tests" / "submissions" / "ada"
 

@@ -19,7 +19,8 @@ from grader.course.course import load_course
 from grader.student.watch.screen import WatchApp
 from grader.student.watch.state import Lesson
 from tests.benchmarks.others import EXERCISE, UNIT, seconds_of_pytest
-from tests.bundles import ROOT, recordings
+from tests.support.bundles import recordings
+from tests.support.places import ROOT
 
 ROUNDS, EVERY = 30, 4  # saves; and a cold pytest after every second right one
 RIGHT = "return torch.ones(num_tokens, num_tokens, dtype=torch.bool).triu(diagonal=1)"

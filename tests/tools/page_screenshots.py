@@ -21,7 +21,7 @@ from grader.records.rows import Adjustment
 from grader.report import write_pages
 from grader.run.batch import grade_into
 from grader.run.workers import Order, default_jobs
-from tests.browser import chromium
+from tests.support.browser import chromium
 
 ROOT = Path(__file__).parents[2]
 TO = Path(__file__).parents[1] / "screenshots"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from grader.course.course import load_course
-from tests import attacks_table
+from tests.support import attacks_table
 from tests.tools import structure
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,230 @@
+"""The audit says what is wrong with a course's tests, and only that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.author.audit import Finding, audit_course, audit_totals
+from grader.course.course import Course, load_course
+from grader.records.faults import CallError
+from tests.conftest import Grader
+from tests.support.places import TINY
+
+pytestmark = pytest.mark.usefixtures("one_warm_process")
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A copy of the tiny course, to be spoilt."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    return load_course(tmp_path / "tiny" / "exercises")
+
+
+def add(course: Course, text: str) -> None:
+    library = course.solutions / "mistakes" / "basics.py"
+    library.write_text(library.read_text("utf-8") + text, "utf-8")
+
+
+def excuse(course: Course, text: str) -> None:
+    (course.solutions / "mistakes" / "audit.toml").write_text(text, "utf-8")
+
+
+def found(course: Course, kind: str, *only: str) -> dict[str, Finding]:
+    findings = audit_course(course, only or ("center",), jobs=1)
+    return {finding.name: finding for finding in findings if finding.kind == kind}
+
+
+def test_known_answers_are_graded_as_what_they_are(course: Course) -> None:
+    findings = audit_course(course, ("center", "staircase", "weigh"), jobs=1)
+    for kind in ("reference", "stub", "accepted", "mistake"):
+        assert {finding.well for finding in findings if finding.kind == kind} == {True}
+    counted = audit_totals(findings)["basics"]
+    assert counted["reference"] == counted["stub"] == (3, 3)
+    assert counted["mistake"] == (6, 6)
+    assert counted["named"] == (6, 6)  # two of them are declared to be alike
+
+
+def test_a_mistake_that_keeps_its_points_is_told(course: Course) -> None:
+    add(course, 'mistake("center", "none", "N", hint="?", change={"x.mean()": "torch.mean(x)"})\n')
+    finding = found(course, "mistake")["center/none"]
+    assert (finding.well, finding.text) == (False, "keeps its points")
+
+
+def test_a_right_answer_that_is_refused_is_told_with_the_reason(course: Course) -> None:
+    add(course, 'accepted("center", "other", "O", change={"x.mean()": "x.median()"})\n')
+    finding = found(course, "accepted")["center/other"]
+    assert not finding.well
+    assert "elements differ" in finding.text or "The median is subtracted" in finding.text
+
+
+def test_two_mistakes_that_nobody_can_tell_apart_must_be_declared(course: Course) -> None:
+    add(
+        course,
+        'mistake("center", "more", "M", hint="?", change={"- x.mean()": "+ torch.mean(x)"})\n',
+    )
+    mistakes = found(course, "mistake")
+    assert not mistakes["center/adds"].well
+    assert "not named" in mistakes["center/adds"].text
+    excuse(course, '[undiagnosed]\n"center/adds" = "as more"\n"center/more" = "as adds"\n')
+    assert {finding.well for finding in found(course, "mistake").values()} == {True}
+
+
+def test_mutants_are_killed_and_a_missing_test_lets_them_live(course: Course) -> None:
+    killed = found(course, "mutant", "staircase")
+    assert killed
+    for tests in (*course.grader_files(), *course.check_files()):
+        with tests.open("a", encoding="utf-8") as file:
+            file.write("\nassert_agrees = assert_that = lambda *_, **__: None\n")
+    survivors = {f.name for f in found(course, "mutant", "staircase").values() if not f.well}
+    assert survivors
+
+
+# --- each hidden test earns its keep --------------------------------------------------------------
+
+EXTRA = {
+    "the same again": """
+@rung.value("center")
+def test_center_again(student, reference, make):
+    \"\"\"The mean is gone from every element.\"\"\"
+    x = make.normal(3.0, tokens=7)
+    assert_agrees(student.center(x), reference.center(x))
+""",
+    "on a later rung": """
+@rung.property("center")
+def test_center_again(student, reference, make):
+    \"\"\"The mean is gone from every element.\"\"\"
+    x = make.normal(3.0, tokens=7)
+    assert_agrees(student.center(x), reference.center(x))
+""",
+}
+
+
+def grow(course: Course, text: str) -> None:
+    graders = course.solutions / "graders" / "test_basics.py"
+    graders.write_text(graders.read_text("utf-8") + text, "utf-8")
+
+
+def test_a_test_that_tells_of_what_others_tell_of_must_say_why_it_stays(course: Course) -> None:
+    grow(course, EXTRA["the same again"])
+    name = "center/test_center_again"
+    finding = found(course, "test")[name]
+    assert not finding.well
+    assert "as other tests do of each" in finding.text
+    excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
+    finding = found(course, "test")[name]
+    assert (finding.well, finding.excused, finding.text) == (True, True, "for the love of it")
+
+
+def test_a_test_that_is_never_reached_by_a_wrong_answer_has_no_excuse(course: Course) -> None:
+    grow(course, EXTRA["on a later rung"])
+    name = "center/test_center_again"
+    excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
+    finding = found(course, "test")[name]
+    assert (finding.well, finding.text) == (False, "tells of no wrong answer")
+
+
+def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
+    finding = found(course, "test", "staircase")[
+        "staircase/test_staircase_agrees_with_the_reference"
+    ]
+    assert finding.well
+    assert "alone tells of" in finding.text
+    assert "staircase/" in finding.text
+
+
+# --- what an exercise needs ----------------------------------------------------------------------
+
+LACKING = {
+    "has no statement": ("exercises/basics.py", '"""Subtract the mean', '0; """Subtract the mean'),
+    "stub takes (y), and the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
+    "has no public test": ("exercises/checks/test_basics.py", '"center"', '"staircase"'),
+    "has 1 hints, not three": ("exercises/course.toml", "", ""),
+}
+
+
+@pytest.mark.parametrize(("told", "edit"), LACKING.items())
+def test_what_an_exercise_lacks_is_told(
+    course: Course, told: str, edit: tuple[str, str, str]
+) -> None:
+    path = course.folder.parent / edit[0]
+    text = path.read_text("utf-8")
+    assert edit[1] in text
+    path.write_text(text.replace(edit[1], edit[2]), "utf-8")
+    assert f"center/{told}" in found(course, "exercise")
+
+
+def test_an_answer_that_remembers_the_public_checks_must_not_get_every_point(
+    course: Course,
+) -> None:
+    told = "staircase/is solved by remembering the answers of the public checks"
+    assert told not in found(course, "exercise", "staircase")
+    checks = course.folder / "checks" / "test_basics.py"
+    checks.write_text(checks.read_text("utf-8").replace("[1, 3]", "[1, 2, 3, 4, 7]"), "utf-8")
+    assert told in found(course, "exercise", "staircase")
+
+
+# --- excuses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["equivalent", "kept", "undiagnosed"])
+def test_an_excuse_that_nothing_needs_is_told(course: Course, table: str) -> None:
+    excuse(course, f'[{table}]\n"center/gone" = "it was there once"\n')
+    findings = audit_course(course, ("center",), jobs=1)
+    assert [f.name for f in findings if "without need" in f.text] == ["center/gone"]
+
+
+def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:
+    excuse(course, '[pardoned]\n"center/adds" = "nice"\n')
+    with pytest.raises(CallError, match="pardoned"):
+        audit_course(course, ("center",), jobs=1)
+
+
+def test_a_mistake_is_not_excused_for_being_given_another_name(course: Course) -> None:
+    library = course.solutions / "mistakes" / "basics.py"
+    text = library.read_text("utf-8")
+    library.write_text(text.replace(', same_as={"upside-down"', ', same_as={"elsewhere"'), "utf-8")
+    excuse(course, '[undiagnosed]\n"staircase/mirrored" = "nobody knows"\n')
+    finding = found(course, "mistake", "staircase")["staircase/mirrored"]
+    assert finding.named is False
+
+
+def test_the_command_prints_a_table_and_ends_with_one_if_anything_is_wrong(
+    grader: Grader,
+) -> None:
+    ran = grader("audit", "center", "--course", TINY)
+    assert ran.code == 1  # the tiny course has one hint where three are wanted
+    assert "has 1 hints, not three" in ran.out
+    assert "mutants" in ran.out
+
+
+def test_the_command_lists_what_is_excused_with_the_reason(grader: Grader, course: Course) -> None:
+    grow(course, EXTRA["the same again"])
+    excuse(course, '[kept]\n"center/test_center_again" = "for the love of it"\n')
+    ran = grader("audit", "center", "--course", course.folder)
+    assert "  center/test_center_again: for the love of it" in ran.out
+
+
+def test_the_command_gives_its_findings_as_json(grader: Grader) -> None:
+    ran = grader("audit", "center", "--json", "--course", TINY)
+    findings = json.loads(ran.out)
+    assert {finding["kind"] for finding in findings} >= {"reference", "mistake", "mutant", "test"}
+    assert {finding["exercise"] for finding in findings} == {"center"}
+
+
+def test_several_processes_find_the_same_as_one(course: Course) -> None:
+    names = ("center", "staircase", "weigh")
+    assert audit_course(course, names, jobs=2) == audit_course(course, names, jobs=1)
+
+
+def test_a_fault_of_the_course_is_one_line_from_several_processes_too(
+    course: Course, cold_grader: Grader
+) -> None:
+    grow(course, "\n\ndef test_of_nothing():\n    pass\n")
+    ran = cold_grader("audit", "center", "staircase", "--jobs", "2", "--course", course.folder)
+    assert ran.code == 2
+    assert "test_basics.py" in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,0 +1,277 @@
+"""`grader grade` from a download to rows: rosters, groups, assignments, again, and what arrives."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from grader.course.course import Course, load_course
+from grader.grades.gradebook import open_gradebook
+from grader.intake import NOBODY, read_roster, take_in
+from grader.intake.arrivals import arriving
+from grader.run.batch import grade_arrivals, grade_into
+from grader.run.workers import Order
+from tests.conftest import Grader
+from tests.support.places import TINY
+
+CENTER = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"
+WRONG = "def center(x):\n    return x\n"
+
+
+def cells(out: Path, *columns: str) -> list[tuple[str, ...]]:
+    with (out / "gradebook.csv").open(newline="", encoding="utf-8") as file:
+        return [tuple(row[column] for column in columns) for row in csv.DictReader(file)]
+
+
+def folder(place: Path, **files: str) -> Path:
+    place.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (place / f"{name}.py").write_text(text, "utf-8")
+    return place
+
+
+@pytest.fixture
+def canvas(tmp_path: Path) -> Path:
+    """A download of Canvas, of two."""
+    return folder(tmp_path / "canvas", doejane_LATE_1_10_hw=CENTER, roebob_2_11_hw=WRONG)
+
+
+ROSTER = "id,name,email,section\ns1,Jane Doe,jane@x.edu,A\ns2,Bob Roe,,A\ns3,Cleo Poe,,B\n"
+
+
+def test_a_roster_is_remembered_and_its_columns_are_kept(
+    grader: Grader, canvas: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
+    call = ("grade", canvas, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    ran = grader(*call, "--roster", tmp_path / "roster.csv")
+    assert (ran.code, "s3 Cleo Poe" in ran.out) == (0, True)
+    columns = ("student", "status", "total", "late", "id", "section")
+    told = [
+        ("doejane", "graded", "2", "late", "s1", "A"),
+        ("roebob", "graded", "0", "", "s2", "A"),
+        ("s3", "absent", "", "", "s3", "B"),
+    ]
+    assert cells(tmp_path / "out", *columns) == told
+    assert grader(*call).code == 0
+    assert cells(tmp_path / "out", *columns) == told
+
+
+def test_a_group_has_a_row_for_each_member(grader: Grader, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("id,name,group\ns1,Jane,red\ns2,Bob,red\n", "utf-8")
+    hand_in = folder(tmp_path / "class", red=CENTER)
+    ran = grader(
+        "grade",
+        hand_in,
+        "--out",
+        tmp_path / "out",
+        "--only",
+        "center",
+        "--roster",
+        tmp_path / "roster.csv",
+        "--course",
+        TINY,
+    )
+    assert "1 submission in" in ran.out
+    told = cells(tmp_path / "out", "student", "submission", "total")
+    assert told == [("s1", "red", "2"), ("s2", "red", "2")]
+
+
+# --- assignments ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A copy of the tiny course with an assignment, to be edited."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    path = tmp_path / "tiny" / "exercises" / "course.toml"
+    more = '\n[[assignment]]\nname = "ps1"\nexercises = ["center"]\npoints = 50\n'
+    path.write_text(path.read_text("utf-8") + more, "utf-8")
+    return tmp_path / "tiny"
+
+
+def test_an_assignment_is_graded_alone(grader: Grader, course: Path, tmp_path: Path) -> None:
+    call = ("grade", folder(tmp_path / "class", ada=CENTER), "--out", tmp_path / "out")
+    assert grader(*call, "--assignment", "ps1", "--course", course).code == 0
+    assert cells(tmp_path / "out", "student", "total", "max") == [("ada", "2", "2")]
+    page = (tmp_path / "out" / "feedback" / "ada.html").read_text("utf-8")
+    assert "A tiny course: ps1" in page
+    assert "They count 50 of 50 points of the assignment." in page
+    ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", course)
+    assert (ran.code, "ps1" in (tmp_path / "out" / "canvas.csv").read_text("utf-8")) == (0, True)
+    ran = grader("export", tmp_path / "out", "--to", "canvas", "--course", TINY)
+    assert (ran.code, "no assignment called 'ps1'" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ('name = "a"\nexercises = []', "assignment 'a' has no exercises"),
+        ('name = "a"\nexercises = ["centre"]', "there is no exercise or unit called 'centre'"),
+        ('name = "a"\nexercises = ["basics"]\npoints = 0', "points must be positive"),
+        ('name = "ps1"\nexercises = ["basics"]', "assignment 'ps1' is there twice"),
+        ('name = "a"\nexercises = ["basics"]\ndue = "soon"', "due"),
+    ],
+)
+def test_an_assignment_that_makes_no_sense_is_told_with_its_line(
+    cold_grader: Grader, course: Path, table: str, problem: str
+) -> None:
+    path = course / "exercises" / "course.toml"
+    path.write_text(f"{path.read_text('utf-8')}\n[[assignment]]\n{table}\n", "utf-8")
+    ran = cold_grader("list", "--course", course)
+    assert ran.code == 2
+    assert problem in ran.err
+    line = int(ran.err.split("course.toml:")[1].split(":")[0])
+    assert line > path.read_text("utf-8").splitlines().index('name = "ps1"') + 1
+
+
+# --- again ---------------------------------------------------------------------------------------
+
+
+def test_grading_again_needs_no_files_and_keeps_the_old_grades(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    hand_in = folder(tmp_path / "class", ada=CENTER, bob=WRONG)
+    out = ("--out", tmp_path / "out", "--course", course)
+    assert grader("grade", hand_in, *out, "--only", "center").code == 0
+    shutil.rmtree(hand_in)
+    tests = course / "solutions" / "graders" / "test_basics.py"
+    text = tests.read_text("utf-8")
+    lenient = text.replace("assert_agrees(student.center(x), reference.center(x))", "")
+    assert lenient != text
+    tests.write_text(lenient, "utf-8")
+    ran = grader("grade", "--again", *out)
+    assert ran.code == 0
+    assert "1 of 2 grades changed" in ran.out
+    (ada, (_, bob)) = cells(tmp_path / "out", "student", "total")
+    assert ada == ("ada", "2")
+    assert 0 < float(bob) < 2
+    with open_gradebook(tmp_path / "out", "tiny") as book:
+        assert {student: old.total for student, old in book.earlier(1).items()} == {
+            "ada": 2,
+            "bob": 0,
+        }
+
+
+def test_a_gradebook_that_is_not_there_cannot_be_graded_again(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    ran = cold_grader("grade", "--again", "--out", tmp_path / "out", "--course", TINY)
+    assert ran.code == 2
+    assert "there is no gradebook in" in ran.err
+
+
+def test_another_hidden_seed_is_not_taken_by_accident(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    out = ("--out", tmp_path / "out", "--course", course)
+    hand_in = folder(tmp_path / "class", ada=CENTER)
+    assert grader("grade", hand_in, *out, "--only", "center").code == 0
+    (course / "solutions" / "seed").write_text("another", "utf-8")
+    ran = grader("grade", "--again", *out)
+    assert ran.code == 2
+    assert "graded with another hidden seed: name that course with --course" in ran.err
+    assert grader("grade", "--again", *out, "--seed", "another").code == 0
+
+
+# --- stopped -------------------------------------------------------------------------------------
+
+
+def test_a_grading_that_was_stopped_gives_nobody_a_zero(
+    grader: Grader, tiny: Course, tmp_path: Path
+) -> None:
+    hand_in = folder(tmp_path / "class", ada=CENTER, bob=CENTER)
+    order = Order(tiny, tiny.hidden_seed(), tiny.test_files(), ("center",), isolation="weak")
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grade_into(tmp_path / "out", order, take_in([hand_in], tiny), 1, stop)
+    out = tmp_path / "out"
+    for call in (
+        ("export", out, "--to", "csv"),
+        ("grade", "--again", "--out", out),
+        ("report", out),
+    ):
+        ran = grader(*call, "--course", TINY)
+        assert ran.code == 2
+        assert "was stopped before its end: give the same `grader grade` once more" in ran.err
+    assert not (tmp_path / "out" / "gradebook.csv").exists()
+    again = ("grade", hand_in, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    assert grader(*again).code == 0
+    assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
+
+
+# --- what arrives --------------------------------------------------------------------------------
+
+
+def test_what_arrives_in_a_folder_is_graded_and_what_is_known_is_not(
+    one_warm_process: None, tiny: Course, tmp_path: Path
+) -> None:
+    place = folder(tmp_path / "in", ada=CENTER)
+    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    stop = Event()
+    looks = arriving(place, tiny, NOBODY, stop)
+    rows = grade_arrivals(tmp_path / "out", order, looks)
+    try:
+        assert [(row.student, row.total) for row in next(rows)] == [("ada", 2)]
+        folder(place, bob=WRONG)
+        assert [(row.student, row.total) for row in next(rows)] == [("bob", 0)]
+        (place / "ada.py").unlink()
+        folder(place, bob=CENTER)
+        assert [(row.student, row.total) for row in next(rows)] == [("bob", 2)]
+    finally:
+        stop.set()
+        rows.close()
+    assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
+
+
+def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(
+    grader: Grader, course: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
+    place, out = folder(tmp_path / "in", doejane=CENTER), tmp_path / "out"
+    opened, roster = load_course(course / "exercises"), read_roster(tmp_path / "roster.csv")
+    order = Order(opened, "seed", opened.test_files(), ("center",), isolation="weak")
+    stop = Event()
+    looks = arriving(place, opened, roster, stop)
+    rows = grade_arrivals(out, order, looks, roster=roster, assignment="ps1")
+    try:
+        next(rows)
+        assert grader("export", out, "--to", "canvas", "--course", course).code == 0
+        assert "ps1" in (out / "canvas.csv").read_text("utf-8")
+        (place / "doejane.py").unlink()
+        folder(place, roebob=WRONG)
+        next(rows)
+    finally:
+        stop.set()
+        rows.close()
+    told = [("doejane", "graded", "s1"), ("roebob", "graded", "s2"), ("s3", "absent", "s3")]
+    assert cells(out, "student", "status", "id") == told
+    with open_gradebook(out, "tiny") as book:
+        assert book.roster == roster
+
+
+def test_a_look_that_was_stopped_is_not_taken_for_a_whole_grading(
+    grader: Grader, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
+    first = take_in([place], tiny)
+    both = take_in([folder(place, bob=CENTER)], tiny)
+    rows = grade_arrivals(out, order, [first, both])
+    next(rows)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grader.grading.ladder.grade_submission", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        next(rows)
+    ran = grader("export", out, "--to", "csv", "--course", TINY)
+    assert (ran.code, "was stopped before its end" in ran.err) == (2, True)

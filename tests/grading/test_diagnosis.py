@@ -1,0 +1,224 @@
+"""A wrong answer is told its name, where exactly one known mistake gives the same results."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import torch
+
+from grader.course.course import Course
+from grader.grading.desk import Desk, live_known
+from grader.grading.diagnosis import kept
+from grader.grading.known import FILE, Given, MistakesFile
+from grader.grading.ladder import grade_submission
+from grader.intake import Submission
+from grader.mistakes import Library, Variant, load_library
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult
+from grader.run.workers import Order, basis
+from grader.wire import SourceText, payload
+from tests.support.places import TINY
+
+
+def told(desk: Desk, right: str, text: str, exercise: str) -> ExerciseResult:
+    """What is said of an exercise that is answered by this text."""
+    source = SourceText("ada.py", (f"{right}\n\n{text}\n",))
+    graded = grade_submission(desk, Submission("ada", (source,)))
+    return next(result for result in graded.exercises if result.name == exercise)
+
+
+def named(result: ExerciseResult) -> set[str | None]:
+    return {test.mistake for test in result.tests if test.status in ("failed", "error")}
+
+
+KNOWN = {
+    "written another way": ("center", "m = sum(x) / len(x)\n    return x + m", "The mean is added"),
+    "by a definition": ("center", "return x - torch.quantile(x, 0.5, interpolation='lower')",
+                        "The median is subtracted"),
+    "the first of two that are alike": (
+        "staircase", "i = torch.arange(size)\n    return i[:, None] <= i[None]",
+        "The upper half is True",
+    ),
+    "another sum": (
+        "weigh", "e = (scores - scores.max(-1, keepdim=True).values).exp()\n"
+        "    return e / e.sum(0, keepdim=True)", "Each column sums to one",
+    ),
+    "two at once": (
+        "weigh", "e = (2 * scores - 2 * scores.max(-1, keepdim=True).values).exp()\n"
+        "    return e / e.sum(0, keepdim=True)",
+        "Each column sums to one; and: The weights are squared",
+    ),
+}  # fmt: skip
+HEADS = {"center": "x", "staircase": "size", "weigh": "scores"}
+
+
+@pytest.mark.parametrize(("exercise", "body", "title"), KNOWN.values(), ids=KNOWN.keys())
+def test_a_known_mistake_is_named_with_its_hint(
+    desk: Desk, right: str, exercise: str, body: str, title: str
+) -> None:
+    text = f"import torch\ndef {exercise}({HEADS[exercise]}):\n    {body}"
+    result = told(desk, right, text, exercise)
+    assert named(result) == {title}
+    assert all(test.hint for test in result.tests if test.mistake)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x * 2", "return x - x.mean() + 1e-2", "return x + 1.01 * x.mean()", "raise KeyError"],
+)
+def test_what_is_not_known_is_given_no_name(desk: Desk, right: str, body: str) -> None:
+    result = told(desk, right, f"def center(x):\n    {body}", "center")
+    assert named(result) == {None}
+
+
+def test_a_mistake_that_shows_in_some_tests_only_must_explain_all_that_fail(
+    desk: Desk, right: str
+) -> None:
+    # The public check has three numbers, the hidden tests have others.
+    text = "def center(x):\n    return x + x.mean() if len(x) == 3 else x * 0\n"
+    assert named(told(desk, right, text, "center")) == {None}
+
+
+def test_very_large_wrong_results_are_not_kept_for_a_diagnosis(desk: Desk, right: str) -> None:
+    text = "def center(x):\n    return x.new_zeros(10**6)"
+    assert named(told(desk, right, text, "center")) == {None}
+    assert kept([payload.pack(torch.zeros(10**6))]) == ()
+    assert len(kept([payload.pack([torch.zeros(10), {"a": 1.0}, "text", None])])) == 1
+
+
+SLIGHT = {"+ 5e-5": {"A little is added"}, "+ 2e-5": {None}, "+ 9e-5": {None}}
+
+
+@pytest.mark.parametrize(("rest", "names"), SLIGHT.items())
+def test_a_mistake_must_explain_small_differences_too(
+    desk: Desk, right: str, tiny: Course, rest: str, names: set[str | None]
+) -> None:
+    slight = Variant(
+        "center",
+        "slight",
+        "mistake",
+        "A little is added",
+        "?",
+        "def center(x):\n    return x - x.mean() + 5e-5\n",
+    )
+    library = load_library(tiny)
+    known = Library([*library.variants, slight], library.sources, library.unit_of)
+    text = f"def center(x):\n    middle = sum(x) / len(x)\n    return x - middle {rest}"
+    other = dataclasses.replace(desk, known=live_known(desk, known))
+    assert named(told(other, right, text, "center")) == names
+
+
+def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
+    result = told(desk, right, "", "center")
+    assert result.solved
+    assert not any(test.mistake or test.hint for test in result.tests)
+
+
+def test_where_two_mistakes_would_fit_neither_is_named(
+    desk: Desk, right: str, tiny: Course
+) -> None:
+    library = load_library(tiny)
+    undeclared = [dataclasses.replace(variant, same_as={}) for variant in library.variants]
+    blind = Library(undeclared, library.sources, library.unit_of)
+    other = dataclasses.replace(desk, known=live_known(desk, blind))
+    text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
+    assert named(told(other, right, text, "staircase")) == {None}
+    assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
+
+
+# --- what is known already ------------------------------------------------------------------------
+
+WRONG = "def center(x):\n    return x + sum(x) / len(x)"
+
+
+def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
+    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    second = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
+    assert first == second == {"The mean is added"}
+    another = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "another course"))
+    assert another == {None}, "where nothing can be found out anew, nothing is known"
+
+
+def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Course) -> None:
+    here = Order(tiny, "a seed", {})
+    assert basis(here) == basis(dataclasses.replace(here, outcomes=Path("elsewhere")))
+    assert basis(here) != basis(dataclasses.replace(here, device="cuda"))
+
+
+def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = MistakesFile(tmp_path / "grades" / FILE, "this course")
+    named_with(desk, right, tiny, early)
+    assert not (tmp_path / "grades").exists()
+    (tmp_path / "grades").mkdir()
+    early.close()
+    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    later = MistakesFile(tmp_path / "grades" / FILE, "this course")
+    assert named_with(desk, right, tiny, later) == {"The mean is added"}
+
+
+@pytest.mark.parametrize("damage", ["no database", "no outcomes", "a folder"])
+def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / FILE
+    if damage == "no database":
+        path.write_text("something else\n" * 100, "utf-8")
+    elif damage == "a folder":
+        path.mkdir()
+    else:
+        named_with(desk, right, tiny, MistakesFile(path, "this course"))
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE outcomes SET outcome = x'00'")
+    for _ in range(2):
+        assert named_with(desk, right, tiny, MistakesFile(path, "this course")) == {
+            "The mean is added"
+        }
+
+
+def named_with(desk: Desk, right: str, tiny: Course, outcomes: MistakesFile) -> set[str | None]:
+    """What a wrong answer is called at another desk that keeps outcomes there."""
+    other = dataclasses.replace(desk, known=live_known(desk, load_library(tiny), outcomes))
+    names = named(told(other, right, WRONG, "center"))
+    outcomes.close()
+    return names
+
+
+def not_to_be_called(*_: object) -> Given:
+    raise AssertionError("it was known how this ends")
+
+
+# --- the library ---------------------------------------------------------------------------------
+
+BAD = {
+    "occurs 0 times": 'mistake("center", "a", "A", hint="?", change={"nothing like it": "x"})',
+    "occurs 3 times": 'mistake("center", "a", "A", hint="?", change={"x": "y"})',
+    "no exercise of unit basics": 'mistake("Projection", "a", "A", hint="?", change={"x": "y"})',
+    "there are two variants center/a": (
+        'mistake("center", "a", "A", hint="?", change={"x - ": "x + "})\n' * 2
+    ),
+    "cannot be imported: NameError": "mistake(nobody)",
+}
+
+
+@pytest.mark.parametrize(("why", "text"), BAD.items())
+def test_a_variant_that_makes_no_sense_is_refused_with_the_reason(
+    why: str, text: str, tmp_path: Path, tiny: Course
+) -> None:
+    solutions = tmp_path / "solutions"
+    (solutions / "mistakes").mkdir(parents=True)
+    for unit in ("basics", "layers"):
+        (solutions / f"{unit}.py").write_text((TINY / "solutions" / f"{unit}.py").read_text())
+    library = solutions / "mistakes" / "basics.py"
+    library.write_text(f"from grader.mistakes import mistake\n{text}\n")
+    course = dataclasses.replace(tiny, folder=tmp_path / "exercises")
+    with pytest.raises(CallError, match=why):
+        load_library(course)

@@ -1,0 +1,53 @@
+"""Points need evidence: a test earns some only if it ran and passed, whatever was submitted.
+
+The samples and the attacks are held to the same in `test_submissions.py` and `test_attacks.py`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from grader.course.course import load_course
+from grader.grading.desk import Desk, open_desk
+from grader.grading.ladder import grade_submission
+from grader.intake import Submission
+from grader.mistakes import Variant
+from grader.sandbox.jails import Warm
+from grader.wire import SourceText
+from tests.conftest import sharing
+from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.places import REAL
+
+
+@pytest.fixture(scope="module")
+def desk(warm: Warm) -> Iterator[Desk]:
+    course = load_course(REAL)
+    seed, files = course.hidden_seed(), course.test_files()
+    with sharing(warm), open_desk(course, seed=seed, files=files) as desk:
+        yield desk
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_known_answers_are_paid_for_nothing_but_tests_that_passed(seed: int, desk: Desk) -> None:
+    """One known answer to each exercise, drawn from right ones and mistakes, all in one file."""
+    draw = random.Random(f"evidence {seed}")
+    library = desk.live.library
+    texts = library.together()
+    for name in desk.course.exercises:
+        texts.append(draw.choice(_known(desk, name, draw)).definition)
+    text = "from __future__ import annotations\n" + "\n\n".join(
+        text.replace("from __future__ import annotations\n", "") for text in texts
+    )
+    graded = grade_submission(desk, Submission("drawn", (SourceText("drawn.py", (text,)),)))
+    assert_only_what_passed_is_paid(graded)
+    assert 0 < graded.total < graded.max
+
+
+def _known(desk: Desk, name: str, draw: random.Random) -> list[Variant]:
+    """The exercise's mistakes, or its right answers, whichever are drawn."""
+    library = desk.live.library
+    kinds = [library.of(name, kind) for kind in ("mistake", "accepted")]
+    return draw.choice([variants for variants in kinds if variants])

@@ -1,0 +1,313 @@
+"""Roads out: tables of Canvas and Moodle, built to the letter of what they write."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from grader.grades.gradebook import open_gradebook
+from grader.records.grade import ExerciseResult, Grade, SubmissionStatus
+from grader.records.rows import Adjustment, Person
+from tests.conftest import Grader
+from tests.support.places import TINY
+
+CANVAS = """\
+Student,ID,SIS User ID,SIS Login ID,Section,Quiz 1 (11),A tiny course (12),Final Score
+    Points Possible,,,,,5.00,10.00,(read only)
+"Doe, Jane",12345,s1,jane@x.edu,"Monday, A",4.00,,90.1
+"Roe, Bob",,s2,bob@x.edu,B,3.00,2.00,80.0
+"O'Neil, Zoë",,,,B,,EX,
+"Poe, Cleo",,,cleo@x.edu,B,,1.00,
+"Student, Test",99999,,abc,,,,
+"""
+
+MOODLE = """\
+Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Last modified (submission),Last modified (grade),Feedback comments
+"Participant 678","Jane Doe",jane@x.edu,"Submitted for grading",,10.00,Yes,"Monday, 2 November 2026, 10:00 AM",-,
+"Participant 679","Bob Roe",bob@x.edu,"Submitted for grading",3.00,10.00,No,"Monday, 2 November 2026, 10:05 AM",-,locked
+"Participant 680","Stranger",s@x.edu,"No submission",,10.00,Yes,-,-,
+"""  # noqa: E501
+
+PEOPLE = {
+    "doejane": Person("", "Jane Doe", "jane@x.edu", canvas="12345", moodle="678"),
+    "roebob": Person("s2", "Bob Roe", "bob@x.edu"),
+    "oneilzoe": Person("", "Zoë O'Neil"),
+    "absent": Person("s9", "Cleo Poe", "cleo@x.edu"),
+}
+
+
+def grade_of(student: str, *points: float, status: SubmissionStatus = "graded") -> Grade:
+    names = ("center", "staircase", "weigh", "Projection")
+    exercises = tuple(
+        ExerciseResult(name, "layers" if name == "Projection" else "basics", got, most)
+        for name, got, most in zip(names, points, (2, 1, 3, 4), strict=True)
+    )
+    return Grade(
+        student, student, status, sum(points), 10.0, "the seed", "0f", (), "2.13.0", 0.4, exercises
+    )
+
+
+@pytest.fixture
+def grades(tmp_path: Path) -> Path:
+    """A gradebook of the tiny course: Jane 8.5 (one by hand), Bob 10, Zoë 0, Cleo absent."""
+    with open_gradebook(tmp_path / "grades", "tiny") as book:
+        for grade in (
+            grade_of("doejane", 2, 0, 1.5, 4),
+            grade_of("roebob", 2, 1, 3, 4),
+            grade_of("oneilzoe", 0, 0, 0, 0),
+        ):
+            book.record(grade)
+        book.adjust("doejane", Adjustment("staircase", 1, "a typo in the statement"))
+        book.set_people(PEOPLE)
+        book.exercises = ("center", "staircase", "weigh", "Projection")
+    return tmp_path / "grades"
+
+
+Export = Callable[..., Any]
+
+
+@pytest.fixture
+def export(cold_grader: Grader, grades: Path, tmp_path: Path) -> Export:
+    """Export, and return the cells of the table and what was said about it."""
+
+    def run(to: str, *arguments: str | Path, course: Path = TINY) -> tuple[list[list[str]], str]:
+        ran = cold_grader("export", grades, "--to", to, *arguments, "--course", course)
+        assert ran.code == 0, ran.err
+        path = Path(ran.out.strip().splitlines()[-1])
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.reader(file)), ran.err
+
+    return run
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+# --- Canvas --------------------------------------------------------------------------------------
+
+
+def test_a_table_that_canvas_exported_is_filled_in_and_nothing_else_changes(
+    export: Export, tmp_path: Path
+) -> None:
+    table, said = export("canvas", "--into", written(tmp_path / "canvas.csv", CANVAS))
+    before = list(csv.reader(CANVAS.splitlines()))
+    assert [row[6] for row in table] == [
+        "A tiny course (12)",
+        "10.00",
+        "8.5",
+        "10",
+        "EX",
+        "1.00",
+        "",
+    ]
+    assert [row[:6] + row[7:] for row in table] == [row[:6] + row[7:] for row in before]
+    assert "2 rows filled in, in the column 'A tiny course (12)'" in said
+    assert "excused in Canvas, and left as it was: 1 row" in said
+    assert "no grade for 2 rows, left as before: 'Poe, Cleo', 'Student, Test'" in said
+
+
+def test_an_upload_keeps_the_form_of_the_table_that_it_came_from(
+    export: Export, grades: Path, tmp_path: Path
+) -> None:
+    text = "\ufeff" + CANVAS.replace(",", ";").replace("\n", "\r\n")
+    export("canvas", "--into", written(tmp_path / "canvas.csv", text))
+    upload = (grades / "canvas.csv").read_bytes()
+    assert upload.startswith(b"\xef\xbb\xbfStudent;ID;")
+    assert upload.count(b"\r\n") == upload.count(b"\n") == 7
+
+
+def test_a_column_that_is_in_doubt_is_asked_for(
+    cold_grader: Grader, export: Export, grades: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "canvas.csv", CANVAS.replace("A tiny course", "Homework"))
+    ran = cold_grader("export", grades, "--to", "canvas", "--into", path, "--course", TINY)
+    assert ran.code == 2
+    assert "--column TITLE; its assignments: 'Quiz 1 (11)', 'Homework (12)'" in ran.err
+    table, _ = export("canvas", "--into", path, "--column", "Homework")
+    assert table[2][6] == "8.5"
+
+
+def test_other_points_than_canvas_has_are_told(export: Export, tmp_path: Path) -> None:
+    path = written(tmp_path / "canvas.csv", CANVAS.replace("10.00", "100"))
+    _, said = export("canvas", "--into", path)
+    assert "Canvas has 100 points possible, and the grades are of 10" in said
+
+
+def test_who_has_a_grade_and_is_not_in_the_table_is_told(export: Export, tmp_path: Path) -> None:
+    lines = [line for line in CANVAS.splitlines() if "Roe" not in line]
+    _, said = export("canvas", "--into", written(tmp_path / "canvas.csv", "\n".join(lines)))
+    assert "1 with a grade and not in canvas.csv: roebob" in said
+
+
+def test_without_a_table_of_canvas_there_is_a_fresh_one(export: Export) -> None:
+    table, _ = export("canvas")
+    assert table[:2] == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "A tiny course"],
+        ["    Points Possible", "", "", "", "", "10"],
+    ]
+    assert ["Jane Doe", "12345", "", "jane@x.edu", "", "8.5"] in table
+    assert ["Cleo Poe", "", "s9", "cleo@x.edu", "", ""] in table
+
+
+def test_a_roster_of_canvas_numbers_tells_no_ids_of_the_university(
+    export: Export, grades: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        numbers = {"doejane": "12345", "absent": "12346"}
+        book.set_people(
+            {
+                student: structs.replace(PEOPLE[student], id=number)
+                for student, number in numbers.items()
+            }
+        )
+    table, _ = export("canvas")
+    known = {row[0]: row[1:3] for row in table}
+    assert (known["Jane Doe"], known["Cleo Poe"]) == (["12345", ""], ["12346", ""])
+
+
+# --- Moodle --------------------------------------------------------------------------------------
+
+
+def test_a_worksheet_of_moodle_is_filled_in_where_moodle_lets_it(
+    export: Export, tmp_path: Path
+) -> None:
+    table, said = export("moodle", "--into", written(tmp_path / "moodle.csv", MOODLE))
+    before = list(csv.reader(MOODLE.splitlines()))
+    assert [row[4] for row in table] == ["Grade", "8.5", "3.00", ""]
+    assert [row[:4] + row[5:] for row in table] == [row[:4] + row[5:] for row in before]
+    assert "1 row filled in" in said
+    assert "locked in Moodle, and left as it was: 1 row" in said
+    assert "no grade for 1 row, left as before: 'Stranger'" in said
+
+
+def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(
+    export: Export, tmp_path: Path
+) -> None:
+    text = (
+        "ID;Vollständiger Name;E-Mail-Adresse;Status;Bewertung;Bestwertung\n"
+        'Teilnehmer/in 678;Jane Doe;jane@x.edu;Zur Bewertung abgegeben;;"10,00"\n'
+    )
+    path = written(tmp_path / "moodle.csv", text)
+    export("moodle", "--into", path, "--column", "Bewertung")
+    with (tmp_path / "grades" / "moodle.csv").open(newline="", encoding="utf-8") as file:
+        row = list(csv.reader(file, delimiter=";"))[1]
+    assert row[4:] == ["8,5", "10,00"]
+
+
+def test_a_fresh_worksheet_has_those_whom_moodle_knows_by_number(export: Export) -> None:
+    table, said = export("moodle")
+    assert table[0][0], table[0][4] == ("Identifier", "Grade")
+    assert [(row[0], row[4], row[5]) for row in table[1:]] == [("Participant 678", "8.5", "10")]
+    assert "2 with a grade and not in the worksheet: oneilzoe, roebob" in said
+
+
+# --- Gradescope ----------------------------------------------------------------------------------
+
+
+def test_gradescope_gets_results_for_each_student_who_has_a_grade(
+    cold_grader: Grader, grades: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "results"
+    call = ("export", grades, "--to", "gradescope", "--out", out, "--course", TINY)
+    assert cold_grader(*call).code == 0
+    assert {path.name for path in out.iterdir()} == {"doejane", "oneilzoe", "roebob"}
+    text = (out / "roebob" / "results.json").read_text("utf-8")
+    assert json.loads(text)["score"] == 10
+    assert "the seed" not in text
+    jane = json.loads((out / "doejane" / "results.json").read_text("utf-8"))
+    assert jane["score"] == 8.5
+    assert "staircase +1\n\n    a typo in the statement" in jane["output"]
+    again = cold_grader(*call)
+    assert (again.code, again.err.count("\n")) == (2, 1)
+
+
+def test_gradescope_gets_the_points_of_an_assignment_in_corrections_too(
+    cold_grader: Grader, grades: Path, with_assignments: Path, tmp_path: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.adjust("doejane", Adjustment("weigh", 1, "another typo"))
+    out = tmp_path / "results"
+    call = ("export", grades, "--to", "gradescope", "--assignment", "ps1", "--out", out)
+    assert cold_grader(*call, "--course", with_assignments).code == 0
+    jane = json.loads((out / "doejane" / "results.json").read_text("utf-8"))
+    assert jane["score"] == 9, "4.5 of 5, and that counts 10"
+    assert "weigh +2\n\n    another typo" in jane["output"]
+
+
+# --- without names -------------------------------------------------------------------------------
+
+
+def test_a_table_without_names_tells_points_and_nobody(export: Export, grades: Path) -> None:
+    table, _ = export("csv", "--anonymous")
+    assert (grades / "grades.csv").is_file()
+    text = "\n".join(",".join(row) for row in table)
+    assert not {"doejane", "Jane", "x.edu", "s9"} & set(re.split(r"[,\n@ ]", text))
+    assert sorted(row[3] for row in table[1:]) == ["", "0", "10", "8.5"]
+    assert len({row[0] for row in table[1:]}) == 4
+
+
+# --- parts, and what is refused ------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_assignments(tmp_path: Path) -> Path:
+    """The tiny course with an assignment that counts twice its points."""
+    text = (TINY / "exercises" / "course.toml").read_text("utf-8")
+    more = '\n[[assignment]]\nname = "ps1"\nexercises = ["center", "weigh"]\npoints = 10\n'
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "course.toml").write_text(text + more, "utf-8")
+    return tmp_path / "course"
+
+
+def test_an_assignment_is_exported_alone_and_counts_what_the_course_says(
+    export: Export, with_assignments: Path
+) -> None:
+    table, _ = export("canvas", "--assignment", "ps1", course=with_assignments)
+    assert table[0][-1] == "ps1"
+    assert [row[-1] for row in table[1:]] == ["10", "", "7", "0", "10"]
+    table, _ = export("csv", "--assignment", "ps1", course=with_assignments)
+    assert table[0][:7] == ["student", "submission", "status", "total", "max", "center", "weigh"]
+    assert table[2][3:7] == ["3.5", "5", "2", "1.5"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--to", "csv", "--into", "x.csv"], "--into and --column are for canvas and moodle"),
+        (["--to", "csv", "--out", "no/such/folder.csv"], "folder.csv cannot be written"),
+        (["--to", "canvas", "--anonymous"], "--anonymous is for csv"),
+        (["--to", "canvas", "--into", "nothing.csv"], "nothing.csv: No such file"),
+        (["--to", "moodle", "--assignment", "ps9"], "no assignment called 'ps9'"),
+    ],
+)
+def test_an_export_that_makes_no_sense_is_one_line(
+    cold_grader: Grader, grades: Path, arguments: list[str], problem: str
+) -> None:
+    ran = cold_grader("export", grades, *arguments, "--course", TINY)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert problem in ran.err
+
+
+def test_what_was_exported_from_canvas_is_never_written_over(
+    cold_grader: Grader, grades: Path, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "canvas.csv", CANVAS)
+    call = ("export", grades, "--to", "canvas", "--into", path, "--out", path, "--course", TINY)
+    ran = cold_grader(*call)
+    assert ran.code == 2
+    assert path.read_text("utf-8") == CANVAS
+
+
+def test_a_folder_without_grades_has_nothing_to_export(cold_grader: Grader, tmp_path: Path) -> None:
+    ran = cold_grader("export", tmp_path, "--to", "csv", "--course", TINY)
+    assert ran.code == 2
+    assert "there is no gradebook in" in ran.err

@@ -1,0 +1,235 @@
+"""Nothing that only instructors have stands in a bundle: every file of it is searched."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.course.course import load_course
+from grader.mistakes import load_library
+from grader.records.files import files_in
+from tests.support.bundles import release_recorded
+from tests.support.places import ROOT
+
+COURSE = load_course(ROOT / "exercises")
+LINE = 40  # characters of a line of a test that is worth hiding
+STATEMENT = 30  # of a statement of a reference or a mistake
+STRING = 12
+
+
+# --- what is secret ------------------------------------------------------------------------------
+
+
+def squeezed(text: str) -> str:
+    """A text without its white space and its kind of quotes: other layouts hide nothing."""
+    return re.sub(r"\s+", "", text).replace("'", '"')
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "bundle" not in path.parts)
+
+
+def public() -> str:
+    """What a student may see anyway: stubs and checks, and the engine."""
+    files = [*sources(ROOT / "exercises"), *sources(ROOT / "grader")]
+    files += [ROOT / "exercises" / "course.toml", *(ROOT / "exercises").glob("*.md")]
+    return squeezed("\n".join(path.read_text("utf-8") for path in files))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def statements(tree: ast.AST) -> Iterator[str]:
+    """Every statement as one line; of one that holds others, its head."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.Expr):
+            yield ast.unparse(node).splitlines()[0]
+        elif isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            yield ast.unparse(node)
+
+
+def is_name(text: str) -> bool:
+    """Whether it is the path of a weight, such as a recording has; its names are in statements."""
+    return re.fullmatch(r"\w+\.(weight|bias)", text) is not None
+
+
+def hidden_tests() -> Iterator[tuple[Path, ast.FunctionDef | ast.ClassDef]]:
+    """The test functions of the hidden graders, and what helps them."""
+    for path in COURSE.grader_files():
+        for node in functions(path):
+            yield path, node
+
+
+def titles() -> Iterator[str]:
+    for _, node in hidden_tests():
+        yield node.name
+        yield ast.get_docstring(node) or ""
+
+
+def bodies() -> Iterator[str]:
+    for path, node in hidden_tests():
+        lines = path.read_text("utf-8").splitlines()
+        body = lines[node.body[0].lineno - 1 : node.end_lineno]
+        yield from (line.strip() for line in body if len(line.strip()) > LINE)
+
+
+def constants() -> Iterator[str]:
+    for _, node in hidden_tests():
+        yield from (text for text in strings(node) if not is_name(text))
+
+
+def references() -> Iterator[str]:
+    for unit in COURSE.units:
+        for node in functions(COURSE.solutions / f"{unit.name}.py"):
+            yield from long([*statements(node), *strings(node)])
+
+
+def mistakes() -> Iterator[str]:
+    """Statements of known answers, and changes that make one of a reference.
+
+    Titles, hints and slugs of mistakes are no secret: recordings name them by these.
+    """
+    library = load_library(COURSE)
+    variants = [v for name in COURSE.exercises for v in library.of(name, "mistake")]
+    told = {text for variant in variants for text in (variant.title, variant.hint, variant.slug)}
+    paths = [COURSE.mistakes_file(unit.name) for unit in COURSE.units]
+    for path in (*paths, COURSE.common_mistakes_file):
+        for node in functions(path):
+            yield from long([*statements(node), *(set(strings(node)) - told)])
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.keyword) and call.arg == "change":
+                yield from long(strings(call))
+
+
+def seed() -> Iterator[str]:
+    yield COURSE.hidden_seed()
+
+
+KINDS = (titles, bodies, constants, references, mistakes, seed)
+
+
+def long(texts: Iterable[str]) -> Iterator[str]:
+    return (text for text in texts if len(text) > STATEMENT)
+
+
+def secrets() -> dict[str, str]:
+    """What is searched for, by itself without white space; what is public anyway is none."""
+    known = public()
+    candidates = {squeezed(text): text for kind in KINDS for text in kind()}
+    return {
+        secret: text
+        for secret, text in candidates.items()
+        if len(secret) >= STRING and secret not in known
+    }
+
+
+# --- where it is searched ------------------------------------------------------------------------
+
+
+def texts(path: Path) -> Iterator[str]:
+    """A file as text; every text in it, where it is JSON."""
+    data = path.read_bytes()
+    if path.suffix in (".json", ".ipynb"):
+        yield from decoded(json.loads(data))
+        return
+    try:
+        yield data.decode("utf-8")
+    except UnicodeDecodeError:
+        yield data.decode("latin-1")  # tensors: every byte is a character
+
+
+def decoded(value: object) -> Iterator[str]:
+    """Every text in it; a list of lines, as notebooks have them, as one."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        if value and all(isinstance(line, str) for line in value):
+            yield "".join(value)
+        else:
+            for part in value:
+                yield from decoded(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from decoded(part)
+
+
+def leaks(folder: Path, hidden: dict[str, str]) -> list[str]:
+    """What of it stands in which file."""
+    found = []
+    for name in files_in(folder):
+        # An end between texts, so that nothing is found across two of them.
+        text = squeezed("\0".join(texts(folder / name)))
+        found += [f"{name}: {hidden[secret]}" for secret in hidden if secret in text]
+    return found
+
+
+# --- the tests -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hidden() -> dict[str, str]:
+    return secrets()
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle with its real recordings."""
+    folder = tmp_path_factory.mktemp("release") / "bundle"
+    release_recorded(folder)
+    return folder
+
+
+def test_what_is_searched_for_covers_all_that_is_hidden(hidden: dict[str, str]) -> None:
+    assert len(hidden) > 2000
+    for path, node in hidden_tests():
+        lines = path.read_text("utf-8").splitlines()[node.lineno - 1 : node.end_lineno]
+        text = squeezed("\n".join(lines))
+        assert any(secret in text for secret in hidden), f"nothing of {node.name}"
+    for unit in COURSE.units:
+        for node in functions(COURSE.solutions / f"{unit.name}.py"):
+            own = [text for text in statements(node) if squeezed(text) in hidden]
+            # The shortest are two lines that every torch user has written.
+            assert own or len(list(statements(node))) < 5, f"nothing of {node.name}"
+
+
+def test_nothing_hidden_stands_in_a_bundle(bundle: Path, hidden: dict[str, str]) -> None:
+    assert leaks(bundle, hidden) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapped"),
+    [
+        ("exercises/softmax.py", "{}"),
+        ("exercises/recorded/softmax.json", '{{"a": ["{}"]}}'),
+        ("notebooks/softmax.ipynb", '{{"cells": [{{"source": ["x\\n", "{}"]}}]}}'),
+        ("exercises/recorded/softmax.safetensors", "{}"),
+        ("grader/notes.md", "- {}"),
+    ],
+)
+def test_the_search_finds_what_was_planted(
+    bundle: Path, hidden: dict[str, str], tmp_path: Path, name: str, wrapped: str
+) -> None:
+    """One secret of each kind, in each kind of file, in another layout."""
+    for kind in KINDS:
+        secret = next(text for text in kind() if squeezed(text) in hidden)
+        planted = tmp_path / kind.__name__ / name
+        planted.parent.mkdir(parents=True)
+        text = wrapped.format(secret.replace("(", "( ").replace('"', "'")).encode()
+        before = (bundle / name).read_bytes() if planted.suffix == ".safetensors" else b""
+        planted.write_bytes(before + text)
+        assert leaks(tmp_path / kind.__name__, hidden), f"{kind.__name__}: {secret}"

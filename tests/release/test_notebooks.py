@@ -1,0 +1,152 @@
+"""The course's notebooks, run in a kernel: unsolved as a student gets them, and solved."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from grader.course.course import load_course
+from grader.course.file import Unit
+from grader.course.statements import statement
+from grader.release.notebooks import short_stub
+from tests.support.bundles import release_recorded
+from tests.support.places import ROOT
+
+COURSE = load_course(ROOT / "exercises")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle: recordings and no solutions."""
+    folder = tmp_path_factory.mktemp("release") / "bundle"
+    release_recorded(folder)
+    return folder
+
+
+def reference(unit: str) -> str:
+    """The references of a unit, with those that they import from other units, as one text."""
+    text = (COURSE.solutions / f"{unit}.py").read_text("utf-8")
+    tree = ast.parse(text)
+    before = [
+        reference(node.module or "")
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    kept = [
+        ast.unparse(node)
+        for node in tree.body
+        if not (isinstance(node, ast.ImportFrom) and (node.level or node.module == "__future__"))
+    ]
+    return "\n\n".join([*before, *kept])
+
+
+def definition(unit: str, name: str) -> str:
+    """One reference, to be pasted in place of its stub."""
+    tree = ast.parse((COURSE.solutions / f"{unit}.py").read_text("utf-8"))
+    (node,) = (node for node in tree.body if getattr(node, "name", "") == name)
+    return ast.unparse(node)
+
+
+def notebook_of(folder: Path, unit: Unit) -> Any:
+    text = (folder / "notebooks" / f"{unit.name}.ipynb").read_text("utf-8")
+    return nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def shown(cell: Any) -> str:
+    """What a cell put out, as text."""
+    return "\n".join(
+        output.get("text") or output["data"]["text/plain"]
+        for output in cell.outputs
+        if output.output_type in ("stream", "display_data", "execute_result")
+    )
+
+
+def parts(cells: list[Any], unit: Unit, part: str) -> Iterator[tuple[str, Any]]:
+    by_id = {cell.id: cell for cell in cells}
+    for exercise in unit.exercise:
+        yield exercise.name, by_id[f"{exercise.name}-{part}"]
+
+
+@pytest.mark.parametrize("unit", COURSE.units, ids=lambda unit: unit.name)
+def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, unit: Unit) -> None:
+    notebook = notebook_of(folder, unit)
+    place = {"metadata": {"path": folder / "notebooks"}}
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place)
+    with client.setup_kernel():
+        for index, cell in enumerate(notebook.cells):
+            client.execute_cell(cell, index)  # raises if the cell does
+        for name, cell in parts(notebook.cells, unit, "check"):
+            assert f"· {name}" in shown(cell), "unsolved, and not wrong"
+            assert "still the stub" in shown(cell)
+        for name, cell in parts(notebook.cells, unit, "play"):
+            assert shown(cell).strip() == "Solve it first, then run this cell.", name
+
+        # One kernel for both, since each loads torch: the cells are run again with answers in them.
+        before = [cell for cell in notebook.cells if cell.id == f"{unit.name}-pasted"]
+        imported = re.findall(
+            r"^from \.(\w+) import", (COURSE.solutions / f"{unit.name}.py").read_text(), re.M
+        )
+        for cell in before:
+            cell.source = "\n\n".join(map(reference, imported))
+        for name, cell in parts(notebook.cells, unit, "answer"):
+            cell.source = definition(unit.name, name)
+        for index, cell in enumerate(notebook.cells):
+            client.execute_cell(cell, index)
+        for name, cell in parts(notebook.cells, unit, "check"):
+            assert f"✓ {name}" in shown(cell), shown(cell)
+            assert "✗" not in shown(cell)
+        for name, cell in parts(notebook.cells, unit, "play"):
+            assert " by " in shown(cell), f"{name} shows a picture, with its size in text"
+            pictures = [output.data for output in cell.outputs if "data" in output]
+            assert "svg" in str(pictures)
+    solved = (folder / "exercises" / "progress.txt").read_text("utf-8")
+    assert {f"solved {exercise.name}" for exercise in unit.exercise} <= set(solved.splitlines())
+
+
+# --- what is in a cell ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(COURSE.exercises))
+def test_an_answers_cell_holds_the_stub_without_the_statement(name: str) -> None:
+    stub = statement(COURSE, name).stub
+    short = short_stub(stub)
+    assert "raise NotImplementedError" in short
+    assert ">>>" not in short
+
+    def bare(text: str) -> str:
+        (node,) = ast.parse(text).body
+        assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        assert isinstance(node.body[0], ast.Expr)
+        del node.body[0]
+        return ast.unparse(node)
+
+    assert bare(short) == bare(stub)
+
+
+def test_what_a_statement_says_stands_in_the_notebook(folder: Path) -> None:
+    for unit in COURSE.units:
+        notebook = notebook_of(folder, unit)
+        for name, cell in parts(notebook.cells, unit, "statement"):
+            for line in statement(COURSE, name).text.splitlines():
+                assert line.strip().replace("<BLANKLINE>", "") in cell.source
+
+
+def test_formulas_are_closed_and_in_pairs_of_dollars(folder: Path) -> None:
+    for unit in COURSE.units:
+        notebook = notebook_of(folder, unit)
+        for name, cell in parts(notebook.cells, unit, "statement"):
+            formulas = re.findall(r"\$\$\n(.*?)\n\$\$", cell.source, re.DOTALL)
+            assert cell.source.count("$") == 4 * len(formulas), name
+            for formula in formulas:
+                # Escaped braces aside, what opens is closed.
+                plain = re.sub(r"\\[{}]", "", formula)
+                assert plain.count("{") == plain.count("}"), name
+                assert formula.count(r"\left") == formula.count(r"\right"), name
+                assert formula.count(r"\begin") == formula.count(r"\end"), name

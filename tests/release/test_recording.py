@@ -1,0 +1,253 @@
+"""Recordings of the public checks answer in place of references and mistakes."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from grader.course.course import Course, load_course
+from grader.grading.desk import open_desk
+from grader.grading.recorded import UnitSheet
+from grader.mistakes import load_library
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult
+from grader.release.recording import record_course
+from grader.sandbox.jails import Warm
+from grader.student.checking import open_checker
+from grader.wire import Raised
+from tests.conftest import Grader, sharing
+from tests.support.bundles import recordings
+from tests.support.places import ROOT, TINY
+
+UNNAMED = """
+import torch
+class Projection(torch.nn.Module):
+    def __init__(self, d_in, d_out, bias=False):
+        super().__init__()
+        self.a = torch.nn.Parameter(torch.zeros(d_in, d_out))
+    def forward(self, x):
+        return x @ self.a
+"""
+BIASED = "from torch import nn\nclass Projection(nn.Module):\n    def __init__(self, d_in, d_out, bias=False):\n        super().__init__()\n        self.linear = nn.Linear(d_in, d_out)\n    def forward(self, x):\n        return self.linear(x)\n"  # noqa: E501
+OTHERS = {
+    "unnamed weights": UNNAMED,
+    "a bias too many": BIASED,
+    "a shape": "def staircase(size):\n    import torch\n    return torch.ones(size)\n",
+    "an exception": "def center(x):\n    return x - y\n",
+    "no number": "def center(x):\n    return x * float('nan')\n",
+}
+
+
+@pytest.fixture(scope="session")
+def tiny_recording(tmp_path_factory: pytest.TempPathFactory, tiny: Course) -> Path:
+    """The tiny course's folder of exercises, with recordings and without solutions."""
+    folder = tmp_path_factory.mktemp("recorded") / "exercises"
+    shutil.copytree(tiny.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    record_course(tiny, folder / "recorded")
+    return folder
+
+
+@pytest.fixture
+def bundle(tiny_recording: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be spoilt."""
+    return shutil.copytree(tiny_recording, tmp_path / "exercises")
+
+
+def answers() -> dict[str, str]:
+    course = load_course(TINY / "exercises")
+    library = load_library(course)
+    variants = {variant.id: variant.definition for variant in library.variants}
+    return (
+        {"right": "", "stub": "def center(x):\n    raise NotImplementedError\n"} | variants | OTHERS
+    )
+
+
+@pytest.fixture(scope="module")
+def both(
+    warm: Warm, tiny: Course, tiny_recording: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, list[ExerciseResult]], dict[str, list[ExerciseResult]]]:
+    """Verdicts on each answer: from the solutions, and from the recordings."""
+    folder = tmp_path_factory.mktemp("answers")
+    verdicts: list[dict[str, list[ExerciseResult]]] = []
+    for course in (tiny, load_course(tiny_recording)):
+        verdicts.append({})
+        with ExitStack() as stack:
+            with sharing(warm):
+                checker = stack.enter_context(open_checker(course, folder=folder))
+            for name, text in answers().items():
+                shutil.copyfile(TINY / "solutions" / "layers.py", folder / "layers.py")
+                basics = (TINY / "solutions" / "basics.py").read_text("utf-8")
+                (folder / "basics.py").write_text(f"{basics}\n\n{text}\n", "utf-8")
+                verdicts[-1][name] = checker.check()
+    return verdicts[0], verdicts[1]
+
+
+@pytest.mark.parametrize("name", answers())
+def test_the_verdict_is_that_of_the_solutions(name: str, both: tuple[dict, dict]) -> None:  # type: ignore[type-arg]
+    live, recorded = both
+    assert recorded[name] == live[name]
+
+
+def test_mistakes_are_named_without_their_text(both: tuple[dict, dict]) -> None:  # type: ignore[type-arg]
+    told = {test.mistake for result in both[1]["center/adds"] for test in result.tests}
+    assert "The mean is added" in told
+
+
+def test_the_same_course_makes_the_same_bytes(
+    tiny: Course, tiny_recording: Path, tmp_path: Path
+) -> None:
+    record_course(tiny, tmp_path)
+    files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) == 7
+    for file in files:
+        assert (tmp_path / file).read_bytes() == (tiny_recording / "recorded" / file).read_bytes()
+
+
+def test_what_references_give_on_a_mistake_is_recorded_without_exceptions() -> None:
+    folder = recordings(load_course(ROOT / "exercises"))
+    followed = raised = 0
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "course.json":
+            continue
+        sheet = msgspec.json.decode(path.read_bytes(), type=UnitSheet)
+        numbers = {n for cases in sheet.built.values() for n in cases.values()}
+        kept = [value for number in numbers for value in sheet.heard[number]]
+        assert not any(isinstance(value, Raised) for value in kept), path.name
+        followed += len(numbers)
+        raised += sum(isinstance(value, Raised) for heard in sheet.heard for value in heard)
+    assert followed > 100
+    assert raised > 0  # mistakes do raise: it is of them that nothing is built
+
+
+# --- recordings that are no good -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["course.json", "basics.json", "basics.safetensors"])
+@pytest.mark.parametrize("what", ["garbage", "half", "nothing", "gone"])
+def test_a_damaged_recording_is_told_in_one_line(
+    bundle: Path, grader: Grader, file: str, what: str
+) -> None:
+    path = bundle / "recorded" / file
+    whole = path.read_bytes()
+    if what == "gone":
+        path.unlink()
+    else:
+        path.write_bytes({"garbage": b"\xff\x00?" * 99, "half": whole[:99], "nothing": b""}[what])
+    (bundle / "basics.py").write_text("def staircase(size):\n    return size\n", "utf-8")
+    ran = grader("check", "staircase", "center", "--course", bundle)
+    if ran.code == 1:  # nothing was asked of this file
+        assert file == "basics.safetensors"
+        (bundle / "basics.py").write_text(
+            "import torch\ndef staircase(size):\n    return torch.ones(size, size) > 0\n", "utf-8"
+        )
+        ran = grader("check", "staircase", "--course", bundle)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert f"{path} is damaged or missing" in ran.err
+
+
+def test_a_tensor_that_was_changed_is_not_believed(bundle: Path, grader: Grader) -> None:
+    path = bundle / "recorded" / "basics.safetensors"
+    data = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    data[start:] = bytes(byte ^ 1 for byte in data[start:])
+    path.write_bytes(data)
+    text = "import torch\ndef staircase(size):\n    return torch.ones(size, size) > 0\n"
+    (bundle / "basics.py").write_text(text, "utf-8")
+    ran = grader("check", "staircase", "--course", bundle)
+    assert (ran.code, "is damaged or missing" in ran.err) == (2, True)
+
+
+def test_a_recording_of_another_version_or_course_is_refused(bundle: Path, grader: Grader) -> None:
+    path = bundle / "recorded" / "course.json"
+    head = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode({**head, "schema": 99}))
+    assert "another version" in grader("check", "--course", bundle).err
+    del head["contracts"]["center"]
+    path.write_bytes(msgspec.json.encode(head))
+    assert "another course" in grader("check", "--course", bundle).err
+
+
+def test_a_check_that_was_changed_asks_for_what_nobody_recorded(
+    bundle: Path, grader: Grader
+) -> None:
+    path = bundle / "checks" / "test_basics.py"
+    path.write_text(path.read_text("utf-8").replace("[1, 3]", "[3, 7]"), "utf-8")
+    shutil.copyfile(TINY / "solutions" / "basics.py", bundle / "basics.py")
+    ran = grader("check", "staircase", "--course", bundle)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "staircase" in ran.err
+    assert "were the checks changed?" in ran.err
+
+
+def test_without_recordings_and_solutions_nothing_is_checked(bundle: Path, grader: Grader) -> None:
+    shutil.rmtree(bundle / "recorded")
+    ran = grader("check", "--course", bundle)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+# --- checks that are no good for a bundle --------------------------------------------------------
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A copy of the tiny course, to be spoilt."""
+    return load_course(shutil.copytree(TINY, tmp_path / "tiny") / "exercises")
+
+
+def test_what_a_student_gave_may_not_reach_the_reference(course: Course, tmp_path: Path) -> None:
+    path = course.folder / "checks" / "test_basics.py"
+    add = '''
+
+@rung.property("center")
+def test_center_twice(student, reference, make):
+    """Once more changes nothing."""
+    once = student.center(make.normal(tokens=4))
+    assert_agrees(once, reference.center(once))
+'''
+    path.write_text(path.read_text("utf-8") + add, "utf-8")
+    with pytest.raises(CallError, match=r"test_center_twice.* what a student's code gave"):
+        record_course(course, tmp_path / "recorded")
+
+
+def test_a_check_that_fails_on_the_reference_is_not_recorded(
+    course: Course, tmp_path: Path
+) -> None:
+    path = course.folder / "checks" / "test_basics.py"
+    path.write_text(path.read_text("utf-8").replace("-1.0, 3.0", "-1.0, 4.0"), "utf-8")
+    with pytest.raises(CallError, match="test_center_of_three_numbers fails on the reference"):
+        record_course(course, tmp_path / "recorded")
+
+
+def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path) -> None:
+    course = load_course(tiny_recording)
+    files = dict.fromkeys(course.check_files(), False)
+    with sharing(warm), open_desk(course, seed=course.seed, files=files) as desk:
+        assert not hasattr(desk.oracle, "definitions")
+
+
+def test_a_students_own_folder_called_solutions_is_nobodys_business(
+    bundle: Path, grader: Grader
+) -> None:
+    (bundle.parent / "solutions").mkdir()
+    (bundle / "basics.py").write_text("def center(x):\n    return x - x.mean()\n", "utf-8")
+    assert grader("check", "center", "--course", bundle).code == 0
+
+
+def test_weights_without_a_name_are_found_whatever_the_check_put_into_the_reference(
+    tmp_path: Path, grader: Grader
+) -> None:
+    course = load_course(ROOT / "exercises")
+    shutil.copytree(course.folder, tmp_path / "exercises")
+    shutil.copytree(recordings(course), tmp_path / "exercises" / "recorded")
+    library = load_library(course)
+    name, slug = "MultiHeadAttention", "fused-parameter-in-turns"
+    (variant,) = (v for v in library.of(name, "accepted") if v.slug == slug)
+    for source in library.submission(name, variant):
+        (tmp_path / "exercises" / source.name).write_text(source.cells[0], "utf-8")
+    ran = grader("check", name, "--course", tmp_path / "exercises")
+    assert ran.code == 0, ran.out

@@ -1,0 +1,325 @@
+"""Both pages in a real browser: what loads, sorts, filters, unfolds, and what can be reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from grader.course.course import Course
+from grader.grades.gradebook import existing_gradebook
+from grader.intake.names import file_stems
+from grader.report import write_pages
+from tests.support.browser import NAMES, chromium, executable
+from tests.support.gradebooks import HOSTILE, MISTAKE, write_class
+
+pytestmark = pytest.mark.skipif(
+    executable() is None and "GRADER_NEEDS_BROWSER" not in os.environ,
+    reason=f"no browser is installed: none of {', '.join(NAMES)} is found",
+)
+
+FEEDBACK = ("feedback", "bob")
+HOSTILE_FEEDBACK = ("feedback", file_stems([HOSTILE])[HOSTILE])
+REPORT = ("", "report")
+
+
+@dataclass
+class Seen:
+    """A page that is open, and what went on behind it."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory, tiny: Course) -> Path:
+    """The gradebook of a class, with its pages."""
+    folder = tmp_path_factory.mktemp("class")
+    write_class(folder)
+    with existing_gradebook(folder, tiny.name) as book:
+        write_pages(book, tiny)
+    return folder
+
+
+@dataclass
+class Opener:
+    """Opens pages of a class, and remembers what they complain of and ask for."""
+
+    browser: Browser
+    out: Path
+    opened: list[Page] = field(default_factory=list)
+
+    def __call__(
+        self,
+        what: tuple[str, str],
+        *,
+        width: int = 1280,
+        scheme: Literal["light", "dark"] = "light",
+    ) -> Seen:
+        page = self.browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.opened.append(page)
+        seen = Seen(page)
+        page.on("console", lambda message: seen.complaints.append(message.text))
+        page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        folder, name = what
+        page.goto((self.out / folder / f"{name}.html").as_uri())
+        return seen
+
+
+@pytest.fixture
+def open_page(browser: Browser, out: Path) -> Iterator[Opener]:
+    opener = Opener(browser, out)
+    yield opener
+    for page in opener.opened:
+        page.close()
+
+
+def cells(page: Page, table: str, column: int) -> list[str]:
+    """The text of a column, as far as its rows are shown."""
+    rows = page.locator(f"table[data-rows={table}] tbody tr:visible")
+    return [row.locator("> *").nth(column).inner_text().split("\n")[0] for row in rows.all()]
+
+
+# --- loading -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK, HOSTILE_FEEDBACK], ids=lambda what: what[1][:8])
+def test_a_page_loads_alone_in_silence_and_fits(
+    open_page: Opener, what: tuple[str, str], width: int
+) -> None:
+    seen = open_page(what, width=width)
+    assert seen.complaints == []
+    assert seen.requests == [seen.page.url]
+    over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert seen.page.evaluate(over) == 0
+
+
+def test_a_hostile_name_is_text_and_changes_nothing(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    assert page.title() == "A tiny course: the class"
+    names = cells(page, "students", 0)
+    assert any("<img src=x onerror=alert(1)>" in name for name in names)
+    assert page.locator("img").count() == 0
+
+
+def test_the_policy_lets_no_script_in(open_page: Opener) -> None:
+    seen = open_page(REPORT)
+    add = "document.body.append(Object.assign(document.createElement('script'), {text: 'x = 1'}))"
+    seen.page.evaluate(add)
+    assert seen.page.evaluate("typeof x") == "undefined"
+    assert "Content Security Policy" in seen.complaints[0]
+
+
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+def test_pages_are_dark_where_that_is_wanted(open_page: Opener, what: tuple[str, str]) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (open_page(what, scheme=s).page.evaluate(ground) for s in ("light", "dark"))
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(22, 23, 26)")
+
+
+LEAST_CONTRAST = """() => {
+  const channels = (color) => color.match(/[\\d.]+/g).map(Number);
+  const luminance = (color) => {
+    const [r, g, b] = channels(color).map((value) => value / 255)
+      .map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if (channels(color)[3] !== 0) return color;
+    }
+  };
+  let least = 21;
+  for (const element of document.querySelectorAll("body *:not(script):not(svg):not(svg *)")) {
+    if (![...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
+    const pair = [luminance(getComputedStyle(element).color), luminance(ground(element))];
+    least = Math.min(least, (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05));
+  }
+  return least;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+def test_text_stands_out_from_its_ground(
+    open_page: Opener, what: tuple[str, str], scheme: Literal["light", "dark"]
+) -> None:
+    assert open_page(what, scheme=scheme).page.evaluate(LEAST_CONTRAST) >= 4.5
+
+
+# --- who does not see, or has no mouse -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [REPORT, FEEDBACK], ids=["report", "feedback"])
+def test_everything_has_a_name_and_headings_skip_no_level(
+    open_page: Opener, what: tuple[str, str]
+) -> None:
+    page = open_page(what).page
+    levels = page.eval_on_selector_all(
+        "h1, h2, h3, h4", "found => found.map(heading => +heading.tagName[1])"
+    )
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert page.locator("html[lang]").count() == 1
+    assert page.locator("main").count() == 1
+    for entry in page.locator("input").all():
+        assert page.locator(f"label[for={entry.get_attribute('id')}]").inner_text()
+    unnamed = (
+        "svg:not([aria-label]):not([aria-labelledby]), nav:not([aria-label]), table:not(:has(th))"
+    )
+    assert page.locator(unnamed).count() == 0
+    empty = "found => found.filter(one => !one.textContent.trim()).length"
+    assert page.eval_on_selector_all("button, a, summary, th", empty) == 0
+    ids = page.eval_on_selector_all("[id]", "found => found.map(one => one.id)")
+    assert len(ids) == len(set(ids))
+    targets = page.eval_on_selector_all("a[href^='#']", "found => found.map(one => one.hash)")
+    assert {target[1:] for target in targets} <= set(ids)
+
+
+def test_what_scrolls_sideways_can_be_reached_with_keys(open_page: Opener) -> None:
+    for what in (REPORT, FEEDBACK):
+        page = open_page(what, width=390).page
+        unreachable = (
+            "found => found.filter(one => one.scrollWidth > one.clientWidth + 1 && one.tabIndex < 0"
+            " && getComputedStyle(one).overflowX === 'auto').length"
+        )
+        assert page.eval_on_selector_all("body *", unreachable) == 0
+
+
+def test_the_first_key_leads_past_the_controls(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("To the content")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_a_table_is_sorted_with_keys(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    button = page.locator("table[data-rows=students] th button", has_text="Total")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert cells(page, "students", 2) == ["4", "2.8", "1", "1", "0.5", "0", "–"]
+    page.keyboard.press("Space")
+    assert cells(page, "students", 2) == ["0", "0.5", "1", "1", "2.8", "4", "–"]
+
+
+# --- sorting and filtering -----------------------------------------------------------------------
+
+
+def test_a_click_on_a_column_sorts_by_it_and_says_so(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    assert cells(page, "students", 0)[1:] == [
+        "Ada Lovelace ada",
+        "Bob Byron bob",
+        "dan",
+        "eve",
+        "finn",
+        "Zoë Absent zoe",
+    ]
+    head = page.locator("table[data-rows=students] th", has_text="Status")
+    head.locator("button").click()
+    assert cells(page, "students", 1)[0] == "absent"
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert page.locator("table[data-rows=students] [aria-sort=ascending]").count() == 1
+    head.locator("button").click()
+    assert cells(page, "students", 1)[-1] == "absent"
+    assert head.get_attribute("aria-sort") == "descending"
+
+
+def test_exercises_are_sorted_by_numbers_with_what_is_not_known_last(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    button = page.locator("table[data-rows=exercises] th button", has_text="All points")
+    button.click()
+    assert cells(page, "exercises", 0) == ["center", "weigh"]
+    button.click()
+    assert cells(page, "exercises", 0) == ["weigh", "center"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "students"),
+    [
+        ("byron", ["Bob Byron bob"]),
+        ("ABSENT", ["Zoë Absent zoe"]),
+        ("late", ["Bob Byron bob"]),
+        (MISTAKE, ["Bob Byron bob", "dan", "eve"]),
+        ("weigh axis", ["Bob Byron bob", "dan", "eve"]),
+        ("nobody is called so", []),
+    ],
+)
+def test_students_are_found_by_name_status_exercise_and_mistake(
+    open_page: Opener, typed: str, students: list[str]
+) -> None:
+    page = open_page(REPORT).page
+    page.get_by_label("Filter").fill(typed)
+    assert cells(page, "students", 0) == students
+    expect(page.get_by_role("status")).to_contain_text(f"{len(students)} of 7 students")
+    page.get_by_label("Filter").fill("")
+    assert len(cells(page, "students", 0)) == 7
+
+
+def test_a_mistake_leads_to_those_who_made_it_whatever_is_typed(open_page: Opener) -> None:
+    page = open_page(REPORT).page
+    page.get_by_label("Filter").fill("axis")
+    page.evaluate("location.hash = '#s1'")  # Ada, who is not among them
+    row = page.locator("tr:target")
+    expect(row).to_be_in_viewport()
+    expect(row.locator("a").first).to_have_text("Ada Lovelace")
+    link = page.locator("table[data-rows=mistakes] a", has_text="Bob Byron")
+    link.click()
+    expect(page.locator("tr:target a").first).to_have_text("Bob Byron")
+    page.locator("tr:target a").first.click()
+    expect(page.locator("h1")).to_have_text("Bob Byron")
+
+
+# --- folding and paper ---------------------------------------------------------------------------
+
+
+def opened(page: Page) -> list[bool]:
+    return list(page.eval_on_selector_all("details", "found => found.map(one => one.open)"))
+
+
+def test_what_is_wrong_is_open_and_the_rest_is_folded(open_page: Opener) -> None:
+    page = open_page(FEEDBACK).page
+    assert page.locator("details.exercise[open] h3 code").all_inner_texts() == ["weigh"]
+    page.get_by_role("button", name="Unfold everything").click()
+    assert all(opened(page))
+    page.get_by_role("button", name="Fold everything").click()
+    assert not any(opened(page))
+
+
+def test_a_link_to_an_exercise_unfolds_it(open_page: Opener) -> None:
+    page = open_page(FEEDBACK).page
+    page.evaluate("location.hash = '#center'")
+    expect(page.locator("#center")).to_have_attribute("open", "")
+
+
+def test_on_paper_everything_is_open_and_nothing_is_to_press(open_page: Opener) -> None:
+    for what in (REPORT, FEEDBACK):
+        page = open_page(what).page
+        folded = page.locator("details:not([open])")
+        before = opened(page)
+        # The page hears of the paper with the next frame that is drawn: wait for what it does.
+        page.emulate_media(media="print")
+        expect(folded).to_have_count(0)
+        expect(page.locator("input:visible, nav:visible, #unfold:visible")).to_have_count(0)
+        page.emulate_media(media="screen")
+        expect(folded).to_have_count(before.count(False))
+        assert opened(page) == before

@@ -1,0 +1,514 @@
+"""`grader.check` and its neighbours in notebooks: what they show, and what they leave alone."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from nbclient import NotebookClient
+
+import grader
+from grader.course.course import load_course
+from grader.course.location import NAMED
+from grader.records.faults import CallError
+from grader.student.notebook_display import Checked
+from grader.student.progress import FILE, read_progress, record_progress
+from tests.support.places import REAL, ROOT
+
+FORBIDDEN_TAGS = {"script", "link", "img", "iframe", "style", "object", "form", "input"}
+
+IMPORTS = "import grader\nimport torch\nfrom torch import nn\n"
+STUB = 'def softmax_naive(scores):\n    """Softmax."""\n    raise NotImplementedError\n'
+RIGHT = "def softmax_naive(scores):\n    e = torch.exp(scores)\n    return e / e.sum()\n"
+WRONG_AXIS = """\
+def softmax_rows(scores):
+    print("<b>shape</b>", tuple(scores.shape))
+    e = torch.exp(scores)
+    return e / e.sum(0)
+"""
+FORBIDDEN = "def softmax_naive(scores):\n    return torch.softmax(scores, 0)\n"
+RAISES = "def softmax_naive(scores):\n    return helper(scores)\n\ndef helper(x):\n    x.nothing\n"
+# Interrupts itself as the stop button would, in the midst of a loop.
+ENDLESS = """\
+import signal
+def softmax_naive(scores):
+    while True:
+        signal.raise_signal(signal.SIGINT)
+"""
+
+Cell = Callable[[str], Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the course: opened once, and progress is written into it."""
+    root = tmp_path_factory.mktemp("notebook")
+    shutil.copytree(REAL, root / "exercises")
+    shutil.copytree(ROOT / "solutions", root / "solutions")
+    (root / "exercises" / FILE).unlink(missing_ok=True)
+    return root / "exercises"
+
+
+@pytest.fixture
+def cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+    """Run a cell's text in one namespace, as a notebook would, and return its last value."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(folder.parent / "grader" / "course" / "location.py")
+    )
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    count = 0
+
+    def run(text: str) -> Any:
+        nonlocal count
+        count += 1
+        file = f"<ipython-input-{count}-0123456789ab>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        *body, last = ast.parse(text).body
+        if not isinstance(last, ast.Expr):
+            exec(compile(text, file, "exec"), namespace)
+            return None
+        exec(compile(ast.Module(body, []), file, "exec"), namespace)
+        return eval(compile(ast.Expression(last.value), file, "eval"), namespace)
+
+    run(IMPORTS)
+    yield run
+    (folder / FILE).unlink(missing_ok=True)
+
+
+class Page(HTMLParser):
+    """What a page says, which tags it has, and whether they are closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.tags, self.attributes = "", set[str](), dict[str, set[str]]()
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, set()).add(value or "")
+        if tag != "br" and not (self.get_starttag_text() or "").endswith("/>"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:  # the parser tells the end of <path/> too
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(result: Checked) -> Page:
+    return Page(result._repr_html_())
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- verdicts ------------------------------------------------------------------------------------
+
+
+def test_what_is_not_defined_gets_kind_words(cell: Cell) -> None:
+    result = cell('grader.check("softmax_naive")')
+    assert not result.solved
+    for text in (repr(result), page(result).text):
+        assert "it is not defined in this session yet: run the cell that defines it" in words(text)
+
+
+@pytest.mark.parametrize("stub", [STUB, "@staticmethod\n" + STUB], ids=["plain", "decorated"])
+def test_a_stub_gets_kind_words(cell: Cell, stub: str) -> None:
+    cell(stub)
+    result = cell('grader.check("softmax_naive")')
+    assert "still the stub: write your own lines" in words(repr(result))
+    assert "not written yet" in page(result).text
+
+
+def test_a_class_that_is_a_stub_gets_kind_words(cell: Cell) -> None:
+    cell(
+        "class CausalAttention(nn.Module):\n    def __init__(self, d_in, d_out):\n"
+        "        super().__init__()\n        raise NotImplementedError\n\n"
+        "    def forward(self, x):\n        raise NotImplementedError\n"
+    )
+    assert "still the stub" in repr(cell('grader.check("CausalAttention")'))
+
+
+def test_the_arguments_of_a_class_are_told(cell: Cell) -> None:
+    cell(
+        "class CausalAttention(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "    def forward(self, x):\n        return x\n"
+    )
+    text = words(repr(cell('grader.check("CausalAttention")')))
+    assert "CausalAttention.__init__ takes (nothing)" in text
+
+
+def test_a_right_definition_is_solved_and_remembered(cell: Cell, folder: Path) -> None:
+    cell(RIGHT)
+    result = cell('grader.check("softmax_naive")')
+    assert result.solved
+    assert repr(result) == " ✓ softmax_naive"
+    assert "softmax_naive: solved" in page(result).text
+    assert read_progress(folder).solved == {"softmax_naive"}
+
+
+def test_a_wrong_definition_gets_the_mistakes_name_and_a_picture(cell: Cell) -> None:
+    cell(WRONG_AXIS)
+    result = cell('grader.check("softmax_rows")')
+    shown = page(result)
+    for text in (repr(result), shown.text):
+        assert "Each column sums to one, not each row" in text
+        assert "Which axis should sum to one?" in text
+        assert "<b>shape</b> (2, 3)" in text
+    assert "b" not in shown.tags
+    assert "svg" in shown.tags
+    assert "yours − expected" in shown.text
+
+
+def test_a_page_needs_nothing_from_outside_and_runs_nothing(cell: Cell) -> None:
+    cell(WRONG_AXIS)
+    shown = page(cell('grader.check("softmax")'))
+    assert not shown.tags & FORBIDDEN_TAGS
+    assert not shown.attributes.keys() & {"src", "href", "onclick", "onload", "xlink:href", "id"}
+
+
+def test_an_exception_is_told_with_its_cell_and_line(cell: Cell) -> None:
+    cell(RAISES)
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "cell [2] line 5 raised AttributeError" in text
+    assert "x.nothing" in text
+
+
+def test_a_definition_may_be_imported_from_a_file(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_own_softmax.py").write_text(RAISES, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    cell("from my_own_softmax import softmax_naive")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "my_own_softmax.py line 5 raised AttributeError" in text
+
+
+def test_a_stub_that_was_imported_from_a_file_is_told(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_stubs.py").write_text(STUB, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    cell("import my_stubs\ndef softmax_naive(scores):\n    return my_stubs.softmax_naive(scores)\n")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "cell [2] line 3 raised NotImplementedError" in text
+    assert "`raise NotImplementedError` in my_stubs.py line 3 is still the stub: define it" in text
+
+
+def test_a_part_that_is_still_to_write_is_told(cell: Cell) -> None:
+    cell("def softmax_naive(scores):\n    e = scores.exp()\n    raise NotImplementedError\n")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "cell [2] line 3 still raises NotImplementedError: there is a part to write" in text
+
+
+def test_a_forbidden_operation_is_told_and_stays_usable(cell: Cell) -> None:
+    cell(FORBIDDEN)
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "cell [2] line 2 uses softmax" in text
+    assert torch.softmax(torch.zeros(2), 0).tolist() == [0.5, 0.5]
+
+
+def test_wrong_arguments_are_told_before_anything_runs(cell: Cell) -> None:
+    cell("def softmax_naive():\n    return 1\n")
+    text = words(repr(cell('grader.check("softmax_naive")')))
+    assert "softmax_naive takes (nothing); the contract passes (scores)" in text
+
+
+def test_what_was_solved_before_is_said(cell: Cell) -> None:
+    cell(RIGHT)
+    cell('grader.check("softmax_naive")')
+    cell(FORBIDDEN)
+    result = cell('grader.check("softmax_naive")')
+    assert "(it was solved before)" in repr(result)
+    assert "(it was solved before)" in page(result).text
+
+
+def test_all_references_in_one_notebook_pass(cell: Cell) -> None:
+    for path in sorted((ROOT / "solutions").glob("*.py")):
+        text = path.read_text("utf-8")
+        cell(re.sub(r"^from \..*$", "", text, flags=re.MULTILINE))
+    result = cell("grader.check()")
+    assert [r.name for r in result.results if not r.solved] == []
+    assert len(result.results) > 20
+    assert repr(result).endswith(
+        f"{len(result.results)} of {len(result.results)} pass the public checks"
+    )
+
+
+# --- what is checked -----------------------------------------------------------------------------
+
+
+def test_without_names_all_that_is_defined_is_checked(cell: Cell) -> None:
+    cell(RIGHT)
+    cell(WRONG_AXIS)
+    assert [r.name for r in cell("grader.check()").results] == ["softmax_naive", "softmax_rows"]
+
+
+def test_a_unit_and_a_function_can_be_named_too(cell: Cell) -> None:
+    cell(RIGHT)
+    assert len(cell('grader.check("softmax")').results) == 4
+    assert cell("grader.check(softmax_naive)").solved
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ('grader.check("softmax_naif")', "there is no exercise called 'softmax_naif'; did you"),
+        ("grader.check()", "no exercise of the course is defined yet"),
+        ('grader.check("softmax_naive", course="elsewhere")', "no course.toml in elsewhere"),
+        ('grader.hint("softmax_naif")', "there is no exercise called 'softmax_naif'; did you"),
+        ('grader.hint("softmax")', "softmax is a unit: a hint is for one exercise"),
+        ("grader.heatmap(torch.zeros(2, 2, 2))", "pick one of them"),
+    ],
+)
+def test_a_call_that_is_not_right_is_told_in_one_line(cell: Cell, call: str, told: str) -> None:
+    with pytest.raises(CallError, match=told) as caught:
+        cell(call)
+    (line,) = caught.value._render_traceback_()  # type: ignore[attr-defined]
+    assert "\n" not in line
+
+
+def test_a_course_is_found_beside_the_notebook_or_named(
+    cell: Cell, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell(RIGHT)
+    notes = folder.parent / "notes"
+    notes.mkdir(exist_ok=True)
+    for here in (folder.parent, notes, folder / "checks"):
+        monkeypatch.chdir(here)
+        assert cell('grader.check("softmax_naive")').solved
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "grader.course.location.__file__", str(tmp_path / "installed" / "course" / "location.py")
+    )
+    with pytest.raises(CallError, match=r"no course\.toml was found near .*: name its folder"):
+        cell('grader.check("softmax_naive")')
+    assert cell(f'grader.check("softmax_naive", course={str(folder)!r})').solved
+
+
+def test_progress_that_cannot_be_kept_costs_no_verdict(cell: Cell, folder: Path) -> None:
+    (folder / FILE).mkdir()
+    try:
+        cell(RIGHT)
+        result = cell('grader.check("softmax_naive")')
+    finally:
+        (folder / FILE).rmdir()
+    assert result.solved
+    assert "progress is not recorded" in repr(result)
+
+
+# --- what is left alone --------------------------------------------------------------------------
+
+
+def _state() -> list[Any]:
+    return [
+        torch.get_rng_state().tolist(),
+        np.random.get_state()[1].tolist(),  # type: ignore[index]
+        random.getstate(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        torch.get_default_device(),
+        sys.stdout,
+        sys.stderr,
+    ]
+
+
+def test_a_check_leaves_the_session_as_it_was(
+    cell: Cell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell(WRONG_AXIS)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), torch.device("meta"):
+            before = _state()
+            result = cell('grader.check("softmax_rows")')
+            assert _state() == before
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert "Each column sums to one" in repr(result)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works, also where the suite runs in the background, whose shell switches it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_endless_loop_can_be_stopped(cell: Cell) -> None:
+    before = _state()
+    cell(ENDLESS)
+    with pytest.raises(KeyboardInterrupt, match=r"stopped at cell \[2\] line 4") as caught:
+        cell('grader.check("softmax_naive")')
+    assert len(caught.value._render_traceback_()) == 1  # type: ignore[attr-defined]
+    assert _state() == before
+    cell(RIGHT)
+    assert cell('grader.check("softmax_naive")').solved
+
+
+def test_import_grader_loads_no_torch() -> None:
+    code = "import sys, grader; grader.__version__; print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
+
+
+def test_completion_offers_what_is_not_loaded_yet() -> None:
+    code = "import sys, grader; print(*dir(grader)); print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, loaded = ran.stdout.splitlines()
+    assert {"check", "heatmap", "hint", "__version__"} <= set(names.split())
+    assert loaded == "False"
+
+
+def test_grader_has_no_other_names() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'chekc'"):
+        _ = grader.chekc
+
+
+# --- heat-maps -----------------------------------------------------------------------------------
+
+
+def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
+    weights = torch.tensor([[1.0, 0.0], [0.3, -0.7]])
+    heatmap = grader.heatmap(weights, rows="queries", columns="keys", title="weights")
+    assert repr(heatmap).splitlines() == [
+        "weights",
+        "0 ██ ·",
+        "1 ▒▒-▓",
+        "2 by 2, rows: queries, columns: keys",
+    ]
+    assert "queries" in heatmap._repr_html_()
+    assert heatmap._repr_svg_() == heatmap._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("size", "call", "told"),
+    [
+        ((1, 3), 'columns="tokens"', "1 by 3, columns: tokens"),
+        ((3, 1), 'rows="tokens"', "3 by 1, rows: tokens"),
+        ((2, 2), "", "2 by 2"),
+        ((88, 40), "", "88 by 40"),
+        ((89, 40), "", "89 by 40, shown are rows 0–87"),
+        (
+            (90, 41),
+            'rows="time"',
+            "90 by 41, rows: time, shown are rows 0–87, shown are columns 0–39",
+        ),
+    ],
+)
+def test_the_text_of_a_heatmap_says_what_is_there(
+    cell: Cell, size: tuple[int, int], call: str, told: str
+) -> None:
+    heatmap = cell(f"grader.heatmap(torch.ones{size}, {call})")
+    assert repr(heatmap).splitlines()[-1] == told
+
+
+# --- hints ---------------------------------------------------------------------------------------
+
+
+def test_hints_come_one_by_one_and_are_remembered(cell: Cell, folder: Path) -> None:
+    hints = load_course(folder).exercises["softmax_naive"].hints
+    for level, said in enumerate([*hints, hints[-1]], start=1):
+        result = cell('grader.hint("softmax_naive")')
+        shown = Page(result._repr_html_())
+        number = min(level, len(hints))
+        for text in (repr(result), shown.text):
+            assert f"softmax_naive, hint {number} of {len(hints)}" in text
+            assert words(said) in words(text)
+            assert ("another one: grader.hint" in text) == (level < len(hints))
+        assert not shown.tags & FORBIDDEN_TAGS
+        assert read_progress(folder).hints == {"softmax_naive": number}
+
+
+def test_a_hint_without_a_name_is_for_the_next_exercise(cell: Cell, folder: Path) -> None:
+    first, second, *rest = load_course(folder).exercises
+    record_progress(folder, solved=[first])
+    assert cell("grader.hint()").name == second
+    record_progress(folder, solved=[second, *rest])
+    with pytest.raises(CallError, match="everything is solved"):
+        cell("grader.hint()")
+
+
+def test_progress_that_cannot_be_kept_costs_no_hint(cell: Cell, folder: Path) -> None:
+    (folder / FILE).mkdir()
+    try:
+        result = cell(f"{RIGHT}grader.hint(softmax_naive)")
+    finally:
+        (folder / FILE).rmdir()
+    assert "softmax_naive, hint 1 of" in repr(result)
+    assert "progress is not recorded" in repr(result)
+
+
+# --- a real notebook -----------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_verdicts_as_html(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NAMED, str(folder))  # in the kernel it is not the kit's own
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    check = 'grader.check("softmax_rows")'
+    right = "def softmax_rows(scores):\n    e = scores.exp()\n    return e / e.sum(1, True)\n"
+    cells = [
+        "import grader, torch",
+        f"{STUB.replace('naive', 'rows')}{check}",
+        f"{right}{check}",
+        f"{WRONG_AXIS.replace('sum(0)', 'sum(0) + e.nothing')}{check}",
+        f"{WRONG_AXIS}{check}",
+        "grader.heatmap(torch.eye(3))",
+        'grader.check("nonsense")',
+        f"{ENDLESS}grader.check(softmax_naive)",
+        f"{RIGHT}grader.check()",
+    ]
+    notebook = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
+    notebook.cells = [nbformat.v4.new_code_cell(text) for text in cells]  # type: ignore[no-untyped-call]
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute()
+    outputs = [cell.outputs for cell in notebook.cells]
+    assert outputs[0] == []
+    unsolved, solved, raised, wrong, heatmap = (output.data for (output,) in outputs[1:6])
+    assert "still the stub" in unsolved["text/html"]
+    assert "softmax_rows</strong>: solved" in solved["text/html"]
+    assert solved["text/plain"] == " ✓ softmax_rows"
+    assert "cell [4] line 4 raised AttributeError" in words(raised["text/plain"])
+    assert "Each column sums to one, not each row" in wrong["text/html"]
+    assert "<svg" in wrong["text/html"]
+    assert "<svg" in heatmap["text/html"]
+    told = [output.traceback for (output,) in outputs[6:8]]
+    assert [len(traceback) for traceback in told] == [1, 1]
+    assert told[0][0].startswith("grader: there is no exercise called 'nonsense'")
+    assert told[1] == ["grader: stopped at cell [8] line 4"]
+    assert "1 of 2 pass the public checks" in outputs[8][0].data["text/plain"]

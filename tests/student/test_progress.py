@@ -1,0 +1,194 @@
+"""What a student has solved and read is one small text file, which is easily merged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.course.course import load_course
+from grader.intake import find_submissions
+from grader.student.packing import pack_answers
+from grader.student.progress import FILE, Progress, read_progress, record_progress
+from tests.conftest import Grader
+from tests.support.places import TINY
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the tiny course, to be worked in."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    return tmp_path / "tiny" / "exercises"
+
+
+def solve(folder: Path, *units: str) -> None:
+    for unit in units:
+        shutil.copy(TINY / "solutions" / f"{unit}.py", folder / f"{unit}.py")
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def test_nothing_is_known_before_anything_happened(tmp_path: Path) -> None:
+    assert read_progress(tmp_path) == Progress()
+    record_progress(tmp_path)
+    assert not (tmp_path / FILE).exists()
+
+
+def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
+    record_progress(tmp_path, solved=["center"])
+    record_progress(tmp_path, hints={"weigh": 2})
+    record_progress(tmp_path, solved=["weigh"], hints={"weigh": 1})
+    assert read_progress(tmp_path) == Progress(frozenset({"center", "weigh"}), {"weigh": 2})
+
+
+NAMES = st.sampled_from(["center", "weigh", "Projection"])
+KNOWN = st.builds(
+    Progress, st.frozensets(NAMES), st.dictionaries(NAMES, st.integers(min_value=1, max_value=3))
+)
+
+
+@given(one=KNOWN, other=KNOWN)
+def test_two_copies_are_merged_by_putting_their_lines_together(
+    tmp_path_factory: pytest.TempPathFactory, one: Progress, other: Progress
+) -> None:
+    here, there, merged = (tmp_path_factory.mktemp("copy") for _ in range(3))
+    record_progress(here, solved=one.solved, hints=one.hints)
+    record_progress(there, solved=other.solved, hints=other.hints)
+    texts = [copy / FILE for copy in (here, there) if (copy / FILE).exists()]
+    lines = sorted(line for path in texts for line in path.read_text("utf-8").splitlines())
+    (merged / FILE).write_text("\n".join(lines), "utf-8")
+    assert read_progress(merged) == one.with_(other.solved, other.hints)
+
+
+def test_a_conflict_that_git_left_in_the_file_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(
+        b"<<<<<<< HEAD\nsolved center\n=======\nhint weigh 2\n>>>>>>> laptop\nhint weigh many\n"
+        b"\xff\n"
+    )
+    assert read_progress(tmp_path) == Progress(frozenset({"center"}), {"weigh": 2})
+
+
+def test_exercises_of_another_version_of_the_course_are_kept(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("solved gone_by_now\n", "utf-8")
+    assert record_progress(tmp_path, solved=["center"]).solved == {"center", "gone_by_now"}
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+def test_a_check_records_what_it_solves(grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
+    assert grader("check", "--course", folder).code == 1
+    assert read_progress(folder).solved == {"center", "staircase", "weigh"}
+    ran = grader("list", "--course", folder)
+    assert ran.code == 0
+    assert "3/3" in ran.out
+    assert "next: Projection, in layers.py" in ran.out
+
+
+def test_what_was_solved_once_and_fails_now_is_marked(grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
+    grader("check", "center", "--course", folder)
+    text = (folder / "basics.py").read_text("utf-8")
+    (folder / "basics.py").write_text(text.replace("x - x.mean()", "x + x.mean()"), "utf-8")
+    assert "center  (it was solved before)" in grader("check", "center", "--course", folder).out
+    assert read_progress(folder).solved == {"center"}
+
+
+def test_answers_that_live_elsewhere_are_not_recorded(grader: Grader, folder: Path) -> None:
+    grader("check", "--course", folder, "--in", TINY / "solutions" / "basics.py")
+    assert read_progress(folder) == Progress()
+
+
+def test_a_verdict_is_given_where_progress_cannot_be_written(grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
+    (folder / FILE).mkdir()
+    ran = grader("check", "center", "--course", folder)
+    assert ran.code == 0
+    assert "center" in ran.out
+    assert "progress is not recorded" in ran.err
+
+
+def test_hints_come_one_after_another_and_the_last_one_stays(
+    cold_grader: Grader, folder: Path
+) -> None:
+    toml = folder / "course.toml"
+    hints = 'hints = ["What is the mean of what remains?"'
+    toml.write_text(toml.read_text("utf-8").replace(hints, f'{hints}, "Subtract."'), "utf-8")
+    told = [cold_grader("hint", "--course", folder).out for _ in range(3)]
+    assert "center, hint 1 of 2\nWhat is the mean of what remains?" in told[0]
+    assert "another one: grader hint center" in told[0]
+    assert "center, hint 2 of 2\nSubtract.\n" == told[1] == told[2]
+    assert read_progress(folder).hints == {"center": 2}
+
+
+WRONG_HINTS = {
+    "staircase": "staircase has no hints",
+    "basics": "basics is a unit: a hint is for one exercise",
+    "centre": "there is no exercise called 'centre'; did you mean center?",
+}
+
+
+@pytest.mark.parametrize(("name", "told"), WRONG_HINTS.items())
+def test_a_hint_that_cannot_be_given_is_told_in_one_line(
+    cold_grader: Grader, folder: Path, name: str, told: str
+) -> None:
+    ran = cold_grader("hint", name, "--course", folder)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"grader: {told}\n")
+
+
+def test_the_list_can_leave_out_what_was_solved(cold_grader: Grader, folder: Path) -> None:
+    record_progress(folder, solved=["center", "weigh"], hints={"staircase": 1})
+    ran = cold_grader("list", "basics", "--todo", "--json", "--course", folder)
+    (row,) = json.loads(ran.out)
+    assert (row["name"], row["solved"], row["hints_read"]) == ("staircase", False, 1)
+
+
+# --- the zip to hand in --------------------------------------------------------------------------
+
+
+def test_the_zip_is_a_submission_as_it_is(
+    cold_grader: Grader, folder: Path, tmp_path: Path
+) -> None:
+    solve(folder, "basics")
+    record_progress(folder, solved=["center", "staircase", "weigh"])
+    ran = cold_grader("pack", "--to", tmp_path / "ada.zip", "--course", folder)
+    assert ran.code == 0
+    assert "ada.zip: basics.py, layers.py\nnot solved at any check so far: all of layers" in ran.out
+    (submission,) = find_submissions([tmp_path / "ada.zip"], load_course(folder))
+    assert submission.student == "ada"
+    assert {source.name for source in submission.sources} == {"basics.py", "layers.py"}
+
+
+def test_the_same_answers_make_the_same_zip(folder: Path, tmp_path: Path) -> None:
+    course = load_course(folder)
+    one, other = (
+        pack_answers(course, tmp_path / name).path.read_bytes() for name in ("a.zip", "b.zip")
+    )
+    assert one == other
+
+
+def test_notebooks_go_along_and_checks_do_not(folder: Path, tmp_path: Path) -> None:
+    (folder / "work.ipynb").write_text("{}", "utf-8")
+    (folder.parent / "notebooks").mkdir()
+    (folder.parent / "notebooks" / "basics.ipynb").write_text("{}", "utf-8")
+    packed = pack_answers(load_course(folder), tmp_path / "a.zip")
+    assert list(packed.names) == ["basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb"]
+    assert zipfile.ZipFile(packed.path).namelist() == list(packed.names)
+
+
+def test_a_file_that_is_no_zip_is_not_overwritten(
+    cold_grader: Grader, folder: Path, tmp_path: Path
+) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work", "utf-8")
+    ran = cold_grader("pack", "--to", thesis, "--course", folder)
+    assert ran.code == 2
+    assert "no zip" in ran.err
+    assert thesis.read_text("utf-8") == "years of work"

@@ -1,0 +1,939 @@
+"""`grader watch`: save a file, read the verdict, and go on when it is solved."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import importlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from grader.course.course import Course, load_course
+from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.sandbox.jails import Warm
+from grader.student.checking import open_checker
+from grader.student.progress import FILE, read_progress, record_progress
+from grader.student.watch import run_watch, words
+from grader.student.watch.editor import Watching, editor_for, line_of
+from grader.student.watch.plain import Plain
+from grader.student.watch.screen import WatchApp
+from grader.student.watch.state import Lesson
+from grader.student.watch.worker import CheckedOne, Checks, CheckWorker, Failed, News, OpenChecks
+from tests.conftest import assigned
+from tests.support.places import TINY
+
+DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
+HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A copy of the tiny course, with three hints for its first exercise; not its first run."""
+    return copied(tmp_path, first_run=False)
+
+
+def copied(to: Path, *, first_run: bool) -> Course:
+    shutil.copytree(TINY, to / "tiny")
+    folder = to / "tiny" / "exercises"
+    toml = (folder / "course.toml").read_text("utf-8")
+    (folder / "course.toml").write_text(re.sub(r"hints = \[.*\]", f"hints = {HINTS}", toml))
+    if not first_run:
+        (folder / FILE).touch()
+    return load_course(folder)
+
+
+def with_stubs(course: Course) -> Course:
+    """The course, with the untouched stubs that a bundle has."""
+    stubs = course.recorded / "stubs"
+    stubs.mkdir(parents=True)
+    for unit in course.units:
+        shutil.copy(course.stub_file(unit.name), stubs)
+    return course
+
+
+# --- a checker without torch ---------------------------------------------------------------------
+
+PICTURE = Picture(
+    ((True, False), (True, True)),
+    ((True, True), (True, True)),
+    ((False, True), (False, False)),
+    rows=2,
+    columns=2,
+)
+EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which mean nothing here
+
+
+class Fake:
+    """What it finds stands in the file: a comment for each exercise, ``# center: right``."""
+
+    def __init__(self, course: Course) -> None:
+        self.course = course
+
+    def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
+        return [self._check(name) for name in names]
+
+    def _check(self, name: str) -> ExerciseResult:
+        unit = self.course.unit_of[name]
+        text = self.course.stub_file(unit).read_text("utf-8")
+        match re.findall(rf"^# {name}: (\w+)", text, re.MULTILINE)[-1:]:
+            case ["right"]:
+                tests = [TestResult("exists", "It is there", "passed")]
+            case ["wrong"]:
+                tests = [
+                    TestResult("exists", "It is there", "passed"),
+                    TestResult(
+                        "value",
+                        "It is right",
+                        "failed",
+                        message=f"not so: {EVIL}",
+                        mistake="The mean is added",
+                        hint="What remains?",
+                        picture=PICTURE,
+                    ),
+                ]
+            case ["fault"]:
+                raise HostFault("the moon is full")
+            case ["call"]:
+                raise CallError("there is no .py file")
+            case ["bug"]:
+                raise ZeroDivisionError("division by zero")
+            case _:
+                tests = [TestResult("exists", "It is there", "missing", message="still the stub")]
+        return ExerciseResult(name, unit, 0, 1, tuple(tests))
+
+
+def fake(course: Course) -> OpenChecks:
+    @contextmanager
+    def opened() -> Iterator[Checks]:
+        yield Fake(course)
+
+    return opened
+
+
+def save(course: Course, found: str, name: str = "center") -> None:
+    """Save the file of an exercise, as most editors do: a new file takes the old one's place."""
+    path = course.stub_file(course.unit_of[name])
+    draft = path.with_suffix(".draft")
+    draft.write_text(f"{path.read_text('utf-8')}\n# {name}: {found}\n", "utf-8")
+    draft.replace(path)
+
+
+# --- the screen ----------------------------------------------------------------------------------
+
+
+class Desk:
+    """The app, seen as people see it: keys go in, and text comes out."""
+
+    def __init__(self, app: WatchApp, pilot: object, lesson: Lesson) -> None:
+        self.app = app
+        self.lesson = lesson
+        self._pilot = pilot
+
+    @property
+    def svg(self) -> str:
+        return self.app.export_screenshot()
+
+    @property
+    def text(self) -> str:
+        """What the screen shows, line by line."""
+        lines: dict[float, list[tuple[float, str]]] = {}
+        for tag, inner in re.findall(r"<text([^>]*)>([^<]*)</text>", self.svg):
+            x, y = (float(re.findall(rf'\b{axis}="([\d.]+)"', tag)[0]) for axis in "xy")
+            if "clip-path" in tag:  # the window's title has none
+                lines.setdefault(y, []).append(
+                    (x, html.unescape(inner).replace("\xa0", " ").rstrip("\n"))
+                )
+        return "\n".join("".join(t for _, t in sorted(lines[y])) for y in sorted(lines))
+
+    async def press(self, *keys: str) -> None:
+        await self._pilot.press(*keys)  # type: ignore[attr-defined]
+        await self._pilot.pause()  # type: ignore[attr-defined]
+
+    async def resize(self, width: int, height: int) -> None:
+        await self._pilot.resize_terminal(width, height)  # type: ignore[attr-defined]
+        await self._pilot.pause()  # type: ignore[attr-defined]
+
+    async def sees(self, *wanted: str) -> None:
+        """Wait until the screen shows all of these, wherever its lines break."""
+
+        def plain(text: str) -> str:
+            return " ".join(text.replace("│", " ").split())
+
+        end = time.monotonic() + DEADLINE
+        while not all(plain(part) in plain(self.text) for part in wanted):
+            assert time.monotonic() < end, f"{wanted} not in:\n{self.text}"
+            await self._pilot.pause(0.01)  # type: ignore[attr-defined]
+
+
+Scenario = Callable[[Desk], Awaitable[None]]
+
+
+@asynccontextmanager
+async def at_desk(
+    course: Course, start: str | None, checker: OpenChecks, size: tuple[int, int], poll: bool
+) -> AsyncIterator[Desk]:
+    lesson = Lesson(course, start, clock=lambda: "12:00:00")
+    app = WatchApp(lesson, checker, poll=poll)
+    try:
+        async with app.run_test(size=size) as pilot:
+            yield Desk(app, pilot, lesson)
+    finally:
+        app.close()
+
+
+def play(
+    course: Course,
+    scenario: Scenario,
+    *,
+    start: str | None = None,
+    checker: OpenChecks | None = None,
+    size: tuple[int, int] = (80, 24),
+    poll: bool = False,
+) -> None:
+    async def run() -> None:
+        async with at_desk(course, start, checker or fake(course), size, poll) as desk:
+            await scenario(desk)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
+def test_a_save_brings_a_new_verdict(course: Course, poll: bool) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("still the stub", "Write your lines in basics.py")
+        save(course, "wrong")
+        await desk.sees("✗ center", "The mean is added", "What remains?", "differs")
+        save(course, "right")
+        await desk.sees("✓ center", "1 of 4 solved")
+
+    play(course, scenario, poll=poll)
+
+
+def test_what_is_solved_is_said_and_nothing_moves_on_by_itself(course: Course) -> None:
+    save(course, "right")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("Solved! n goes on to staircase: One more in each row.")
+        assert desk.lesson.name == "center"
+        await desk.press("n")
+        await desk.sees("Build a square of booleans", "· staircase")
+        await desk.press("p")
+        await desk.sees("Subtract the mean from each element", "✓ center")
+
+    play(course, scenario, start="center")
+    assert read_progress(course.folder).solved == {"center"}
+
+
+def test_the_first_unsolved_exercise_comes_first_and_a_name_or_a_unit_before_it(
+    course: Course,
+) -> None:
+    record_progress(course.folder, solved=["center"])
+    assert Lesson(course).name == "staircase"
+    assert Lesson(course, "weigh").name == "weigh"
+    assert Lesson(course, "layers").name == "Projection"
+    with pytest.raises(CallError, match="did you mean center"):
+        Lesson(course, "centre")
+
+
+def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
+    course: Course,
+) -> None:
+    lesson = Lesson(assigned(course.folder, "staircase", "weigh"))
+    assert (lesson.name, lesson.begin_all()) == ("staircase", ("staircase", "weigh"))
+    assert [row.name for row in lesson.rows() if not row.asked] == ["center", "Projection"]
+    told = [
+        lesson.hear(CheckedOne(ExerciseResult(name, "basics", 0, 1), remaining))
+        for name, remaining in (("staircase", 1), ("weigh", 0))
+    ]
+    assert told == ["Checking all of them: 1 of 2.", "2 of 2 asked pass now."]
+    lesson.go("weigh")
+    assert "all 2 asked exercises: well done!" in lesson.next_step()
+    assert words.file_line(lesson.course, "center").endswith("(1 of 3 in basics.py, not asked)")
+
+
+def test_before_the_first_and_after_the_last_there_is_nothing(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.press("p")
+        await desk.sees(words.FIRST)
+        await desk.press("n", "n", "n", "n")
+        await desk.sees("Projection", words.LAST)
+
+    play(course, scenario)
+
+
+def test_the_end_of_the_course_says_how_to_hand_in(course: Course) -> None:
+    record_progress(course.folder, solved=["center", "staircase", "weigh"])
+    save(course, "right", "Projection")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("all 4 exercises", "grader pack", "4 of 4 solved")
+
+    play(course, scenario)
+
+
+def test_the_last_exercise_leads_back_to_what_is_open(course: Course) -> None:
+    save(course, "right", "Projection")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("Still to do: center")
+
+    play(course, scenario, start="Projection")
+
+
+def test_what_was_solved_before_and_fails_now_is_marked(course: Course) -> None:
+    record_progress(course.folder, solved=["center"])
+    save(course, "wrong")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("✗ center", "(it was solved before)")
+        await desk.press("l")
+        await desk.sees("> ✗ center", "fails now: Subtract the mean")
+
+    play(course, scenario, start="center")
+    assert read_progress(course.folder).solved == {"center"}
+
+
+def test_each_press_gives_one_more_hint_and_is_recorded(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center")
+        assert "Which mean?" not in desk.text
+        for level, hint in enumerate(("Which mean?", "Which axis?", "x - x.mean()"), 1):
+            await desk.press("h")
+            await desk.sees(f"Hints: {level} of 3", f"{level}. {hint}")
+            assert read_progress(course.folder).hints == {"center": level}
+        await desk.press("h")
+        await desk.sees("That was the last hint")
+        await desk.press("n", "h")
+        await desk.sees(words.NO_HINTS)
+
+    play(course, scenario)
+    assert read_progress(course.folder).hints == {"center": 3}
+
+
+def test_the_list_is_filtered_by_typing_and_enter_goes_there(course: Course) -> None:
+    record_progress(course.folder, solved=["center"])
+
+    async def scenario(desk: Desk) -> None:
+        await desk.press("l")
+        await desk.sees("✓ center", "> · staircase", "Projection", "layers: A module")
+        await desk.press(*"softmax")
+        await desk.sees("weigh")
+        assert "layers: A module" not in desk.text
+        await desk.press("enter")
+        await desk.sees("Turn each row into weights")
+        assert desk.lesson.name == "weigh"
+        await desk.press("l", *"no such thing")
+        await desk.sees("No exercise matches")
+        await desk.press("enter", "escape")
+        await desk.press("l", "down", "enter")
+        await desk.sees("One linear map, with a bias only if asked for")
+
+    play(course, scenario)
+
+
+def test_a_reset_asks_first_and_is_undone(course: Course) -> None:
+    with_stubs(course)
+    path = course.stub_file("basics")
+    path.write_text("def center(x):\n    return x - x.mean()\n# center: right\n", "utf-8")
+    mine = path.read_text("utf-8")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("✓ center")
+        await desk.press("r")
+        await desk.sees("Put the untouched stub of center back?")
+        await desk.press("n")
+        await desk.sees(words.LEFT)
+        assert path.read_text("utf-8") == mine
+        assert desk.lesson.name == "center", "n answered the question"
+        await desk.press("r", "y")
+        await desk.sees("center is a stub again", "u brings it back", "u undo")
+        assert "raise NotImplementedError" in path.read_text("utf-8")
+        await desk.press("u")
+        await desk.sees("basics.py is again as it was")
+        assert path.read_text("utf-8") == mine
+
+    play(course, scenario)
+
+
+def test_where_nothing_can_be_reset_or_undone_it_says_so(course: Course) -> None:
+    before = course.stub_file("basics").read_text("utf-8")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.press("r", "y")
+        await desk.sees("git checkout")
+        await desk.press("u")
+        await desk.sees(words.NOTHING_KEPT)
+
+    play(course, scenario)
+    assert course.stub_file("basics").read_text("utf-8") == before
+
+
+def test_a_solution_is_shown_once_the_exercise_is_solved(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("still the stub")
+        assert "s solution" not in desk.text
+        await desk.press("s")
+        await desk.sees("can be read once you have solved")
+        save(course, "right")
+        await desk.sees("✓ center", "s solution")
+        await desk.press("s")
+        await desk.sees("A solution of center", "return x - x.mean()")
+        assert "tril" not in desk.text, "another exercise's solution"
+        await desk.press("escape")
+        await desk.sees("Subtract the mean")
+
+    play(course, scenario)
+
+
+def test_a_course_without_solutions_has_no_such_key(course: Course) -> None:
+    shutil.rmtree(course.solutions)
+    save(course, "right")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("✓ center")
+        assert "s solution" not in desk.text
+        await desk.press("s")
+        await desk.sees(words.NO_SOLUTIONS)
+
+    play(course, scenario)
+
+
+def test_all_are_checked_and_what_broke_is_named(course: Course) -> None:
+    record_progress(course.folder, solved=["weigh"])
+    for name, found in (("center", "right"), ("weigh", "wrong"), ("Projection", "call")):
+        save(course, found, name)
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· staircase")
+        await desk.press("a")
+        await desk.sees("1 of 4 pass now", "1 could not be checked", "failing now: weigh")
+
+    play(course, scenario, start="staircase")
+    assert read_progress(course.folder).solved == {"center", "weigh"}
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ("fault", "The grader itself failed, which is not your fault: the moon is full"),
+        ("call", "there is no .py file"),
+        ("bug", "The grader itself failed, which is not your fault: ZeroDivisionError"),
+    ],
+)
+def test_faults_are_told_and_the_next_save_tries_again(
+    course: Course, found: str, told: str
+) -> None:
+    save(course, found)
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees(told)
+        save(course, "right")
+        await desk.sees("✓ center")
+
+    play(course, scenario)
+
+
+def test_a_checker_that_does_not_open_is_told_and_tried_again(course: Course) -> None:
+    tries = []
+
+    @contextmanager
+    def opened() -> Iterator[Checks]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise CallError("a test file cannot be collected")
+        yield Fake(course)
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("a test file cannot be collected")
+        save(course, "right")
+        await desk.sees("✓ center")
+
+    play(course, scenario, checker=opened)
+
+
+def test_what_students_and_their_code_say_is_never_markup(course: Course) -> None:
+    save(course, "wrong")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("[bold]loud[/bold]")
+
+    play(course, scenario)
+
+
+def test_a_newcomer_is_greeted_in_five_lines(tmp_path: Path) -> None:
+    course = copied(tmp_path, first_run=True)
+    assert len(words.WELCOME) == 5
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("Welcome to A tiny course", *words.WELCOME)
+        await desk.press("enter")
+        await desk.sees("Subtract the mean from each element", "· center")
+        assert "Welcome" not in desk.text
+        await desk.press("question_mark")
+        await desk.sees(*(key.told for key in words.KEYS))
+
+    play(course, scenario)
+
+
+def test_a_student_who_was_here_before_is_not_greeted(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center")
+        assert "Welcome" not in desk.text
+
+    play(course, scenario)
+
+
+@pytest.mark.parametrize("pane", ["1", "2"])
+def test_keys_and_verdict_are_seen_at_80_by_24(course: Course, pane: str) -> None:
+    record_progress(course.folder, solved=["center"], hints={"center": 3})
+    save(course, "wrong")
+    long = "\n".join(f"A long statement, line {n}.\n" for n in range(60))
+    path = course.stub_file("basics")
+    path.write_text(path.read_text("utf-8").replace("Subtract the mean", long), "utf-8")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("✗ center", "line 5.")
+        await desk.resize(80, 24)
+        await desk.press(pane, "h")
+        await desk.press(pane)
+        await desk.sees("✗ center", "The mean is added", "That was the last hint")
+        assert len(desk.text.splitlines()) <= 24
+        last = "\n".join(desk.text.splitlines()[-2:])
+        shown = [f"{key.key} {key.word}" for key in desk.lesson.offered()]
+        assert len(shown) == len(words.KEYS) - 1, "all but undo"
+        assert [key for key in shown if key not in last] == []
+        await desk.resize(40, 24)
+        assert [key for key in shown if key not in desk.text] == []
+
+    play(course, scenario, start="center", size=(120, 50))
+
+
+def test_a_screen_that_is_far_too_small_breaks_nothing(course: Course) -> None:
+    save(course, "wrong")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.press("h", "l", "escape", "2")
+        await desk.resize(80, 24)
+        await desk.sees("✗ center")
+
+    play(course, scenario, size=(12, 4))
+
+
+def test_a_long_statement_scrolls(course: Course) -> None:
+    path = course.stub_file("basics")
+    long = "\n".join(f"A long statement, line {n}.\n" for n in range(60))
+    path.write_text(path.read_text("utf-8").replace("Subtract the mean", long), "utf-8")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center", "line 1.")
+        await desk.press("end")
+        await desk.sees("line 59.")
+        await desk.press("home")
+        await desk.sees("line 1.")
+
+    play(course, scenario)
+
+
+def test_without_colour_nothing_is_lost(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    record_progress(course.folder, solved=["center"])
+    save(course, "wrong")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("✗ center", "(it was solved before)", "█", "1 of 4 solved")
+        colours = set(re.findall(r"fill(?:: |=\")(#\w{6})", desk.svg.partition("<circle")[0]))
+        colours |= set(re.findall(r'<rect fill="(#\w{6})" x', desk.svg))
+        colours -= {"#c5c8c6"}  # of the picture's frame
+        assert colours
+        assert {c for c in colours if len({c[1:3], c[3:5], c[5:7]}) > 1} == set()
+
+    play(course, scenario, start="center")
+
+
+def test_the_statement_stays_when_the_students_file_does_not_parse(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("Subtract the mean from each element")
+        course.stub_file("basics").write_text("def center(x:\n# center: wrong\n", "utf-8")
+        await desk.sees("✗ center", "Subtract the mean from each element")
+
+    play(course, scenario)
+
+
+def test_progress_that_cannot_be_written_costs_a_line_and_no_verdict(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center")
+        (course.folder / FILE).unlink()
+        (course.folder / FILE).mkdir()
+        await desk.press("h")
+        await desk.sees("This is not remembered", "Which mean?")
+        save(course, "right")
+        await desk.sees("✓ center", "1 of 4 solved", "This is not remembered")
+
+    play(course, scenario)
+
+
+def test_q_quits(course: Course) -> None:
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center")
+        await desk.press("q")
+        assert desk.app.return_code == 0
+
+    play(course, scenario)
+
+
+# --- the editor ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "command", "in_terminal"),
+    [
+        ("vim", ("vim", "+7", "a.py"), True),
+        ("nano -l", ("nano", "-l", "+7", "a.py"), True),
+        ("/usr/bin/emacs", ("/usr/bin/emacs", "+7", "a.py"), True),
+        ("code --wait", ("code", "--wait", "-g", "a.py:7"), False),
+        ("unheard-of", ("unheard-of", "a.py"), True),
+    ],
+)
+def test_an_editor_is_called_at_the_line(
+    value: str, command: tuple[str, ...], in_terminal: bool
+) -> None:
+    for environ in ({"EDITOR": value}, {"VISUAL": value, "EDITOR": "other"}):
+        editor = editor_for(environ, Path("a.py"), 7)
+        assert (editor.command, editor.in_terminal) == (command, in_terminal)
+
+
+def test_the_line_of_an_exercise_is_found_in_any_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("x = (\n\ndef centered():\n\ndef center(x:\n", "utf-8")
+    assert [line_of(path, name) for name in ("center", "nowhere")] == [5, 1]
+
+
+def test_o_opens_the_file_in_the_editor(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    script = tmp_path / "code"  # an editor with a window of its own
+    script.write_text(f'#!/bin/sh\necho "$@" > {told}.new && mv {told}.new {told}\n', "utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(script))
+
+    async def scenario(desk: Desk) -> None:
+        await desk.press("o")
+        await desk.sees("basics.py opens in your editor, at line 13")
+        await asyncio.to_thread(until, told.exists)
+
+    play(course, scenario)
+    assert told.read_text("utf-8") == f"-g {course.stub_file('basics')}:13\n"
+
+
+def test_without_an_editor_it_says_what_to_set(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+
+    async def scenario(desk: Desk) -> None:
+        await desk.press("o")
+        await desk.sees("Set VISUAL or EDITOR")
+        monkeypatch.setenv("EDITOR", "code/is-not-here/code")
+        await desk.press("o")
+        await desk.sees("cannot be started")
+        monkeypatch.setenv("EDITOR", "vim")
+        await desk.press("o")  # this test has no terminal to lend
+        await desk.sees("Open it yourself", "basics.py, line 13")
+
+    play(course, scenario)
+
+
+# --- the two threads -----------------------------------------------------------------------------
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for another thread or process."""
+    end = time.monotonic() + DEADLINE
+    tick = threading.Event()
+    while not condition():
+        assert time.monotonic() < end
+        tick.wait(0.005)
+
+
+def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
+    begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
+    asked: list[str] = []
+    heard: list[News] = []
+
+    class Slow:
+        def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
+            asked.append(names[0])
+            begun.release()
+            go_on.acquire()
+            return [ExerciseResult(names[0], "basics", len(asked), 9)]
+
+    @contextmanager
+    def opened() -> Iterator[Checks]:
+        yield Slow()
+
+    worker = CheckWorker(opened, heard.append)
+    worker.start()
+    worker.check_all(["center", "staircase", "weigh"])
+    begun.acquire()
+    worker.check("staircase")
+    worker.check("weigh")  # instead of staircase
+    go_on.release()
+    begun.acquire()
+    assert asked == ["center", "weigh"]
+    worker.check("weigh")  # saved again, while it was being checked
+    go_on.release(4)
+    until(lambda: len(asked) == 5)
+    until(lambda: sum(isinstance(news, CheckedOne) for news in heard) == 4)
+    worker.close()
+    results = [news for news in heard if isinstance(news, CheckedOne)]
+    told = [(news.result.name, int(news.result.points), news.remaining) for news in results]
+    assert told == [("center", 1, 2), ("weigh", 3, None), ("staircase", 4, 1), ("weigh", 5, 0)]
+
+
+def test_a_closed_worker_tells_nothing_more() -> None:
+    heard: list[News] = []
+
+    @contextmanager
+    def opened() -> Iterator[Checks]:
+        raise CallError("no")
+        yield
+
+    worker = CheckWorker(opened, heard.append)
+    worker.start()
+    worker.check("center")
+    until(lambda: heard)
+    assert worker.close()
+    worker.check("center")
+    assert heard == [Failed("center", "no")]
+
+
+@pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
+def test_only_answers_are_watched(tmp_path: Path, poll: bool) -> None:
+    saves: list[int] = []
+    for folder in ("deeper", "checks", ".backups"):
+        (tmp_path / folder).mkdir()
+    watching = Watching(tmp_path, lambda: saves.append(1), poll=poll)
+    watching.start()
+    try:
+        (tmp_path / FILE).write_text("solved center\n", "utf-8")
+        (tmp_path / "checks" / "test_a.py").touch()
+        (tmp_path / ".backups" / "a.py").touch()
+        for count, name in enumerate(("a.py", "deeper/b.ipynb"), 1):
+            (tmp_path / name).touch()
+            until(lambda: len(saves) >= count)  # noqa: B023 - it is called at once
+        assert len(saves) == 2
+    finally:
+        watching.close()
+
+
+# --- line by line --------------------------------------------------------------------------------
+
+
+class Reader:
+    """A student who reads lines, and types lines."""
+
+    def __init__(self, course: Course, checker: OpenChecks, start: str | None = None) -> None:
+        typed, self._hand = os.pipe()
+        self._out = io.StringIO()
+        lesson = Lesson(course, start)
+        self._plain = Plain(lesson, checker, typed=typed, out=self._out)
+        self._thread = threading.Thread(target=self._plain.run)
+        self._thread.start()
+        self._read = 0
+
+    @property
+    def all(self) -> str:
+        return self._out.getvalue()
+
+    def types(self, line: str) -> None:
+        os.write(self._hand, f"{line}\n".encode())
+
+    def reads(self, wanted: str) -> str:
+        """Wait for this text, and return what came since the last that was waited for."""
+
+        def there() -> bool:
+            return self._found(wanted) is not None
+
+        until(there)
+        end = self._found(wanted)
+        assert end is not None
+        news = self.all[self._read : end]
+        self._read = end
+        return news
+
+    def _found(self, wanted: str) -> int | None:
+        pattern = r"\s+".join(map(re.escape, wanted.split()))
+        found = re.compile(pattern).search(self.all, self._read)
+        return found.end() if found else None
+
+    def leaves(self) -> None:
+        os.close(self._hand)
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def reader(course: Course) -> Iterator[Reader]:
+    with_stubs(course)
+    reader = Reader(course, fake(course))
+    yield reader
+    reader.leaves()
+
+
+def test_plain_a_save_brings_a_new_verdict(course: Course, reader: Reader) -> None:
+    reader.reads("Exercise center: Subtract the mean (1 of 3 in basics.py, 2 points)")
+    reader.reads("Not solved yet: center")
+    save(course, "wrong")
+    verdict = reader.reads("What remains?")
+    assert "Likely mistake: The mean is added" in verdict
+    reader.reads("Wrong: It is right")
+    reader.reads("expected yours differs")
+    save(course, "right")
+    reader.reads("Solved: center")
+    reader.reads("Solved! n goes on to staircase")
+    save(course, "wrong")
+    reader.reads("Not solved yet: center, although it was solved before")
+    shown = reader.all.replace("\n", "").replace("�", "")  # the escape in their message
+    assert shown.isascii()
+    assert shown.isprintable()
+
+
+def test_plain_commands(course: Course, reader: Reader) -> None:
+    reader.reads("Not solved yet: center")
+    for told, command in (
+        ("Hint 1 of 3: Which mean?", "h"),
+        ("Hint 2 of 3: Which axis?", "H"),
+        ("Exercise staircase", "n"),
+        ("Not solved yet: staircase", ""),
+        ("Exercise center", "p"),
+        (words.FIRST, "p"),
+        ("3. weigh: Softmax by hand", "l"),
+        ("4. Projection", ""),
+        ("go there", ""),
+        ("1. weigh: Softmax by hand", "l softmax"),
+        ("Exercise weigh", "1"),
+        (words.NO_MATCH, "l nothing at all"),
+        ("There is no '7'", "7"),
+        ("can be read once you have solved", "s"),
+        ("There is no 'x'", "x"),
+        ("read this", "?"),
+        ("0 of 4 pass now", "a"),
+    ):
+        if command:
+            reader.types(command)
+        reader.reads(told)
+    assert read_progress(course.folder).hints == {"center": 2}
+
+
+def test_plain_a_reset_asks_first_and_is_undone(course: Course, reader: Reader) -> None:
+    save(course, "right")
+    reader.reads("Solved: center")
+    path = course.stub_file("basics")
+    mine = "def center(x):\n    return x\n"
+    path.write_text(mine, "utf-8")
+    reader.types("r")
+    reader.reads("(y or n)")
+    reader.types("n")
+    reader.reads(words.LEFT)
+    reader.types("r")
+    reader.reads("(y or n)")
+    reader.types("y")
+    reader.reads("center is a stub again")
+    assert "raise NotImplementedError" in path.read_text("utf-8")
+    reader.types("u")
+    reader.reads("basics.py is again as it was")
+    assert path.read_text("utf-8") == mine
+    reader.types("s")
+    reader.reads("return x - x.mean()")
+
+
+def test_plain_lends_the_terminal_to_an_editor(
+    course: Course, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "editor"
+    script.write_text('#!/bin/sh\necho "# center: right" >> "$1"\n', "utf-8")
+    script.chmod(0o755)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", str(script))
+    reader.reads("Not solved yet: center")
+    reader.types("o")
+    reader.reads("basics.py opens in your editor")
+    reader.reads("Solved: center")
+
+
+def test_plain_greets_a_newcomer_and_ends_with_its_input(tmp_path: Path) -> None:
+    course = copied(tmp_path, first_run=True)
+    code = (
+        "import sys; from pathlib import Path; from grader.course.course import load_course;"
+        "from grader.student.watch import run_watch;"
+        "run_watch(load_course(Path(sys.argv[1])), plain=True, poll=False, start=None)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, course.folder],
+        input="h\nl\nq\n",
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE * 2,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = " ".join(ran.stdout.split())
+    for line in ("Welcome to A tiny course.", *words.WELCOME, "Hint 1 of 3", "4. Projection"):
+        assert line in told
+
+
+def test_without_a_terminal_it_says_what_to_use(course: Course) -> None:
+    with pytest.raises(CallError, match="--plain"):  # pytest holds our input and output
+        run_watch(course, plain=False, poll=False, start=None)
+
+
+# --- the real checker ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def real(warm: Warm, one_warm_process: None, course: Course) -> OpenChecks:
+    """The real checker of the course; torch is loaded before the clock of any wait runs."""
+    assert warm.ready
+    importlib.import_module("grader.grading.desk")
+    return lambda: open_checker(course)
+
+
+def test_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None:
+    path = course.stub_file("basics")
+    stub = path.read_text("utf-8")
+    body = "raise NotImplementedError\n\n\ndef staircase"
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("· center", "still the stub")
+        path.write_text(stub.replace(body, "return x + x.mean()\n\n\ndef staircase"), "utf-8")
+        await desk.sees("✗ center", "The mean is added", "differs")
+        path.write_text("def center(x:\n", "utf-8")
+        await desk.sees("✗ center", "is not valid Python")
+        path.write_text(stub.replace(body, "return x - x.mean()\n\n\ndef staircase"), "utf-8")
+        await desk.sees("✓ center", "n goes on to staircase")
+
+    play(course, scenario, checker=real)
+
+
+def test_plain_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None:
+    reader = Reader(course, real, "staircase")
+    try:
+        reader.reads("Not solved yet: staircase")
+        shutil.copy(course.solutions / "basics.py", course.stub_file("basics"))
+        reader.reads("Solved: staircase")
+    finally:
+        reader.leaves()

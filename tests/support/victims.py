@@ -1,0 +1,126 @@
+"""A grading in a process of its own, and the processes below it, any of which may be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from grader.run.workers import Order
+from tests.support.places import TINY
+
+Victim = Literal["grader", "worker", "warm process", "jail"]
+# A word of the command line of each kind of process below the grader.
+KINDS = {
+    "worker": "--multiprocessing-fork", "warm process": "grader.guest.warm",
+    "jail": "grader.guest.warm",
+}  # fmt: skip
+
+
+def write_class(folder: Path, students: int) -> Path:
+    """A class whose answers are right and wrong in turn."""
+    folder.mkdir()
+    units = ("basics", "layers")
+    right = "\n\n".join((TINY / "solutions" / f"{unit}.py").read_text("utf-8") for unit in units)
+    wrong = f"{right}\n\ndef center(x):\n    return x - x.sum()\n"
+    for number in range(students):
+        text = (right, wrong)[number % 2]
+        (folder / f"student_{number:02}.py").write_text(f"{text}\n# {number}\n", "utf-8")
+    return folder
+
+
+def results(out: Path) -> tuple[bytes, list[dict[str, Any]]]:
+    """What a grading wrote, without what may differ between two runs."""
+    lines = (out / "results.jsonl").read_text("utf-8").splitlines()
+    graded = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
+    return (out / "gradebook.csv").read_bytes(), graded
+
+
+def dies_once(marks: Path, _: object, item: int) -> int:
+    """Work for `share`: ends its process at the third item, unless it was tried before."""
+    mark = marks / str(item)
+    if item == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def dies(_: object, item: int) -> int:
+    """Work that nobody survives."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+class Deskless(Order):
+    """An order for work that needs no desk, so that nobody waits for torch."""
+
+    @contextmanager
+    def desk(self) -> Iterator[Any]:
+        """Nothing that anyone sits at."""
+        yield object()
+
+
+class Grading:
+    """`grader grade`, as a shell starts it."""
+
+    def __init__(
+        self, students: Path, out: Path, *options: str, before: Callable[[], None] | None = None
+    ) -> None:
+        """`before` is done in the process before it becomes the grader."""
+        call = ("grade", students, "--out", out, "--course", TINY, "--no-pages", "--json-lines")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "grader", *map(str, call), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=before,
+            start_new_session=True,
+        )
+
+    def wait_for(self, grades: int) -> None:
+        """Until so many grades are in the gradebook."""
+        assert self.process.stdout is not None
+        for _ in range(grades):
+            assert self.process.stdout.readline()
+
+    def finish(self) -> tuple[int, str]:
+        """The exit code, and what was said of errors; waits for whoever could still say more."""
+        told = self.process.communicate()[1]
+        return self.process.returncode, told
+
+    def press_ctrl_c(self) -> bool:
+        """As in a terminal: all its processes hear of it; False if the grading ended before."""
+        if self.process.poll() is not None:
+            return False
+        os.killpg(self.process.pid, signal.SIGINT)
+        return True
+
+    def kill(self, victim: Victim) -> bool:
+        """Kill one, as soon as there is one; False if the grading ended before."""
+        while self.process.poll() is None:
+            for process in self._running(victim):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+                    return True
+        return False
+
+    def _running(self, victim: Victim) -> list[psutil.Process]:
+        try:
+            grader = psutil.Process(self.process.pid)
+            if victim == "grader":
+                return [grader]
+            below = grader.children(recursive=True)
+            named = {one.pid: one for one in below if KINDS[victim] in one.cmdline()}
+            # What a warm process forked is called like it.
+            forked = [one for one in named.values() if one.ppid() in named]
+            return forked if victim == "jail" else [o for o in named.values() if o not in forked]
+        except psutil.NoSuchProcess:  # it ended while we looked
+            return []
