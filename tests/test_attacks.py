@@ -13,6 +13,7 @@ from rich.console import Console
 from grader.cli import tables
 from grader.course.course import Course
 from grader.feedback import terminal
+from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import MAX_MESSAGE, grade_submission
@@ -106,7 +107,7 @@ def assert_harmless(grade: Grade, course: Course) -> None:
     shown = io.StringIO()
     console = Console(file=shown, width=100, force_terminal=False, color_system=None)
     for exercise in grade.exercises:
-        terminal.verdict(console, exercise, detail=True)
+        terminal.show_verdict(console, verdict_of(exercise), detail=True)
     rows = [Row(grade.student, grade)]
     console.print(tables.gradebook_table(course, rows), *terminal.notes(rows))
     odd = {c for c in shown.getvalue() if not c.isprintable() and c != "\n"}

@@ -143,6 +143,7 @@ def _print_checks(
     in_place: bool,
 ) -> None:
     from grader.feedback import terminal
+    from grader.feedback.verdict import verdict_of
 
     unit = None
     for result in results:
@@ -150,7 +151,8 @@ def _print_checks(
             unit = result.unit
             title = next(u.title for u in course.units if u.name == unit)
             console.print(f"\n[bold]{unit}[/bold]: {title}")
-        terminal.verdict(console, result, detail, result.name in solved_before)
+        verdict = verdict_of(result, result.name in solved_before)
+        terminal.show_verdict(console, verdict, detail)
     solved = sum(result.solved for result in results)
     of = len(results) if detail else terminal.all_asked(course)
     console.print(f"\n{solved} of {of} pass the public checks")

@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.terminal import SIGNS, safe, who
+from grader.feedback.terminal import safe, signed, who
+from grader.feedback.verdict import WORDINGS
+from grader.records.grade import TestStatus
 from grader.records.rows import ABSENT, Person, Row, called, number
 from grader.records.wording import counted, some_of
 from grader.student.progress import Progress
@@ -209,12 +211,13 @@ def exercises(course: Course, names: Sequence[str], progress: Progress) -> Itera
             (f"  {solved}/{len(chosen)}", "dim"),
         )
         for exercise in chosen:
-            sign, style = SIGNS["passed" if exercise.name in progress.solved else "missing"]
+            status: TestStatus = "passed" if exercise.name in progress.solved else "missing"
+            sign, style = signed(WORDINGS[status])
             read = progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
             other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
-                (f" {sign} ", style), f"{exercise.name:32} {exercise.title}", (other + hints, "dim")
+                (f" {sign}", style), f"{exercise.name:32} {exercise.title}", (other + hints, "dim")
             )
     todo = progress.first_unsolved(course.asked)
     if todo is not None:

@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.feedback.terminal import indented, safe
+from grader.feedback.verdict import mistake_of
 from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction, command
 from grader.grades.privacy import Forgotten
 from grader.inspection.shown import show_lines
 from grader.records.rows import Adjustment, Row, number
-from grader.records.wording import counted, mistake_of
+from grader.records.wording import counted
 
 if TYPE_CHECKING:
     from grader.inspection.explaining import Excerpt, Explanation
@@ -66,8 +67,8 @@ def explanation(told: Explanation, folder: str, console: Console) -> None:
     kind = "hidden" if graded.hidden else "public"
     _prose(console, f"{told.student}: {told.exercise}/{graded.name}", "bold")
     _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
-    if graded.mistake:
-        _prose(console, mistake_of(graded) or "", "italic")
+    if mistake := mistake_of(graded):
+        _prose(console, mistake.heading, "italic")
     if told.at_stake is not None:
         _prose(console, AT_STAKE.format(told.exercise, number(told.at_stake.points)))
         line = command(folder, told.student, told.at_stake)

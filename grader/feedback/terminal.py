@@ -16,14 +16,8 @@ from rich.text import Text
 
 from grader.course.course import Course
 from grader.feedback.pictures.text import drawn
-from grader.records.grade import ExerciseResult
+from grader.feedback.verdict import Finding, Verdict, Wording
 from grader.records.rows import Row, called
-from grader.records.wording import mistake_of
-
-SIGNS = {
-    "passed": ("✓", "green"), "failed": ("✗", "red"), "error": ("✗", "red"),
-    "missing": ("·", "dim"), "skipped": ("-", "dim"), "grader_error": ("!", "magenta"),
-}  # fmt: skip
 
 
 def safe(text: str) -> str:
@@ -119,38 +113,36 @@ def all_asked(course: Course) -> str:
     return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
 
 
-def verdict(
-    console: Console, exercise: ExerciseResult, detail: bool, solved_before: bool = False
-) -> None:
+def signed(wording: Wording) -> tuple[str, str]:
+    """A sign with a space behind it, and its colour."""
+    return f"{wording.sign} ", wording.color
+
+
+def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     """One exercise: solved, untouched, or what is wrong with it first."""
-    if exercise.solved:
-        sign, style = "✓", "green"
-    elif exercise.untouched:
-        sign, style = "·", "dim"
-    else:
-        sign, style = "✗", "red"
-    again = "" if exercise.solved or not solved_before else "  (it was solved before)"
-    console.print(Text.assemble((f" {sign} ", style), (exercise.name, "bold"), (again, "yellow")))
-    if exercise.solved and not detail:
+    again = "  (it was solved before)" if verdict.lost else ""
+    head = Text.assemble(
+        " ", signed(verdict.wording), (verdict.exercise, "bold"), (again, "yellow")
+    )
+    console.print(head)
+    if not detail and verdict.state != "unsolved":
         return
-    for test in exercise.tests:
-        if test.mistake:  # one name for all that failed: told once
-            _below(console, 4, mistake_of(test) or "", "bold")
-            _below(console, 4, test.hint or "", "italic")
-            break
-    for test in exercise.tests:
-        if not detail and test.status in ("passed", "skipped", "missing"):
-            continue
-        if test.status == "missing" and not test.message:
-            continue
-        sign, style = SIGNS.get(test.status, ("✗", "red"))
-        line = Text.assemble((f"{sign} ", style), test.title)
-        if test.status in ("timeout", "memory", "crashed"):
-            line.append(f"  ({test.status})", style="red")
-        indented(console, line, 4)
-        _below(console, 8, test.message or "")
-        if test.picture is not None and test is exercise.pictured:
-            _below(console, 8, drawn(test.picture, width=min(console.width - 8, 72)) or "")
+    if verdict.mistake is not None:  # one name for all that failed
+        _below(console, 4, verdict.mistake.heading, "bold")
+        _below(console, 4, verdict.mistake.hint, "italic")
+    for finding in verdict.findings:
+        if not finding.bare and (detail or not finding.quiet):
+            _finding(console, finding)
+
+
+def _finding(console: Console, finding: Finding) -> None:
+    line = Text.assemble(signed(finding.wording), finding.title)
+    if finding.status in ("timeout", "memory", "crashed"):
+        line.append(f"  ({finding.status})", style="red")
+    indented(console, line, 4)
+    _below(console, 8, finding.message)
+    if finding.picture is not None and finding.best_picture:
+        _below(console, 8, drawn(finding.picture, width=min(console.width - 8, 72)) or "")
 
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:

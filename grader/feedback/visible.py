@@ -40,7 +40,7 @@ def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
 
 def _without_numbers(test: TestResult, told: Told) -> TestResult:
     known = test if told == "mistakes" else _unnamed(test)
-    return msgspec.structs.replace(known, message=None, picture=None)
+    return msgspec.structs.replace(known, message=None, picture=None, case=None)
 
 
 def _unnamed(test: TestResult) -> TestResult:
@@ -50,7 +50,7 @@ def _unnamed(test: TestResult) -> TestResult:
 def _without_traceback(test: TestResult) -> TestResult:
     if test.status != "grader_error":
         return test
-    return msgspec.structs.replace(test, message=FAILED_ITSELF)
+    return msgspec.structs.replace(test, message=FAILED_ITSELF, case=None)
 
 
 def _summed_up(hidden: list[TestResult]) -> TestResult:

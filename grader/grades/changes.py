@@ -227,7 +227,7 @@ def _ended(test: TestResult | None) -> tuple[str, bool] | None:
 
 def _change(old: TestResult | None, new: TestResult | None) -> TestChange:
     told = [test for test in (new, old) if test is not None]
-    message = next((test.message for test in told if test.message), "")
+    message = next((test.told for test in told if test.told), "")
     return TestChange(
         told[0].title,
         old.status if old else None,

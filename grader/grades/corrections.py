@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 from grader.course.course import Course
 from grader.course.file import Exercise
+from grader.feedback.verdict import mistake_of
 from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
-from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult
+from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult, TestResult
 from grader.records.rows import Adjustment, Row, number
-from grader.records.wording import mistake_of, some_of
+from grader.records.wording import some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"
@@ -156,7 +157,12 @@ def at_stake(result: ExerciseResult) -> Adjustment | None:
     forbidden = any(t.name == OPERATIONS and t.status != "passed" for t in result.tests)
     if not following or not points or forbidden:
         return None
-    return Adjustment(result.name, points, mistake_of(following[0]) or "")
+    return Adjustment(result.name, points, _reason(following[0]))
+
+
+def _reason(following: TestResult) -> str:
+    mistake = mistake_of(following)
+    return mistake.heading if mistake else ""
 
 
 def command(folder: str, student: str, correction: Adjustment) -> str:

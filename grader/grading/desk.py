@@ -274,11 +274,6 @@ class Ran:
     case: str = ""  # the label of the case that did not pass
     said: tuple[Said, ...] = ()  # in the last case; only where one listens
 
-    @property
-    def told(self) -> str | None:
-        """The message, with the case that it is about."""
-        return f"[{self.case}] {self.message}" if self.case and self.message else self.message
-
 
 def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     """Run all cases of a test until one does not pass."""

@@ -165,13 +165,13 @@ class _Climb:
 
     def _run(self, test: Test) -> None:
         ran = run_test(self._desk, self._seat, test)
-        status, message = ran.status, ran.told
+        status, message = ran.status, ran.message
         self._answers += ran.answers
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
             first = self._found.evasions[0]
             use = wire.Use(first.function, self._seat.session.line(first.place))
             status, message = "failed", sentences.uncounted(use)
-        self._results[test.key] = _result(test, status, message, ran.picture)
+        self._results[test.key] = _result(test, status, message, ran.picture, ran.case)
         if status != "passed" and test.rung in FOUNDATIONS:
             # What never ended would not end again.
             failed_at = NOWHERE if status == "timeout" else rung.order.index(test.rung)
@@ -273,11 +273,21 @@ def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
 
 
 def _result(
-    test: Test, status: TestStatus, message: str | None = None, picture: Picture | None = None
+    test: Test,
+    status: TestStatus,
+    message: str | None = None,
+    picture: Picture | None = None,
+    case: str = "",
 ) -> TestResult:
-    told = message[:MAX_MESSAGE] if message else message
     return TestResult(
-        test.name, test.title, status, 0, test.weight, test.hidden, told, picture=picture
+        test.name,
+        test.title,
+        status,
+        max=test.weight,
+        hidden=test.hidden,
+        message=message[:MAX_MESSAGE] if message else message,
+        picture=picture,
+        case=case or None,
     )
 
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.feedback.pictures.text import drawn
-from grader.feedback.terminal import SIGNS, indented, safe
+from grader.feedback.terminal import indented, safe, signed
+from grader.feedback.verdict import WORDINGS
 from grader.records.grade import Picture, TestStatus
 
 SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
@@ -80,9 +81,8 @@ def show_lines(shown: Iterable[Shown], console: Console) -> bool:
                 _print(console, 2, Text(f"… {one.calls_left_out} more calls", style="dim"))
             for indent, line in _call(call):
                 _print(console, indent, line)
-        sign, style = SIGNS.get(one.status, ("✗", "red"))
         told = one.message or one.status
-        body = Text.assemble((f"{sign} ", style), safe(told.strip().expandtabs()))
+        body = Text.assemble(signed(WORDINGS[one.status]), safe(told.strip().expandtabs()))
         indented(console, body, 2)
         if one.picture is not None:
             _block(console, 4, drawn(one.picture, width=min(console.width - 4, 76)) or "")

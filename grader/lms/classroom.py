@@ -22,10 +22,10 @@ from rich.console import Console
 from grader.course.course import Course, load_course
 from grader.course.location import find_course
 from grader.feedback import terminal
+from grader.feedback.verdict import Finding, verdict_of
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult, TestResult, counted_elsewhere, scaled
-from grader.records.wording import mistake_of
+from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere, scaled
 from grader.release import texts
 from grader.release.student import write_student_bundle
 
@@ -76,16 +76,16 @@ def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult])
         round(sum(exercise.max for exercise in exercises), 3),
         tuple(
             UnitTest(
-                f"{exercise.name}: {test.title}",
-                _status(test),
-                _message(test),
-                test.points,
+                f"{exercise.name}: {finding.title}",
+                _status(finding.status),
+                _message(finding),
+                finding.points,
                 f"grader check {exercise.name}",
                 place,
                 course.stub_file(unit).name,
             )
             for place, exercise in enumerate(exercises, 1)
-            for test in exercise.telling
+            for finding in verdict_of(exercise).worth_reading
         ),
     )
 
@@ -98,8 +98,8 @@ def _unknown(course: Course, unit: str, why: str) -> UnitResults:
     return UnitResults("error", scaled(course.most(course.asked_in(unit)), course.worth), (told,))
 
 
-def _status(test: TestResult) -> Status:
-    match test.status:
+def _status(status: TestStatus) -> Status:
+    match status:
         case "passed":
             return "pass"
         case "failed" | "missing" | "skipped":
@@ -108,10 +108,10 @@ def _status(test: TestResult) -> Status:
             return "error"
 
 
-def _message(test: TestResult) -> str | None:
-    said = test.message or (test.status == "skipped" and NOT_TRIED)
-    parts = (mistake_of(test), test.hint, said)
-    return _shown("\n".join(part for part in parts if part)) or None
+def _message(finding: Finding) -> str | None:
+    named = (finding.mistake.heading, finding.mistake.hint) if finding.mistake else ()
+    said = finding.message or (finding.status == "skipped" and NOT_TRIED)
+    return _shown("\n".join(part for part in (*named, said) if part)) or None
 
 
 def _shown(text: str) -> str:
@@ -152,7 +152,7 @@ def _print(checked: Sequence[ExerciseResult]) -> None:
     console = Console(highlight=False)
     with _no_commands():
         for exercise in checked:
-            terminal.verdict(console, exercise, detail=not exercise.solved)
+            terminal.show_verdict(console, verdict_of(exercise), detail=not exercise.solved)
 
 
 @contextmanager

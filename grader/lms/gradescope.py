@@ -16,6 +16,7 @@ from grader import __version__
 from grader.course.course import Course
 from grader.feedback import terminal
 from grader.feedback.pictures.text import drawn
+from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.intake.downloads import Downloads, HandIn
@@ -24,16 +25,11 @@ from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
 from grader.records.faults import CallError, HostFault
 from grader.records.files import drafted, files_in, require_free, write_sums, write_whole, zipped
 from grader.records.grade import (
-    FIRSTS,
-    ExerciseResult,
     Grade,
-    TestResult,
-    TestStatus,
     counted_elsewhere,
     scaled,
 )
 from grader.records.rows import Person, Row, number
-from grader.records.wording import mistake_of
 from grader.release import texts
 from grader.release.student import (
     carried_seed,
@@ -124,15 +120,6 @@ def _person(submitter: Any) -> Person:
 
 WIDTH = 72  # characters of a picture
 
-VERDICTS: Mapping[TestStatus, str] = {
-    "failed": "It is not right yet.",
-    "error": "Your code raised an exception.",
-    "missing": "It is not written yet.",
-    "timeout": "It took too long: does a loop never end?",
-    "memory": "It took too much memory.",
-    "crashed": "Your code ended its own process, or crashed it.",
-    "skipped": "Not tried, because something before it is wrong.",
-}
 FOLLOWING = (
     "It follows from a mistake in `{}`. Mend that first: if this passes then, nothing else is "
     "wrong here."
@@ -192,7 +179,7 @@ def results(grade: Grade, course: Course, scale: float = 1.0) -> Results:
         grade.seconds,
         _paragraphs(ABOUT_FILES, _block("\n".join(told))) if told else "",
         About(grade.status, grade.isolation, grade.course, __version__, grade.torch),
-        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, each)),
+        tuple(test for n, each in enumerate(exercises, 1) for test in _tests(n, verdict_of(each))),
     )
 
 
@@ -209,34 +196,32 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
     return msgspec.structs.replace(results, score=scaled(row.total, scale), output=output)
 
 
-def _tests(number: int, exercise: ExerciseResult) -> Iterator[TestEntry]:
+def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
     # What the engine checks comes before, as 0: so a test has the same number for everyone.
-    before = sum(test.name in FIRSTS for test in exercise.telling)
-    for place, test in enumerate(exercise.telling, 1 - before):
-        paid = test.max > 0
+    before = sum(finding.own for finding in verdict.worth_reading)
+    for place, finding in enumerate(verdict.worth_reading, 1 - before):
+        paid = finding.max > 0
         yield TestEntry(
-            name=f"{exercise.name}: {test.title}",
+            name=f"{verdict.exercise}: {finding.title}",
             number=f"{number}.{max(place, 0)}",
-            status="passed" if test.status == "passed" else "failed",
+            status="passed" if finding.status == "passed" else "failed",
             # Not "hidden": that would hide the total for good.
-            visibility="after_published" if test.hidden else "visible",
-            output=_output(exercise, test),
-            score=test.points if paid else None,
-            max_score=test.max if paid else None,
+            visibility="after_published" if finding.hidden else "visible",
+            output=_output(finding) if finding.status != "passed" else "",
+            score=finding.points if paid else None,
+            max_score=finding.max if paid else None,
         )
 
 
-def _output(exercise: ExerciseResult, test: TestResult) -> str:
-    if test.status == "passed":
-        return ""
-    picture, mistake = test.picture if test is exercise.pictured else None, mistake_of(test)
+def _output(finding: Finding) -> str:
+    mistake, picture = finding.mistake, finding.picture if finding.best_picture else None
     return _paragraphs(
-        f"**{_plain(mistake)}**" if mistake else "",
-        f"*{_plain(test.hint)}*" if test.hint else "",
-        VERDICTS[test.status],
-        _block(test.message or ""),
+        f"**{_plain(mistake.heading)}**" if mistake else "",
+        f"*{_plain(mistake.hint)}*" if mistake and mistake.hint else "",
+        finding.wording.sentence,
+        _block(finding.message),
         _block(drawn(picture, width=WIDTH) or "") if picture else "",
-        FOLLOWING.format(test.follows) if test.follows else "",
+        FOLLOWING.format(mistake.follows) if mistake and mistake.follows else "",
     )
 
 

@@ -26,12 +26,12 @@ from otter.test_files import (
 )
 
 from grader.feedback import terminal
+from grader.feedback.verdict import Finding, verdict_of
 from grader.feedback.visible import for_students
 from grader.intake import read_submission
 from grader.lms.system import grade_one
 from grader.records.faults import HostFault
-from grader.records.grade import ExerciseResult, Grade, TestResult, counted_elsewhere
-from grader.records.wording import mistake_of
+from grader.records.grade import ExerciseResult, Grade, counted_elsewhere
 from grader.release.student import load_carried
 
 COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
@@ -117,11 +117,12 @@ def _remove(path: Path) -> None:
 
 def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
     """One exercise as otter shows a file of tests."""
-    cases = [TestCase(t.title, None, t.hidden, t.max, None, None) for t in result.tests]
+    findings = verdict_of(result).findings
+    cases = [TestCase(f.title, None, f.hidden, f.max, None, None) for f in findings]
     file = ExceptionTestFile(result.name, f"{result.name}.py", cases, all_or_nothing=False)
     file.test_case_results = [
-        TestCaseResult(case, "\n".join(_verdict(test)), test.status == "passed")
-        for case, test in zip(cases, result.tests, strict=True)
+        TestCaseResult(case, "\n".join(_lines(finding)), finding.status == "passed")
+        for case, finding in zip(cases, findings, strict=True)
     ]
     # Points are not always those of the tests that passed: forbidden operations cost all. Where
     # they are, otter adds up itself, and finds all that there is where all passed.
@@ -130,10 +131,10 @@ def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
     return file
 
 
-def _verdict(test: TestResult) -> Iterator[str]:
-    yield f"{terminal.SIGNS.get(test.status, ('✗', ''))[0]} {test.status}"
-    parts = (test.message, mistake_of(test), test.hint)
-    yield from (terminal.safe(told) for told in parts if told)
+def _lines(finding: Finding) -> Iterator[str]:
+    yield f"{finding.wording.sign} {finding.status}"
+    named = (finding.mistake.heading, finding.mistake.hint) if finding.mistake else ()
+    yield from (terminal.safe(told) for told in (finding.message, *named) if told)
 
 
 def _remarks(grade: Grade) -> Iterator[str]:

@@ -50,6 +50,12 @@ class TestResult(msgspec.Struct, frozen=True):
     hint: str | None = None
     picture: Picture | None = None  # of a public test: it shows what was expected
     follows: str | None = None  # the earlier exercise in which the mistake was made, if not here
+    case: str | None = None  # the parameters that it did not pass with, where it has any
+
+    @property
+    def told(self) -> str | None:
+        """The message, with the case that it is about."""
+        return f"[{self.case}] {self.message}" if self.case and self.message else self.message
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -75,22 +81,9 @@ class ExerciseResult(msgspec.Struct, frozen=True):
         return all(test.status == "passed" for test in self.tests)
 
     @property
-    def telling(self) -> tuple[TestResult, ...]:
-        """The results without what goes without saying: that it is there, and can be called."""
-        return tuple(t for t in self.tests if t.name not in FIRSTS or t.status != "passed")
-
-    @property
     def untouched(self) -> bool:
         """Whether there is nothing to grade: the stub as it was, or no definition at all."""
         return bool(self.tests) and self.tests[0].status == "missing"
-
-    @property
-    def pictured(self) -> TestResult | None:
-        """The test whose picture shows the most: one is enough to see what is wrong."""
-        drawn = [
-            (len(t.picture.wrong) * len(t.picture.wrong[0]), t) for t in self.tests if t.picture
-        ]
-        return max(drawn, key=lambda pair: pair[0])[1] if drawn else None
 
 
 # What is not written down where it is so.
@@ -127,8 +120,9 @@ class Grade(msgspec.Struct, frozen=True):
             if fields[name] == usual:
                 del fields[name]
         for test in (test for exercise in fields["exercises"] for test in exercise["tests"]):
-            if test["follows"] is None:
-                del test["follows"]
+            for name in ("follows", "case"):
+                if test[name] is None:
+                    del test[name]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 
     @staticmethod

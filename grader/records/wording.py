@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from grader.records.grade import TestResult
 
 
 def counted(count: int, noun: str) -> str:
@@ -24,10 +20,3 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def mistake_of(test: TestResult) -> str | None:
-    """The name of the mistake that a test shows, and the earlier exercise in which it was made."""
-    if test.mistake is None or test.follows is None:
-        return test.mistake
-    return f"Follows from {test.follows}: {test.mistake}"

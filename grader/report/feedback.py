@@ -11,22 +11,15 @@ from typing import TYPE_CHECKING
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.feedback.pictures.svg import picture_svg
+from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.feedback.visible import for_students
-from grader.records.grade import ExerciseResult, Grade, Picture, TestResult
+from grader.records.grade import ExerciseResult, Grade, Picture
 from grader.records.rows import Adjustment, Row
-from grader.records.wording import mistake_of
 from grader.report.rendering import page
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-# How a test ended, in words, where its sign alone does not say it.
-VERDICTS = {
-    "passed": "passed", "failed": "failed", "error": "an exception", "missing": "not written yet",
-    "timeout": "took too long", "memory": "needs too much memory", "crashed": "ended the process",
-    "skipped": "not run", "grader_error": "the grader failed",
-}  # fmt: skip
-STATES = {"solved": "solved", "untouched": "not written yet", "unsolved": "not yet right"}
 TROUBLES = {
     "graded": "Note", "empty": "Nothing that can be graded was handed in",
     "unreadable": "What was handed in cannot be read", "grader_error": "Not graded yet",
@@ -38,20 +31,25 @@ MANY = 512  # pictures that are kept: a class makes the same mistakes
 class _Exercise:
     """One exercise as its student sees it."""
 
-    result: ExerciseResult
+    verdict: Verdict
     title: str
     points: float | None  # corrections included; None where the grader failed
-    state: str  # a key of `STATES`
-    mistakes: Sequence[TestResult]  # one test for each that is named
-    failed: Sequence[TestResult]
-    rest: Sequence[TestResult]  # passed, or not run
-    picture: Markup | None
     adjustment: Adjustment | None
+
+    @property
+    def failed(self) -> Sequence[Finding]:
+        """What did not pass."""
+        return [finding for finding in self.verdict.worth_reading if not finding.quiet]
+
+    @property
+    def rest(self) -> Sequence[Finding]:
+        """What passed, or was not run."""
+        return [finding for finding in self.verdict.worth_reading if finding.quiet]
 
     @property
     def passed(self) -> int:
         """How many tests passed."""
-        return sum(test.status == "passed" for test in self.rest)
+        return sum(finding.status == "passed" for finding in self.rest)
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class _Unit:
     @property
     def max(self) -> float:
         """What can be earned."""
-        return round(sum(exercise.result.max for exercise in self.exercises), 3)
+        return round(sum(exercise.verdict.max for exercise in self.exercises), 3)
 
 
 def feedback_page(row: Row, course: Course, assignment: Assignment | None = None) -> str:
@@ -91,8 +89,7 @@ def feedback_page(row: Row, course: Course, assignment: Assignment | None = None
         grade=told,
         units=units,
         corrected=[e for unit in units for e in unit.exercises if e.adjustment],
-        verdicts=VERDICTS,
-        states=STATES,
+        drawn=_picture,
         trouble=TROUBLES[told.status],
     )
 
@@ -112,19 +109,8 @@ def _exercise(
     result: ExerciseResult, points: float | None, adjustment: Adjustment | None, course: Course
 ) -> _Exercise:
     known = course.exercises.get(result.name)
-    quiet = ("passed", "skipped")
-    pictured = result.pictured
-    return _Exercise(
-        result,
-        known.title if known else result.name,
-        points,
-        "solved" if result.solved else "untouched" if result.untouched else "unsolved",
-        [*{mistake_of(test): test for test in result.tests if test.mistake}.values()],
-        [test for test in result.telling if test.status not in quiet],
-        [test for test in result.telling if test.status in quiet],
-        _picture(pictured.picture) if pictured and pictured.picture else None,
-        adjustment,
-    )
+    title = known.title if known else result.name
+    return _Exercise(verdict_of(result), title, points, adjustment)
 
 
 @lru_cache(MANY)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from grader.feedback.terminal import safe
 from grader.records.faults import CallError
 from grader.records.rows import number
-from grader.records.wording import mistake_of
 
 if TYPE_CHECKING:  # it is an extra
     from jinja2 import Environment
@@ -67,7 +66,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters["mistake"] = mistake_of
     environment.filters["points"] = number
     environment.filters["signed"] = _signed
     environment.filters["short"] = _short

@@ -21,12 +21,12 @@ from grader.course.course import Course, load_course
 from grader.course.location import NoCourse, find_course
 from grader.feedback import terminal
 from grader.feedback.sentences import MISSING, UNTOUCHED, at
+from grader.feedback.verdict import mistake_of
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_exercises
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, TestResult
-from grader.records.wording import mistake_of
 from grader.student.notebook_display import (
     BOX,
     OTHER_GROUND,
@@ -261,6 +261,7 @@ def _told(result: ExerciseResult, found: TestResult | None) -> Iterator[str]:
     if found is None or found.status in ("missing", "skipped"):
         # `exists` and `signature` are nobody's own check: what they say is said here.
         asked = first.name in (EXISTS, SIGNATURE)
-        yield first.message or "" if asked else NOT_TRIED.format(title=first.title)
+        yield first.told or "" if asked else NOT_TRIED.format(title=first.title)
         return
-    yield from filter(None, (found.message, mistake_of(found), found.hint))
+    mistake = mistake_of(found)
+    yield from filter(None, (found.told, *((mistake.heading, mistake.hint) if mistake else ())))

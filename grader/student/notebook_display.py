@@ -16,9 +16,9 @@ from rich.console import Console
 from grader.feedback import terminal
 from grader.feedback.pictures.svg import heatmap_svg, matrix_of, picture_svg
 from grader.feedback.pictures.text import UNICODE, scale, shade
+from grader.feedback.verdict import Finding, Verdict, Wording, verdict_of
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture, TestResult
-from grader.records.wording import mistake_of
+from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -72,15 +72,19 @@ class Checked:
             force_jupyter=False,
             highlight=False,
         )
-        for result in self.results:
-            terminal.verdict(console, result, result.untouched, result.name in self.solved_before)
+        for verdict in self._verdicts:
+            terminal.show_verdict(console, verdict, detail=verdict.state == "untouched")
         lines = [line.rstrip() for line in page.getvalue().splitlines()]
         return "\n".join([*lines, *filter(None, [self._summary])])
 
     def _repr_html_(self) -> str:
-        parts = [_exercise_html(result, self.solved_before) for result in self.results]
+        parts = map(_exercise_html, self._verdicts)
         summary = f"<p>{text(self._summary)}</p>" if self._summary else ""
         return f"<div>{''.join(parts)}{summary}</div>"
+
+    @property
+    def _verdicts(self) -> Sequence[Verdict]:
+        return [verdict_of(result, result.name in self.solved_before) for result in self.results]
 
     @property
     def _summary(self) -> str:
@@ -89,51 +93,48 @@ class Checked:
         return "\n".join(filter(None, (counted if len(self.results) != 1 else "", self.note)))
 
 
-def _exercise_html(result: ExerciseResult, solved_before: frozenset[str]) -> str:
-    if result.solved:
-        sign, verdict = "✓", "solved"
-    elif result.untouched:
-        sign, verdict = "·", "not written yet"
-    else:
-        sign, verdict = "✗", "not yet right"
-    again = not result.solved and result.name in solved_before
+def _exercise_html(verdict: Verdict) -> str:
     head = (
-        f"<p>{_sign(sign, verdict)} <strong>{text(result.name)}</strong>: {verdict}"
-        f"{' <em>(it was solved before)</em>' if again else ''}</p>"
+        f"<p>{_sign(verdict.wording, verdict.phrase)} <strong>{text(verdict.exercise)}</strong>: "
+        f"{verdict.phrase}{' <em>(it was solved before)</em>' if verdict.lost else ''}</p>"
     )
-    ground = GROUNDS.get(sign, OTHER_GROUND)
-    return f'<div style="{BOX.format(ground=ground)}">{head}{_details(result)}</div>'
+    box = BOX.format(ground=_ground(verdict.wording))
+    return f'<div style="{box}">{head}{_details(verdict)}</div>'
 
 
-def _details(result: ExerciseResult) -> str:
+def _details(verdict: Verdict) -> str:
     """The mistake's name on top, then test by test."""
-    if result.untouched:
-        return f"<p>{text(result.tests[0].message or '')}</p>"
-    tests = "".join(map(_test_html, result.tests))
+    if verdict.state == "untouched":
+        return f"<p>{text(verdict.findings[0].message)}</p>"
+    tests = "".join(map(_finding_html, verdict.findings))
     listed = f'<ul style="{LIST}">{tests}</ul>'
-    if result.solved:
-        count = f"{len(result.tests)} checks passed"
+    if verdict.solved:
+        count = f"{len(verdict.findings)} checks passed"
         return f"<details><summary>{count}</summary>{listed}</details>"
-    named = next((test for test in result.tests if test.mistake), None)
-    if named is None:
+    mistake = verdict.mistake
+    if mistake is None:
         return listed
-    hint = f"<br><em>{text(named.hint)}</em>" if named.hint else ""
-    return f"<p><strong>{text(mistake_of(named) or '')}</strong>{hint}</p>{listed}"
+    hint = f"<br><em>{text(mistake.hint)}</em>" if mistake.hint else ""
+    return f"<p><strong>{text(mistake.heading)}</strong>{hint}</p>{listed}"
 
 
-def _test_html(test: TestResult) -> str:
-    sign = terminal.SIGNS.get(test.status, ("✗", ""))[0]
-    plain = test.status in ("passed", "failed", "error")
-    status = "" if plain else f" ({test.status.replace('_', ' ')})"
-    shown = test.status not in ("passed", "skipped")
-    message = f'<pre style="{CODE}">{text(test.message)}</pre>' if test.message and shown else ""
-    picture = _picture_html(test.picture) if test.picture is not None else ""
-    return f"<li>{_sign(sign, test.status)} {text(test.title)}{status}{message}{picture}</li>"
+def _finding_html(finding: Finding) -> str:
+    plain = finding.status in ("passed", "failed", "error")
+    status = "" if plain else f" ({finding.status.replace('_', ' ')})"
+    shown = finding.message and not finding.quiet
+    message = f'<pre style="{CODE}">{text(finding.message)}</pre>' if shown else ""
+    picture = _picture_html(finding.picture) if finding.picture is not None else ""
+    sign = _sign(finding.wording, finding.status)
+    return f"<li>{sign} {text(finding.title)}{status}{message}{picture}</li>"
 
 
-def _sign(sign: str, meaning: str) -> str:
-    style = SIGN.format(ground=GROUNDS.get(sign, OTHER_GROUND))
-    return f'<span role="img" aria-label="{text(meaning)}" style="{style}">{text(sign)}</span>'
+def _ground(wording: Wording) -> str:
+    return GROUNDS.get(wording.sign, OTHER_GROUND)
+
+
+def _sign(wording: Wording, meaning: str) -> str:
+    style = SIGN.format(ground=_ground(wording))
+    return f'<span role="img" aria-label="{text(meaning)}" style="{style}">{wording.sign}</span>'
 
 
 def _picture_html(picture: Picture) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import load_course
+from grader.feedback.verdict import mistake_of
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
-from grader.records.wording import mistake_of
 from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import SourceText
@@ -61,7 +61,8 @@ def grade_text(desk: Desk, text: str) -> dict[str, ExerciseResult]:
 
 
 def told(result: ExerciseResult) -> set[str | None]:
-    return {mistake_of(test) for test in result.tests if test.status in ("failed", "error")}
+    named = [mistake_of(t) for t in result.tests if t.status in ("failed", "error")]
+    return {mistake.heading if mistake else None for mistake in named}
 
 
 def test_a_layer_on_a_wrong_mask_is_told_where_its_results_come_from(desk: Desk) -> None:

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 
 from grader.course.course import Course, load_course
 from grader.course.file import FeedbackTable
+from grader.feedback.verdict import verdict_of
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.intake import Submission
@@ -73,7 +74,7 @@ def test_each_test_is_an_entry_and_the_scores_add_up(desk: Desk, right: str) -> 
     for one in grades:
         shown = results(one, desk.course)
         assert shown.score == one.total == pytest.approx(sum(t.score or 0 for t in shown.tests))
-        tests = [test for exercise in one.exercises for test in exercise.telling]
+        tests = [test for exercise in one.exercises for test in verdict_of(exercise).worth_reading]
         assert len(shown.tests) == len({test.number for test in shown.tests}) == len(tests)
     assert {test.status for test in results(grades[0], desk.course).tests} == {"passed"}
     assert [t.number for t in results(grades[0], desk.course).tests] == [

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from grader.feedback.terminal import all_asked, safe
+from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
 from grader.student.watch import editor, words
 from grader.student.watch.editor import Watching
@@ -237,7 +238,8 @@ class Plain:
         if lesson.trouble:
             self._say(lesson.trouble)
         elif lesson.result is not None:
-            for line in words.verdict_lines(lesson.result, lesson.solved_before, WIDTH):
+            verdict = verdict_of(lesson.result, lesson.solved_before)
+            for line in words.verdict_lines(verdict, WIDTH):
                 self._lines(line)
         self._say(lesson.next_step())
 

@@ -19,7 +19,8 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from grader.feedback.terminal import all_asked, safe, verdict
+from grader.feedback.terminal import all_asked, safe, show_verdict
+from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
 from grader.student.checking import open_checker
 from grader.student.watch import editor, words
@@ -301,7 +302,7 @@ class Board(Screen[None]):
             return Text.assemble((" ! ", "magenta"), safe(lesson.trouble))
         if lesson.result is None:
             return Text(words.CHECKING if lesson.ready else words.LOADING)
-        untouched = lesson.result.untouched
+        verdict = verdict_of(lesson.result, lesson.solved_before)
         console = Console(
             file=io.StringIO(),
             width=max(width - MARGIN, 20),
@@ -311,7 +312,7 @@ class Board(Screen[None]):
             highlight=False,
         )
         with console.capture() as captured:
-            verdict(console, lesson.result, untouched, lesson.solved_before)
+            show_verdict(console, verdict, detail=verdict.state == "untouched")
         text = Text.from_ansi(captured.get().rstrip("\n"))
         step = lesson.next_step()
         return Text.assemble(text, "\n", (f"   {step}", "bold")) if step else text

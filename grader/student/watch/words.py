@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from grader.course.course import Course
 from grader.feedback.pictures.text import drawn
 from grader.feedback.terminal import all_asked, safe
-from grader.records.grade import ExerciseResult
-from grader.records.wording import mistake_of
+from grader.feedback.verdict import Verdict
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
@@ -176,30 +175,21 @@ def prose(docstring: str, width: int) -> str:
 
 # --- a verdict that is read aloud ----------------------------------------------------------------
 
-STATUS = {
-    "passed": "Passed", "failed": "Wrong", "error": "Error", "missing": "To do",
-    "skipped": "Not tried", "timeout": "Too slow", "memory": "Too much memory",
-    "crashed": "Crashed", "grader_error": "The grader itself failed",
-}  # fmt: skip
 
-
-def verdict_lines(exercise: ExerciseResult, solved_before: bool, width: int) -> Iterator[str]:
+def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """One exercise's verdict in words, without signs that a screen reader would stumble over."""
-    if exercise.solved:
-        yield f"Solved: {exercise.name}"
+    if verdict.solved:
+        yield f"Solved: {verdict.exercise}"
         return
-    again = ", although it was solved before" if solved_before else ""
-    yield f"Not solved yet: {exercise.name}{again}"
-    named = next((test for test in exercise.tests if test.mistake), None)
-    if named is not None:
-        yield f"Likely mistake: {safe(mistake_of(named) or '')}"
-        if named.hint:
-            yield f"Think about: {safe(named.hint)}"
-    for test in exercise.tests:
-        if test.status in ("passed", "skipped") or (test.status == "missing" and not test.message):
-            continue
-        yield f"{STATUS.get(test.status, test.status)}: {test.title}"
-        yield from (f"  {line}" for line in safe((test.message or "").strip()).splitlines())
-        if test.picture is not None and test is exercise.pictured:
-            picture = drawn(test.picture, width=width - 2, ascii_only=True) or ""
+    again = ", although it was solved before" if verdict.lost else ""
+    yield f"Not solved yet: {verdict.exercise}{again}"
+    if verdict.mistake is not None:
+        yield f"Likely mistake: {safe(verdict.mistake.heading)}"
+        if verdict.mistake.hint:
+            yield f"Think about: {safe(verdict.mistake.hint)}"
+    for finding in verdict.wrong:
+        yield f"{finding.wording.word}: {finding.title}"
+        yield from (f"  {line}" for line in safe(finding.message.strip()).splitlines())
+        if finding.picture is not None and finding.best_picture:
+            picture = drawn(finding.picture, width=width - 2, ascii_only=True) or ""
             yield from (f"  {line}" for line in picture.splitlines())

@@ -1,0 +1,202 @@
+"""A verdict: one exercise's result as every screen tells it.
+
+`verdict_of` makes it, once; the terminal, plain lines, notebooks, pages, Gradescope, otter and
+GitHub Classroom render it. A screen chooses what it shows and how. It reads no meaning out of a
+text, and has no words of its own for how a test ended: those are in `WORDINGS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.records.grade import FIRSTS, ExerciseResult, Picture, TestResult, TestStatus
+
+State = Literal["solved", "untouched", "unsolved"]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a test ended: a sign and its colour, and words of three lengths."""
+
+    sign: str
+    color: str
+    word: str  # before a title
+    phrase: str  # behind a title
+    sentence: str
+
+
+WORDINGS: Mapping[TestStatus, Wording] = {
+    "passed": Wording("✓", "green", "Passed", "passed", "It passes."),
+    "failed": Wording("✗", "red", "Wrong", "failed", "It is not right yet."),
+    "error": Wording("✗", "red", "Error", "an exception", "Your code raised an exception."),
+    "missing": Wording("·", "dim", "To do", "not written yet", "It is not written yet."),
+    "timeout": Wording(
+        "✗", "red", "Too slow", "took too long", "It took too long: does a loop never end?"
+    ),
+    "memory": Wording(
+        "✗", "red", "Too much memory", "needs too much memory", "It took too much memory."
+    ),
+    "crashed": Wording(
+        "✗", "red", "Crashed", "ended the process",
+        "Your code ended its own process, or crashed it.",
+    ),
+    "skipped": Wording(
+        "-", "dim", "Not tried", "not run", "Not tried, because something before it is wrong."
+    ),
+    "grader_error": Wording(
+        "!", "magenta", "The grader itself failed", "the grader failed", "The grader itself failed."
+    ),
+}  # fmt: skip
+
+# A verdict reads like such a test, and is called so.
+STATES: Mapping[State, tuple[TestStatus, str]] = {
+    "solved": ("passed", "solved"),
+    "untouched": ("missing", "not written yet"),
+    "unsolved": ("failed", "not yet right"),
+}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known mistake that gives the same results, with a hint."""
+
+    title: str
+    hint: str
+    follows: str | None  # the earlier exercise in which it was made, if not here
+
+    @property
+    def heading(self) -> str:
+        """Its title, and where it was made."""
+        return f"Follows from {self.follows}: {self.title}" if self.follows else self.title
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test: what it asks for, how it ended, and what was seen."""
+
+    name: str
+    title: str
+    status: TestStatus
+    hidden: bool
+    own: bool  # a check of the engine itself: that the exercise is there, can be called, …
+    points: float
+    max: float
+    message: str  # why it did not pass; it may hold what a student's code printed
+    mistake: Mistake | None
+    picture: Picture | None
+    best_picture: bool  # whether it shows the most of the verdict's pictures: one is enough
+
+    @property
+    def wording(self) -> Wording:
+        """How it ended, in words."""
+        return WORDINGS[self.status]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it passed, or was not run: nobody has to read it."""
+        return self.status in ("passed", "skipped")
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing is written yet, and another finding says so."""
+        return self.status == "missing" and not self.message
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One exercise: what to say first, and test by test."""
+
+    exercise: str
+    unit: str
+    points: float
+    max: float
+    state: State
+    solved_before: bool  # as far as that is known
+    mistakes: tuple[Mistake, ...]  # each once, the likeliest first
+    findings: tuple[Finding, ...]
+
+    @property
+    def solved(self) -> bool:
+        """Whether every test passed."""
+        return self.state == "solved"
+
+    @property
+    def wording(self) -> Wording:
+        """Its sign and colour."""
+        return WORDINGS[STATES[self.state][0]]
+
+    @property
+    def phrase(self) -> str:
+        """The state in words."""
+        return STATES[self.state][1]
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was solved once, and is no longer."""
+        return self.solved_before and not self.solved
+
+    @property
+    def mistake(self) -> Mistake | None:
+        """The mistake to name where only one is named."""
+        return self.mistakes[0] if self.mistakes else None
+
+    @property
+    def worth_reading(self) -> tuple[Finding, ...]:
+        """The findings without what goes without saying: that it is there, and can be called."""
+        return tuple(f for f in self.findings if not f.own or f.status != "passed")
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """The findings that a student has to read."""
+        return tuple(f for f in self.findings if not f.quiet and not f.bare)
+
+
+def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
+    """What there is to tell of a result; `solved_before` is what is known of this student."""
+    best = _best_picture(result)
+    findings = tuple(_finding(test, test is best) for test in result.tests)
+    return Verdict(
+        result.name,
+        result.unit,
+        result.points,
+        result.max,
+        "solved" if result.solved else "untouched" if result.untouched else "unsolved",
+        solved_before,
+        tuple(dict.fromkeys(f.mistake for f in findings if f.mistake is not None)),
+        findings,
+    )
+
+
+def mistake_of(test: TestResult) -> Mistake | None:
+    """The mistake that a test's result names."""
+    if test.mistake is None:
+        return None
+    return Mistake(test.mistake, test.hint or "", test.follows)
+
+
+def _finding(test: TestResult, best_picture: bool) -> Finding:
+    return Finding(
+        test.name,
+        test.title,
+        test.status,
+        test.hidden,
+        test.name in FIRSTS,
+        test.points,
+        test.max,
+        test.told or "",
+        mistake_of(test),
+        test.picture,
+        best_picture,
+    )
+
+
+def _best_picture(result: ExerciseResult) -> TestResult | None:
+    """The first of the tests whose picture has the most cells."""
+    drawn = [
+        (len(test.picture.wrong) * len(test.picture.wrong[0]), test)
+        for test in result.tests
+        if test.picture is not None
+    ]
+    return max(drawn, key=lambda pair: pair[0])[1] if drawn else None

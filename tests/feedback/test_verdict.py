@@ -1,0 +1,87 @@
+"""A verdict is data: a new screen is made of it alone, as README.md of the room says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from grader.feedback.verdict import WORDINGS, verdict_of
+from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, Picture, TestResult, TestStatus
+from tests.support.places import ROOT
+
+Screen = Callable[[ExerciseResult], Iterator[str]]
+
+
+@pytest.fixture(scope="module")
+def chat_lines() -> Screen:
+    """The screen that the README adds."""
+    text = (ROOT / "grader" / "feedback" / "README.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    namespace: dict[str, Screen] = {}
+    exec(example, namespace)
+    return namespace["chat_lines"]
+
+
+def found(status: TestStatus, **more: object) -> TestResult:
+    return TestResult(f"test_{status}", f"A test that ended so: {status}", status, **more)  # type: ignore[arg-type]
+
+
+def result(*tests: TestResult) -> ExerciseResult:
+    own = TestResult(EXISTS, "It is there", "passed"), TestResult(SIGNATURE, "It fits", "passed")
+    return ExerciseResult("center", "basics", 1.0, 2.0, (*own, *tests))
+
+
+def test_a_new_screen_tells_what_is_wrong_first(chat_lines: Screen) -> None:
+    wrong = found(
+        "failed",
+        message="expected 1, got 2\x1b[2J",
+        mistake="Divides by n",
+        hint="By what?",
+        follows="mean",
+        case="9",
+    )
+    assert [*chat_lines(result(found("passed"), wrong, found("skipped")))] == [
+        "✗ **center** not yet right",
+        "> Follows from mean: Divides by n. By what?",
+        "- Wrong: A test that ended so: failed",
+        "      [9] expected 1, got 2�[2J",
+    ]
+
+
+def test_a_new_screen_knows_what_is_solved_and_what_is_not_begun(chat_lines: Screen) -> None:
+    assert [*chat_lines(result(found("passed")))] == ["✓ **center** solved"]
+    there = TestResult(EXISTS, "It is there", "missing", message="still the stub")
+    stub = ExerciseResult("center", "basics", 0, 2.0, (there, found("missing")))
+    assert [*chat_lines(stub)] == [
+        "· **center** not written yet",
+        "- To do: It is there",
+        "      still the stub",
+    ]
+
+
+@pytest.mark.parametrize("status", WORDINGS)
+def test_each_way_to_end_has_words_of_three_lengths(status: TestStatus) -> None:
+    wording = verdict_of(result(found(status))).findings[-1].wording
+    assert 0 < len(wording.word) <= len(wording.sentence)
+    assert wording.phrase
+    assert wording.sign
+
+
+def test_a_mistake_is_named_once_however_many_tests_it_fails() -> None:
+    same = {"mistake": "Divides by n", "hint": "By what?"}
+    verdict = verdict_of(result(found("failed", **same), found("error", **same)))
+    assert [mistake.heading for mistake in verdict.mistakes] == ["Divides by n"]
+
+
+def test_one_picture_is_the_best_and_it_is_the_largest() -> None:
+    small, large = (Picture(((1.0,) * n,), ((2.0,) * n,), ((True,) * n,)) for n in (2, 5))
+    verdict = verdict_of(result(*(found("failed", picture=p) for p in (small, large, large))))
+    assert [finding.best_picture for finding in verdict.findings[2:]] == [False, True, False]
+
+
+def test_what_was_solved_before_is_lost_only_where_it_is_wrong_now() -> None:
+    assert verdict_of(result(found("failed")), solved_before=True).lost
+    assert not verdict_of(result(found("passed")), solved_before=True).lost
+    assert not verdict_of(result(found("failed"))).lost
