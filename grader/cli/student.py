@@ -97,8 +97,7 @@ def check(
     else:
         console = Console(highlight=False)
         _print_checks(console, opened, results, before.solved, bool(names), folder is None)
-    statuses = {test.status for result in results for test in result.tests}
-    if "grader_error" in statuses:
+    if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
 

@@ -122,7 +122,7 @@ def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     """One exercise: solved, untouched, or what is wrong with it first."""
     again = "  (it was solved before)" if verdict.lost else ""
     head = Text.assemble(
-        " ", signed(verdict.wording), (verdict.exercise, "bold"), (again, "yellow")
+        " ", (f"{verdict.sign} ", verdict.color), (verdict.exercise, "bold"), (again, "yellow")
     )
     console.print(head)
     if not detail and verdict.state != "unsolved":
@@ -141,7 +141,7 @@ def _finding(console: Console, finding: Finding) -> None:
         line.append(f"  ({finding.status})", style="red")
     indented(console, line, 4)
     _below(console, 8, finding.message)
-    if finding.picture is not None and finding.best_picture:
+    if finding.picture is not None and finding.is_best_picture:
         _below(console, 8, drawn(finding.picture, width=min(console.width - 8, 72)) or "")
 
 

@@ -80,13 +80,19 @@ class Finding:
     title: str
     status: TestStatus
     hidden: bool
-    own: bool  # a check of the engine itself: that the exercise is there, can be called, …
+    engines_own: bool  # no test of a course: that the exercise is there, can be called, …
     points: float
     max: float
-    message: str  # why it did not pass; it may hold what a student's code printed
+    case: str  # the parameters that it did not pass with; empty where it has none
+    reason: str  # why it did not pass, or empty; it may hold what a student's code printed
     mistake: Mistake | None
     picture: Picture | None
-    best_picture: bool  # whether it shows the most of the verdict's pictures: one is enough
+    is_best_picture: bool  # the picture to show where one is enough: it shows the most
+
+    @property
+    def message(self) -> str:
+        """The reason, with the case that it is about."""
+        return f"[{self.case}] {self.reason}" if self.case and self.reason else self.reason
 
     @property
     def wording(self) -> Wording:
@@ -101,7 +107,7 @@ class Finding:
     @property
     def bare(self) -> bool:
         """Whether nothing is written yet, and another finding says so."""
-        return self.status == "missing" and not self.message
+        return self.status == "missing" and not self.reason
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class Verdict:
     points: float
     max: float
     state: State
+    faulty: bool  # the grader itself failed in it: its points are not known
     solved_before: bool  # as far as that is known
     mistakes: tuple[Mistake, ...]  # each once, the likeliest first
     findings: tuple[Finding, ...]
@@ -123,9 +130,14 @@ class Verdict:
         return self.state == "solved"
 
     @property
-    def wording(self) -> Wording:
-        """Its sign and colour."""
-        return WORDINGS[STATES[self.state][0]]
+    def sign(self) -> str:
+        """The sign of a test that ended so."""
+        return WORDINGS[STATES[self.state][0]].sign
+
+    @property
+    def color(self) -> str:
+        """The colour of that sign."""
+        return WORDINGS[STATES[self.state][0]].color
 
     @property
     def phrase(self) -> str:
@@ -144,8 +156,8 @@ class Verdict:
 
     @property
     def worth_reading(self) -> tuple[Finding, ...]:
-        """The findings without what goes without saying: that it is there, and can be called."""
-        return tuple(f for f in self.findings if not f.own or f.status != "passed")
+        """The findings without checks of the engine's own that passed."""
+        return tuple(f for f in self.findings if not f.engines_own or f.status != "passed")
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
@@ -163,6 +175,7 @@ def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
         result.points,
         result.max,
         "solved" if result.solved else "untouched" if result.untouched else "unsolved",
+        result.faulty,
         solved_before,
         tuple(dict.fromkeys(f.mistake for f in findings if f.mistake is not None)),
         findings,
@@ -185,7 +198,8 @@ def _finding(test: TestResult, best_picture: bool) -> Finding:
         test.name in FIRSTS,
         test.points,
         test.max,
-        test.told or "",
+        test.case or "",
+        test.message or "",
         mistake_of(test),
         test.picture,
         best_picture,

@@ -69,10 +69,10 @@ class UnitResults(msgspec.Struct, frozen=True):
 def unit_results(course: Course, unit: str, exercises: Sequence[ExerciseResult]) -> UnitResults:
     """What the checks of a unit gave."""
     exercises = counted_elsewhere(exercises, course.worth)
-    statuses = {test.status for exercise in exercises for test in exercise.tests}
+    faulty = any(exercise.faulty for exercise in exercises)
     solved = all(exercise.solved for exercise in exercises)
     return UnitResults(
-        "error" if "grader_error" in statuses else "pass" if solved else "fail",
+        "error" if faulty else "pass" if solved else "fail",
         round(sum(exercise.max for exercise in exercises), 3),
         tuple(
             UnitTest(

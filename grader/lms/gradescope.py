@@ -198,7 +198,7 @@ def corrected(results: Results, row: Row, scale: float = 1.0) -> Results:
 
 def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
     # What the engine checks comes before, as 0: so a test has the same number for everyone.
-    before = sum(finding.own for finding in verdict.worth_reading)
+    before = sum(finding.engines_own for finding in verdict.worth_reading)
     for place, finding in enumerate(verdict.worth_reading, 1 - before):
         paid = finding.max > 0
         yield TestEntry(
@@ -214,7 +214,7 @@ def _tests(number: int, verdict: Verdict) -> Iterator[TestEntry]:
 
 
 def _output(finding: Finding) -> str:
-    mistake, picture = finding.mistake, finding.picture if finding.best_picture else None
+    mistake, picture = finding.mistake, finding.picture if finding.is_best_picture else None
     return _paragraphs(
         f"**{_plain(mistake.heading)}**" if mistake else "",
         f"*{_plain(mistake.hint)}*" if mistake and mistake.hint else "",

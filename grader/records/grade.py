@@ -77,8 +77,13 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 
     @property
     def solved(self) -> bool:
-        """Whether every test passed."""
-        return all(test.status == "passed" for test in self.tests)
+        """Whether there are tests, and every one passed."""
+        return bool(self.tests) and all(test.status == "passed" for test in self.tests)
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the grader itself failed in it: then its points are not known."""
+        return any(test.status == "grader_error" for test in self.tests)
 
     @property
     def untouched(self) -> bool:

@@ -16,14 +16,14 @@ from rich.console import Console
 from grader.feedback import terminal
 from grader.feedback.pictures.svg import heatmap_svg, matrix_of, picture_svg
 from grader.feedback.pictures.text import UNICODE, scale, shade
-from grader.feedback.verdict import Finding, Verdict, Wording, verdict_of
+from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
 # own ground.
-GROUNDS = {"✓": "#1a7f37", "✗": "#b3261e", "!": "#8e24aa"}
+GROUNDS = {"green": "#1a7f37", "red": "#b3261e", "magenta": "#8e24aa"}
 OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
 SIGN = "padding: 0 0.45em; border-radius: 0.4em; color: #fff; background: {ground}"
@@ -95,10 +95,11 @@ class Checked:
 
 def _exercise_html(verdict: Verdict) -> str:
     head = (
-        f"<p>{_sign(verdict.wording, verdict.phrase)} <strong>{text(verdict.exercise)}</strong>: "
-        f"{verdict.phrase}{' <em>(it was solved before)</em>' if verdict.lost else ''}</p>"
+        f"<p>{_sign(verdict.sign, verdict.color, verdict.phrase)} "
+        f"<strong>{text(verdict.exercise)}</strong>: {verdict.phrase}"
+        f"{' <em>(it was solved before)</em>' if verdict.lost else ''}</p>"
     )
-    box = BOX.format(ground=_ground(verdict.wording))
+    box = BOX.format(ground=GROUNDS.get(verdict.color, OTHER_GROUND))
     return f'<div style="{box}">{head}{_details(verdict)}</div>'
 
 
@@ -124,17 +125,13 @@ def _finding_html(finding: Finding) -> str:
     shown = finding.message and not finding.quiet
     message = f'<pre style="{CODE}">{text(finding.message)}</pre>' if shown else ""
     picture = _picture_html(finding.picture) if finding.picture is not None else ""
-    sign = _sign(finding.wording, finding.status)
+    sign = _sign(finding.wording.sign, finding.wording.color, finding.status)
     return f"<li>{sign} {text(finding.title)}{status}{message}{picture}</li>"
 
 
-def _ground(wording: Wording) -> str:
-    return GROUNDS.get(wording.sign, OTHER_GROUND)
-
-
-def _sign(wording: Wording, meaning: str) -> str:
-    style = SIGN.format(ground=_ground(wording))
-    return f'<span role="img" aria-label="{text(meaning)}" style="{style}">{wording.sign}</span>'
+def _sign(sign: str, color: str, meaning: str) -> str:
+    style = SIGN.format(ground=GROUNDS.get(color, OTHER_GROUND))
+    return f'<span role="img" aria-label="{text(meaning)}" style="{style}">{sign}</span>'
 
 
 def _picture_html(picture: Picture) -> str:

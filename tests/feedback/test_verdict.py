@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from grader.feedback.verdict import WORDINGS, verdict_of
+from grader.feedback.verdict import WORDINGS, Verdict, verdict_of
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, Picture, TestResult, TestStatus
-from tests.support.places import ROOT
+from tests.support.places import ROOT, TINY
 
-Screen = Callable[[ExerciseResult], Iterator[str]]
+Screen = Callable[[Verdict], Iterator[str]]
 
 
 @pytest.fixture(scope="module")
 def chat_lines() -> Screen:
     """The screen that the README adds."""
     text = (ROOT / "grader" / "feedback" / "README.md").read_text("utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    screen, _ = re.findall(r"```python\n(.*?)```", text, re.S)
     namespace: dict[str, Screen] = {}
-    exec(example, namespace)
+    exec(screen, namespace)
     return namespace["chat_lines"]
 
 
@@ -34,6 +36,7 @@ def result(*tests: TestResult) -> ExerciseResult:
 
 
 def test_a_new_screen_tells_what_is_wrong_first(chat_lines: Screen) -> None:
+    row = Picture(((1.0, 0.0),), ((2.0, 0.0),), ((True, False),), rows=1, columns=2)
     wrong = found(
         "failed",
         message="expected 1, got 2\x1b[2J",
@@ -41,24 +44,50 @@ def test_a_new_screen_tells_what_is_wrong_first(chat_lines: Screen) -> None:
         hint="By what?",
         follows="mean",
         case="9",
+        picture=row,
     )
-    assert [*chat_lines(result(found("passed"), wrong, found("skipped")))] == [
-        "✗ **center** not yet right",
-        "> Follows from mean: Divides by n. By what?",
-        "- Wrong: A test that ended so: failed",
-        "      [9] expected 1, got 2�[2J",
+    first, *rest = chat_lines(verdict_of(result(found("passed"), wrong, found("skipped"))))
+    assert first == "✗ center: not yet right"
+    assert rest[:3] == [
+        "  Follows from mean: Divides by n",
+        "  Wrong: A test that ended so: failed",
+        "    [9] expected 1, got 2�[2J",
     ]
+    assert "expected" in rest[3]
+    assert "yours" in rest[3]
 
 
 def test_a_new_screen_knows_what_is_solved_and_what_is_not_begun(chat_lines: Screen) -> None:
-    assert [*chat_lines(result(found("passed")))] == ["✓ **center** solved"]
+    assert [*chat_lines(verdict_of(result(found("passed"))))] == ["✓ center: solved"]
     there = TestResult(EXISTS, "It is there", "missing", message="still the stub")
     stub = ExerciseResult("center", "basics", 0, 2.0, (there, found("missing")))
-    assert [*chat_lines(stub)] == [
-        "· **center** not written yet",
-        "- To do: It is there",
-        "      still the stub",
+    assert [*chat_lines(verdict_of(stub))] == [
+        "· center: not written yet",
+        "  To do: It is there",
+        "    still the stub",
     ]
+
+
+def test_a_screen_of_a_students_answers_is_a_few_lines(
+    chat_lines: Screen, right: str, tmp_path: Path
+) -> None:
+    """The second block of the README: verdicts come from the public checks."""
+    text = (ROOT / "grader" / "feedback" / "README.md").read_text("utf-8")
+    (tmp_path / "basics.py").write_text(right.replace("x - x.mean()", "x + x.mean()"), "utf-8")
+    namespace: dict[str, Any] = {"chat_lines": chat_lines}
+    exec(re.findall(r"```python\n(.*?)```", text, re.S)[1], namespace)
+    lines = [*namespace["chat"](TINY / "exercises", tmp_path, "center", "staircase")]
+    assert lines[0] == "✗ center: not yet right"
+    assert "✓ staircase: solved" in lines
+
+
+def test_what_has_no_tests_is_not_solved() -> None:
+    assert verdict_of(ExerciseResult("center", "basics", 0, 2.0)).state == "unsolved"
+
+
+def test_a_fault_of_the_grader_is_no_verdict_on_a_student() -> None:
+    assert verdict_of(result(found("passed"), found("grader_error"))).faulty
+    assert not verdict_of(result(found("failed"))).faulty
 
 
 @pytest.mark.parametrize("status", WORDINGS)
@@ -78,7 +107,7 @@ def test_a_mistake_is_named_once_however_many_tests_it_fails() -> None:
 def test_one_picture_is_the_best_and_it_is_the_largest() -> None:
     small, large = (Picture(((1.0,) * n,), ((2.0,) * n,), ((True,) * n,)) for n in (2, 5))
     verdict = verdict_of(result(*(found("failed", picture=p) for p in (small, large, large))))
-    assert [finding.best_picture for finding in verdict.findings[2:]] == [False, True, False]
+    assert [finding.is_best_picture for finding in verdict.findings[2:]] == [False, True, False]
 
 
 def test_what_was_solved_before_is_lost_only_where_it_is_wrong_now() -> None:

@@ -190,6 +190,6 @@ def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
     for finding in verdict.wrong:
         yield f"{finding.wording.word}: {finding.title}"
         yield from (f"  {line}" for line in safe(finding.message.strip()).splitlines())
-        if finding.picture is not None and finding.best_picture:
+        if finding.picture is not None and finding.is_best_picture:
             picture = drawn(finding.picture, width=width - 2, ascii_only=True) or ""
             yield from (f"  {line}" for line in picture.splitlines())
