@@ -55,7 +55,6 @@ def explain(
     """
     import msgspec
 
-    from grader.cli import told
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.lookup import find_graded
@@ -74,15 +73,16 @@ def explain(
         secrets=(folder,),
     )
     with terminal.waiting("running it again"), order.desk() as desk:
-        from grader.inspection import explaining
+        from grader.inspection.explanation import explain_test
+        from grader.inspection.screen import show_explanation
 
-        explanation = explaining.explain_test(desk, graded)
+        explanation = explain_test(desk, graded)
     if as_json:
         print(msgspec.json.encode(explanation).decode())
     else:
         console = Console(highlight=False)
         console.print(terminal.course_line(opened), soft_wrap=True, markup=False)
-        told.explanation(explanation, str(folder), console)
+        show_explanation(explanation, str(folder), console)
 
 
 @app.command(
@@ -127,7 +127,7 @@ def adjust(
     A second correction of the exercise replaces the first. All of them outlive a regrading. Of a
     table, all lines are checked before any is written.
     """
-    from grader.cli import told
+    from grader.cli import revisions
     from grader.grades.corrections import correction, corrections_from
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.lookup import find_student
@@ -150,7 +150,7 @@ def adjust(
         )
         book.adjust_all((one.before.student, one.adjustment) for one in corrections)
         _write(book, opened)
-    told.show_corrections(corrections, Console(highlight=False))
+    revisions.show_corrections(corrections, Console(highlight=False))
 
 
 def _table(file: str) -> bytes:
@@ -172,7 +172,7 @@ def forget(
     course: CourseOption = None,
 ) -> None:
     """Remove a student from a gradebook, with everything that is kept of them."""
-    from grader.cli import told
+    from grader.cli import revisions
     from grader.grades.gradebook import alone, existing_gradebook
     from grader.grades.lookup import find_student
     from grader.grades.privacy import forget_student as remove
@@ -182,10 +182,10 @@ def forget(
     with existing_gradebook(folder, opened.name) as book, alone(folder):
         row = find_student(book.rows(), student)
         if not yes:
-            typer.confirm(told.question(row), abort=True)
+            typer.confirm(revisions.question(row), abort=True)
         forgotten = remove(book, row)
         _write(book, opened)
-    told.forgotten(forgotten, Console(highlight=False))
+    revisions.show_forgotten(forgotten, Console(highlight=False))
 
 
 @app.command(
@@ -209,7 +209,7 @@ def diff(
     """Show whose grade changed between two gradings, and why."""
     import msgspec
 
-    from grader.cli import told
+    from grader.cli import revisions
     from grader.grades.changes import compared
 
     if len(folders) > 2:
@@ -219,7 +219,7 @@ def diff(
     if as_json:
         print(msgspec.json.encode(found).decode())
     else:
-        told.show_changes(found, Console(highlight=False))
+        revisions.show_changes(found, Console(highlight=False))
 
 
 def _write(book: Gradebook, course: Course) -> None:

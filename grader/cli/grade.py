@@ -297,7 +297,7 @@ def _again(
     another_seed: bool,
     fresh: bool,
 ) -> tuple[list[Row], Tally]:
-    from grader.cli import told
+    from grader.cli import revisions
     from grader.grades.changes import compared
     from grader.grades.gradebook import existing_gradebook
     from grader.run.batch import grade_again
@@ -310,7 +310,7 @@ def _again(
             out, order, jobs, follow, cluster=cluster, another_seed=another_seed, fresh=fresh
         )
     if kind == "people":
-        told.show_changes(compared(order.course, out), Console(highlight=False))
+        revisions.show_changes(compared(order.course, out), Console(highlight=False))
     return rows, tally
 
 

@@ -110,13 +110,13 @@ def _look_closer(
         what = "--show or --pdb, not both" if show and pdb else "one exercise with --show and --pdb"
         raise CallError(f"give {what}: grader check causal_mask --show")
     if pdb:
-        from grader.inspection.debugging import debug
+        from grader.inspection.debugger import debug
 
         return int(debug(course, names[0], folder))
-    from grader.inspection.showing import show as shown
-    from grader.inspection.shown import show_lines
+    from grader.inspection.screen import show_cases
+    from grader.inspection.tracing import show as cases_of
 
-    return int(not show_lines(shown(course, names[0], folder), Console(highlight=False)))
+    return int(not show_cases(cases_of(course, names[0], folder), Console(highlight=False)))
 
 
 def _remember(course: Course, **news: Any) -> Progress:

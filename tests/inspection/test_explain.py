@@ -13,7 +13,7 @@ import pytest
 
 from grader.course.course import Course
 from grader.grades.gradebook import open_gradebook
-from grader.inspection.explaining import answer
+from grader.inspection.explanation import excerpts_of_answer
 from grader.intake import Arrivals, Submission
 from grader.run.batch import grade_into
 from grader.run.workers import Order
@@ -301,17 +301,17 @@ z = weigh(1)
 
 def test_a_definition_ends_where_the_next_line_is_indented_no_deeper() -> None:
     notebook = [SourceText("a.ipynb", ("x = 1", CELL))]
-    (found,) = answer(notebook, Place("a.ipynb cell 2", 4), None)
+    (found,) = excerpts_of_answer(notebook, Place("a.ipynb cell 2", 4), None)
     assert (found.first, found.lines) == (4, tuple(CELL.splitlines()[3:10]))
 
 
 def test_a_line_elsewhere_is_quoted_with_those_around_it() -> None:
     sources = [SourceText("a.py", (CELL,)), SourceText("b.py", ("1\r\n2\r\n3\r\n4\r\n5\r\n6",))]
-    definition, around = answer(sources, Place("a.py", 4), Place("b.py", 6))
+    definition, around = excerpts_of_answer(sources, Place("a.py", 4), Place("b.py", 6))
     assert (definition.marked, around.file, around.first, around.marked) == (None, "b.py", 3, 6)
     assert around.lines == ("3", "4", "5", "6")
 
 
 @pytest.mark.parametrize("place", [Place("c.py", 1), Place("a.py", 0), Place("a.py", 10**9)])
 def test_a_place_that_is_not_in_the_submission_is_not_quoted(place: Place) -> None:
-    assert answer([SourceText("a.py", (CELL,))], place, place) == ()
+    assert excerpts_of_answer([SourceText("a.py", (CELL,))], place, place) == ()

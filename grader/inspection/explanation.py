@@ -23,15 +23,18 @@ from grader.grades.corrections import at_stake
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.transcripts import Said
-from grader.inspection.bench import Bench, Ending, forbidden_ending, obstacle, run_cases
-from grader.inspection.shown import NamedValue, Shown, ShownCall
-from grader.inspection.telling import (
-    Teller,
-    case_shown,
-    ending_shown,
-    exception_text,
-    is_shown,
+from grader.inspection.cases import (
+    Bench,
+    CallReader,
+    CallTrace,
+    CaseTrace,
+    case_trace,
+    forbidden_use,
     named,
+    obstacle,
+    run_cases,
+    runs_answer,
+    without_calls,
 )
 from grader.records.faults import CallError
 from grader.records.grade import FIRSTS, Grade, TestResult
@@ -44,7 +47,6 @@ OTHER_TORCH = "graded with torch {}, and this is {}"
 OTHER_DEVICE = "graded on {}, and this ran on {}"
 SKIPPED = "skipped in the grading, since a test before it had failed"
 OTHERWISE = "it ended otherwise in the grading ({}): what ran before it, or the machine, may matter"
-NO_ANSWER = "no answer came"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Explanation:
     notes: tuple[str, ...]  # in what this run differs from the grading
     statement: Excerpt | None  # the test; None where the grader itself found the fault
     answer: tuple[Excerpt, ...]
-    shown: Shown  # the case that does not pass, or the last one
+    shown: CaseTrace  # the case that does not pass, or the last one
     cases_passed: int  # before it
     at_stake: Adjustment | None = None  # what would give back that an earlier mistake cost
 
@@ -81,7 +83,7 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
             ran = _run(Bench(listening, name, graded.submission), seat, asked)
             definition = seat.calls.found[name].place
     except StudentLost as lost:  # its text alone brought the listing down
-        ran = _Ran(ending_shown(Ending(asked.title, lost.status, lost.text)))
+        ran = _Ran(without_calls(asked.title, lost.status, lost.text))
         definition = None
     others = [test for test in graded.exercise.tests if test is not asked]
     return Explanation(
@@ -95,7 +97,7 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
         ),
         (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
         excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
-        answer(graded.submission.sources, definition, ran.place),
+        excerpts_of_answer(graded.submission.sources, definition, ran.place),
         ran.shown,
         ran.cases_passed,
         _at_stake(graded),
@@ -135,7 +137,7 @@ def _notes(desk: Desk, grade: Grade) -> list[str]:
     ]
 
 
-def _ended_otherwise(graded: TestResult, shown: Shown) -> list[str]:
+def _ended_otherwise(graded: TestResult, shown: CaseTrace) -> list[str]:
     if graded.status == "skipped":
         return [SKIPPED]
     return [] if graded.status == shown.status else [OTHERWISE.format(graded.status)]
@@ -148,7 +150,7 @@ def _ended_otherwise(graded: TestResult, shown: Shown) -> list[str]:
 class _Ran:
     """What was found, and where in the submission."""
 
-    shown: Shown
+    shown: CaseTrace
     place: wire.Place | None = None
     test: Test | None = None
     cases_passed: int = 0
@@ -158,18 +160,18 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
     """Run cases up to the first that does not pass, or that uses what is forbidden."""
     hindrance = obstacle(bench, seat)
     if hindrance is not None:
-        return _Ran(ending_shown(hindrance))
-    teller = Teller(seat.listing)
+        return _Ran(hindrance)
+    reader = CallReader(seat.listing)
     for ended in run_cases(bench, seat):
         said, uses = ended[-1].said, seat.calls.uses(bench.name)
         if uses or ended[-1].status != "passed":
             break
     test, case, ran = ended
-    calls = _told(said, teller)
+    calls = _calls(said, reader)
     if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
-    shown = case_shown(test, case, ran, calls)
-    used, place = forbidden_ending(bench, seat), _raised_at(said)
+    shown = case_trace(test, case, ran, calls)
+    used, place = forbidden_use(bench, seat), _raised_at(said)
     if used is not None and (asked.name in FIRSTS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
@@ -202,12 +204,9 @@ class _Listener:
         self._said.append(Consulted(exercise, packed, payload.pack(result)))
 
 
-# --- telling -------------------------------------------------------------------------------------
-
-
-def _told(said: Sequence[Said], teller: Teller) -> list[ShownCall]:
-    """The calls in words; what a reference gave stands below the call that was given the same."""
-    calls: list[ShownCall] = []
+def _calls(said: Sequence[Said], reader: CallReader) -> list[CallTrace]:
+    """The calls; what a reference gave stands below the call that was given the same."""
+    calls: list[CallTrace] = []
     unanswered: dict[bytes, list[int]] = {}  # by what was asked: calls without a reference beside
     for one in said:
         if isinstance(one, Consulted):
@@ -219,24 +218,14 @@ def _told(said: Sequence[Said], teller: Teller) -> list[ShownCall]:
                 calls[number] = replace(call, result=(*call.result, expected))
             else:
                 given = [named(f"argument {n}", a) for n, a in enumerate(one.arguments, 1)]
-                calls.append(_call(f"reference.{one.exercise}", given, [expected]))
-        elif is_shown(one.call):
-            name, inputs = teller.called(one.call)
+                calls.append(CallTrace(f"reference.{one.exercise}", given, result=(expected,)))
+        elif runs_answer(one.call):
+            call = reader.trace(one)
             if isinstance(one.call, wire.Invoke) and not one.call.construct:
-                asked = _asked(name, one.call.arguments)
+                asked = _asked(call.name, one.call.arguments)
                 unanswered.setdefault(asked, []).append(len(calls))
-            if one.outcome is None:
-                calls.append(_call(name, inputs, [], NO_ANSWER))
-            else:
-                result = list(teller.came_back(one.call, one.outcome))
-                calls.append(_call(name, inputs, result, exception_text(one.outcome)))
+            calls.append(call)
     return calls
-
-
-def _call(
-    name: str, inputs: Sequence[NamedValue], result: Sequence[NamedValue], error: str = ""
-) -> ShownCall:
-    return ShownCall(name, tuple(inputs), (), 0, tuple(result), error, "")
 
 
 def _asked(name: str, arguments: Sequence[wire.Value]) -> bytes:
@@ -270,7 +259,7 @@ class Excerpt:
         return place.file == self.file and 0 <= place.line - self.first < len(self.lines)
 
 
-def answer(
+def excerpts_of_answer(
     sources: Sequence[SourceText], definition: Place | None, at: Place | None
 ) -> tuple[Excerpt, ...]:
     """A definition, with one line marked; a second excerpt if that line is elsewhere."""
@@ -320,7 +309,7 @@ def _indentation(line: str) -> int:
 
 
 def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
-    """A test as its author wrote it, decorators included; its file is told from `folder`."""
+    """A test as its author wrote it, decorators included; its file is named from `folder`."""
     lines, first = inspect.getsourcelines(test)
     path = Path(inspect.getfile(test))
     name = path.relative_to(folder) if path.is_relative_to(folder) else path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pdb import Pdb
 from types import FrameType, TracebackType
@@ -16,9 +16,15 @@ from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grading.desk import Ran, run_test
-from grader.inspection.bench import forbidden_ending, obstacle, open_bench, run_cases
-from grader.inspection.stepping import is_function
-from grader.inspection.telling import is_shown
+from grader.inspection.cases import (
+    calls_of,
+    forbidden_use,
+    obstacle,
+    open_bench,
+    run_cases,
+    runs_answer,
+)
+from grader.inspection.tracing import is_function
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import CODE_PREFIX
 
@@ -50,20 +56,19 @@ def debug(
     """
     out = stdout or sys.stdout
     with open_bench(course, name, folder) as bench:
-        search = _Search()
-        with bench.seat(InProcess(Loaded(), around=search.do)) as seat:
+        with bench.seat(InProcess(Loaded(), around=_unseen)) as seat:
             hindrance = obstacle(bench, seat)
-            found = None if hindrance else _first(search, run_cases(bench, seat))
-            hindrance = hindrance or forbidden_ending(bench, seat)
+            found = None if hindrance else _first(run_cases(bench, seat))
+            hindrance = hindrance or forbidden_use(bench, seat)
         if found is None:
-            told = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
-            print(safe(told), file=out)
+            why = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
+            print(safe(why), file=out)
             return hindrance is not None
         test, case, ran = found
         label = f" [{case.label}]" if case.label else ""
         message = ran.message or ran.status
         print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
-        number, raised = search.place(ran)
+        number, raised = _place(ran)
         if number is None:
             print(NO_LINE, file=out)
             return True
@@ -76,39 +81,26 @@ def debug(
     return True
 
 
-def _first(
-    search: _Search, cases: Iterable[tuple[Test, Case, Ran]]
-) -> tuple[Test, Case, Ran] | None:
+def _first(cases: Iterable[tuple[Test, Case, Ran]]) -> tuple[Test, Case, Ran] | None:
     """The first case that does not pass."""
-    for test, case, ran in cases:
-        if ran.status != "passed":
-            return test, case, ran
-        search.calls.clear()
-    return None
+    return next((one for one in cases if one[-1].status != "passed"), None)
 
 
-@dataclass
-class _Search:
-    """Remembers a case's calls, and keeps quiet."""
+def _unseen(_: wire.Call, do: Do) -> wire.Outcome:
+    """One call, of which no print is seen."""
+    with unseen_prints():
+        return do()
 
-    calls: list[tuple[wire.Call, wire.Outcome]] = field(default_factory=list)
 
-    def do(self, call: wire.Call, do: Do) -> wire.Outcome:
-        """One call."""
-        with unseen_prints():
-            outcome = do()
-        if is_shown(call):
-            self.calls.append((call, outcome))
-        return outcome
-
-    def place(self, ran: Ran) -> tuple[int | None, bool]:
-        """Which call to stop at, and whether that is where it raises."""
-        last = self.calls[-1][1] if self.calls else None
-        if ran.status == "error" and isinstance(last, wire.Raised):
-            # What was stopped by Ctrl-C would not end this time either.
-            return len(self.calls) - 1, last.kind != "KeyboardInterrupt"
-        invoked = [n for n, (call, _) in enumerate(self.calls) if isinstance(call, wire.Invoke)]
-        return (invoked[-1] if invoked else None), False
+def _place(ran: Ran) -> tuple[int | None, bool]:
+    """Which call of a case to stop at, and whether that is where it raises."""
+    calls = calls_of(ran)
+    last = calls[-1].outcome if calls else None
+    if ran.status == "error" and isinstance(last, wire.Raised):
+        # What was stopped by Ctrl-C would not end this time either.
+        return len(calls) - 1, last.kind != "KeyboardInterrupt"
+    invoked = [n for n, one in enumerate(calls) if isinstance(one.call, wire.Invoke)]
+    return (invoked[-1] if invoked else None), False
 
 
 @dataclass
@@ -122,7 +114,7 @@ class _Stop:
 
     def do(self, call: wire.Call, do: Do) -> wire.Outcome:
         """One call."""
-        if not is_shown(call):
+        if not runs_answer(call):
             return do()
         self.left -= 1
         if self.left != -1:

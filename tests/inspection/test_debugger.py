@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from grader.course.course import Course
-from grader.inspection.debugging import debug
+from grader.inspection.debugger import debug
 from tests.support.places import TINY
 
 

@@ -1,4 +1,4 @@
-"""Follows a student's own lines as they run: which statements, and what each of them binds.
+"""A student's own lines as they run in the public checks: which statements, what each one binds.
 
 No operation is added to what runs, and nothing of a value is asked for but a tensor's shape and
 dtype: an object's own methods are never called.
@@ -11,77 +11,95 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from grader.inspection.shown import NamedValue, Step
+from grader import wire
+from grader.course.course import Course
+from grader.inspection.cases import (
+    CallReader,
+    CaseTrace,
+    NamedValue,
+    Step,
+    calls_of,
+    case_trace,
+    described,
+    forbidden_use,
+    obstacle,
+    open_bench,
+    run_cases,
+    runs_answer,
+)
+from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import SourceFile
 
 MAX_STEPS = 60  # statements that are shown of one call
-MAX_TEXT = 60  # characters of a value
-FEW = 4  # items of a list, or tensors of a module, that are shown
-DEEP = 2  # an output and, beside it, a cache of two tensors
-HUGE = 10**18
 BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 LOOPS = (ast.For, ast.While)  # their head runs once more than they go round: no one counts that
 
 
-# --- what can be said of a value -----------------------------------------------------------------
+def show(course: Course, name: str, folder: Path | None = None) -> Iterator[CaseTrace]:
+    """Run the public tests of an exercise here, and say of each case what happened in it.
+
+    Student code runs in this process: on their own computer only. Raises `CallError` for a name
+    or a folder that is not right.
+    """
+    with open_bench(course, name, folder) as bench:
+        watched = _Watched(Loaded())
+        with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
+            hindrance = obstacle(bench, seat)
+            if hindrance is not None:
+                yield hindrance
+                return
+            reader = CallReader(seat.listing)
+            for test, case, ran in run_cases(bench, seat):
+                calls = [
+                    replace(
+                        reader.trace(asked),
+                        steps=trail.steps(),
+                        steps_left_out=len(trail.left_out),
+                        prints=printed,
+                    )
+                    for asked, (trail, printed) in zip(calls_of(ran), watched.take(), strict=True)
+                ]
+                yield case_trace(test, case, ran, calls)
+                if watched.stopped:
+                    return
+            used = forbidden_use(bench, seat)
+            if used is not None:
+                yield used
 
 
-def described(value: Any) -> str:
-    """A tensor's shape and dtype; a small number or tuple itself; of all else, the type's name."""
-    with torch._C.DisableTorchFunction():  # no trace and no subclass hears of this
-        try:
-            return _described(value)
-        except Exception:  # an odd tensor that has no shape
-            return _type_name(value)
+@dataclass
+class _Watched:
+    """Follows the calls of a case, and takes what they print."""
 
+    answers: Loaded
+    stopped: bool = False  # by Ctrl-C
+    _followed: list[tuple[Trail, str]] = field(default_factory=list)
 
-def _described(value: Any, depth: int = 0) -> str:
-    kind = type(value)
-    if issubclass(kind, Tensor):
-        dtype = str(value.dtype).removeprefix("torch.")
-        device = "" if value.device.type == "cpu" else f" on {value.device.type}"
-        return f"{tuple(value.shape)} {dtype}{device}"
-    if value is None or kind in (bool, float, complex, torch.dtype, torch.Size):
-        return str(tuple(value) if kind is torch.Size else value)
-    if kind is int:
-        return str(value) if abs(value) < HUGE else "int"
-    if kind is str:
-        text = repr(value[:MAX_TEXT])
-        return text if len(value) <= MAX_TEXT else f"{text}…"
-    if kind in (tuple, list) and depth < DEEP:
-        inside = ", ".join(_described(item, depth + 1) for item in value[:FEW])
-        more = ", …" if len(value) > FEW else ""
-        if kind is list:
-            return f"[{inside}{more}]"
-        return f"({inside}{more or (',' if len(value) == 1 else '')})"
-    if issubclass(kind, nn.Module) and depth == 0:
-        slots = object.__getattribute__(value, "__dict__").get("_parameters") or {}
-        sizes = [f"{n} {tuple(p.shape)}" for n, p in slots.items() if isinstance(p, Tensor)]
-        return f"{_type_name(value)} {', '.join(sizes[:FEW])}".rstrip()
-    return _type_name(value)
+    def do(self, call: wire.Call, do: Do) -> wire.Outcome:
+        """One call, followed if a student would want to see it."""
+        trail = Trail(self.answers.files)
+        with unseen_prints() as prints:
+            if not runs_answer(call):
+                return do()
+            with trail.following():
+                outcome = do()
+        if isinstance(outcome, wire.Raised):
+            self.stopped = outcome.kind == "KeyboardInterrupt"
+        self._followed.append((trail, prints.take()))
+        return outcome
 
-
-def _type_name(value: Any) -> str:
-    # Past a metaclass, which may answer with code of its own.
-    return str(type.__dict__["__name__"].__get__(type(value)))[:MAX_TEXT]
-
-
-def _state(value: Any) -> tuple[Any, int | None]:
-    """A value, and how often it was changed in place."""
-    if not issubclass(type(value), Tensor):
-        return value, None
-    with torch._C.DisableTorchFunction():
-        try:
-            return value, value._version
-        except Exception:  # an inference tensor does not count
-            return value, None
+    def take(self) -> list[tuple[Trail, str]]:
+        """The lines and the prints of each call since the last time."""
+        followed, self._followed = self._followed, []
+        return followed
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -141,6 +159,17 @@ def _attribute(holder: Any, name: str) -> Any:
 
 
 # --- following -----------------------------------------------------------------------------------
+
+
+def _state(value: Any) -> tuple[Any, int | None]:
+    """A value, and how often it was changed in place."""
+    if not issubclass(type(value), Tensor):
+        return value, None
+    with torch._C.DisableTorchFunction():
+        try:
+            return value, value._version
+        except Exception:  # an inference tensor does not count
+            return value, None
 
 
 @dataclass

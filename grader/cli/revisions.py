@@ -1,4 +1,4 @@
-"""What an instructor reads in a terminal once the grades are there. No logic.
+"""Corrections, removals and differences of a gradebook in a terminal. No logic.
 
 Names, messages and source lines are a student's own: they are printed as plain text.
 """
@@ -6,23 +6,16 @@ Names, messages and source lines are a student's own: they are printed as plain 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from grader.feedback.terminal import indented, safe
-from grader.feedback.verdict import mistake_of
 from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
-from grader.grades.corrections import Correction, command
+from grader.grades.corrections import Correction
 from grader.grades.privacy import Forgotten
-from grader.inspection.shown import show_lines
 from grader.records.rows import Adjustment, Row, number
 from grader.records.wording import counted
-
-if TYPE_CHECKING:
-    from grader.inspection.explaining import Excerpt, Explanation
-
 
 SETTINGS = {
     "seed": "the hidden seed is another one",
@@ -45,10 +38,6 @@ ELSEWHERE = (
     "other systems. Who is still among the submissions is back at the next grading."
 )
 BONUS = "that is more than the exercise is worth: a bonus? 0 takes it back"
-AT_STAKE = (
-    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
-    "skipped behind them carry {} points. To give them back:"
-)
 NOTHING = "no grade changed"
 REWEIGHTED = "its tests do not count for what they did"
 FOLLOWING = {
@@ -56,44 +45,6 @@ FOLLOWING = {
     "passed": "tests that were skipped, and pass now: {}",
 }
 ANOTHER_TEXT = "handed in something else"
-
-
-def explanation(told: Explanation, folder: str, console: Console) -> None:
-    """One test: its text, the student's, and what happened between them.
-
-    `folder` is that of the grades, as it was named.
-    """
-    graded = told.graded
-    kind = "hidden" if graded.hidden else "public"
-    _prose(console, f"{told.student}: {told.exercise}/{graded.name}", "bold")
-    _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
-    if mistake := mistake_of(graded):
-        _prose(console, mistake.heading, "italic")
-    if told.at_stake is not None:
-        _prose(console, AT_STAKE.format(told.exercise, number(told.at_stake.points)))
-        line = command(folder, told.student, told.at_stake)
-        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
-    if told.also:
-        _prose(console, f"not passed either: {', '.join(told.also)}")
-    for note in told.notes:
-        _prose(console, note, "yellow")
-    if told.statement is not None:
-        _excerpt(console, "the test", told.statement)
-    for part in told.answer:
-        _excerpt(console, "the answer", part)
-    if told.cases_passed:
-        console.print()
-        _prose(console, f"cases that passed before this one: {told.cases_passed}", "dim")
-    show_lines([told.shown], console)
-
-
-def _excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
-    console.print()
-    _prose(console, f"{what}, {excerpt.file}", "bold")
-    for count, line in enumerate(excerpt.lines, start=excerpt.first):
-        sign, style = (">", "red") if count == excerpt.marked else (" ", "")
-        source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
-        console.print(Text(source, style=style), soft_wrap=True)
 
 
 # --- what a person did ---------------------------------------------------------------------------
@@ -131,31 +82,34 @@ def question(row: Row) -> str:
     return safe(f"remove {row.student}{about} for good?")
 
 
-def forgotten(told: Forgotten, console: Console) -> None:
+def show_forgotten(gone: Forgotten, console: Console) -> None:
     """What was removed, and what is left to be removed by hand."""
-    counts = [TABLES[table].format(count) for table, count in told.removed.items() if count]
-    _prose(console, f"removed what was kept of {told.student}: {', '.join([*counts, *told.pages])}")
-    if told.sharers:
-        _prose(console, f"{SHARED}: {', '.join(told.sharers)}")
-    if told.others:
-        _prose(console, f"{BESIDE}: {', '.join(told.others)}")
+    counts = [TABLES[table].format(count) for table, count in gone.removed.items() if count]
+    _prose(
+        console,
+        f"removed what was kept of {gone.student}: {', '.join([*counts, *gone.pages])}",
+    )
+    if gone.sharers:
+        _prose(console, f"{SHARED}: {', '.join(gone.sharers)}")
+    if gone.others:
+        _prose(console, f"{BESIDE}: {', '.join(gone.others)}")
     _prose(console, ELSEWHERE)
 
 
 # --- what changed --------------------------------------------------------------------------------
 
 
-def show_changes(told: Changes, console: Console) -> None:
+def show_changes(changes: Changes, console: Console) -> None:
     """Each student whose grade changed, with the tests that decided it."""
-    for setting in told.settings:
+    for setting in changes.settings:
         _prose(console, _setting(setting), "yellow")
-    if told.settings:
+    if changes.settings:
         console.print()
-    for student in told.students:
+    for student in changes.students:
         _student(console, student)
         console.print()
-    count = len(told.students)
-    every = count + told.unchanged
+    count = len(changes.students)
+    every = count + changes.unchanged
     _prose(console, f"{count} of {every} grades changed" if count else NOTHING)
 
 

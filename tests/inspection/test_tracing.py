@@ -13,19 +13,20 @@ import pytest
 from rich.console import Console
 
 from grader.course.course import Course, load_course
-from grader.inspection.showing import show
-from grader.inspection.shown import Shown, ShownCall, show_lines
+from grader.inspection.cases import CallTrace, CaseTrace
+from grader.inspection.screen import show_cases
+from grader.inspection.tracing import show
 from grader.records.faults import CallError
 from tests.support.places import REAL, TINY
 
-Show = Callable[..., list[Shown]]
+Show = Callable[..., list[CaseTrace]]
 
 
 @pytest.fixture
 def shown(tiny: Course, tmp_path: Path) -> Show:
     """Show an exercise of the tiny course, with this text as the answer."""
 
-    def cases(name: str, text: str, **files: str) -> list[Shown]:
+    def cases(name: str, text: str, **files: str) -> list[CaseTrace]:
         (tmp_path / "basics.py").write_text(textwrap.dedent(text), "utf-8")
         for stem, more in files.items():
             (tmp_path / f"{stem}.py").write_text(textwrap.dedent(more), "utf-8")
@@ -34,13 +35,13 @@ def shown(tiny: Course, tmp_path: Path) -> Show:
     return cases
 
 
-def lines(shown: list[Shown], width: int = 80) -> str:
+def lines(shown: list[CaseTrace], width: int = 80) -> str:
     out = io.StringIO()
-    show_lines(shown, Console(file=out, width=width, highlight=False))
+    show_cases(shown, Console(file=out, width=width, highlight=False))
     return out.getvalue()
 
 
-def steps(call: ShownCall) -> list[str]:
+def steps(call: CallTrace) -> list[str]:
     """Each line that ran, and what it bound."""
     told = []
     for step in call.steps:

@@ -1,0 +1,146 @@
+"""Traced cases and an explanation in a terminal.
+
+Names, messages, source lines, values and prints come from student code: they are printed as plain
+text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.feedback.pictures.text import drawn
+from grader.feedback.terminal import indented, safe, signed
+from grader.feedback.verdict import WORDINGS, mistake_of
+from grader.grades.corrections import command
+from grader.inspection.cases import CallTrace, CaseTrace, NamedValue, Step
+from grader.inspection.explanation import Excerpt, Explanation
+from grader.records.rows import number
+
+SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
+MAX_SOURCE = 100  # characters of a source line
+AT_STAKE = (
+    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
+    "skipped behind them carry {} points. To give them back:"
+)
+
+
+def show_explanation(explained: Explanation, folder: str, console: Console) -> None:
+    """One test: its text, the student's, and what happened between them.
+
+    `folder` is that of the grades, as it was named.
+    """
+    graded = explained.graded
+    kind = "hidden" if graded.hidden else "public"
+    _prose(console, f"{explained.student}: {explained.exercise}/{graded.name}", "bold")
+    _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
+    if mistake := mistake_of(graded):
+        _prose(console, mistake.heading, "italic")
+    if explained.at_stake is not None:
+        _prose(console, AT_STAKE.format(explained.exercise, number(explained.at_stake.points)))
+        line = command(folder, explained.student, explained.at_stake)
+        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
+    if explained.also:
+        _prose(console, f"not passed either: {', '.join(explained.also)}")
+    for note in explained.notes:
+        _prose(console, note, "yellow")
+    if explained.statement is not None:
+        _show_excerpt(console, "the test", explained.statement)
+    for part in explained.answer:
+        _show_excerpt(console, "the answer", part)
+    if explained.cases_passed:
+        console.print()
+        _prose(console, f"cases that passed before this one: {explained.cases_passed}", "dim")
+    show_cases([explained.shown], console)
+
+
+def _show_excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
+    console.print()
+    _prose(console, f"{what}, {excerpt.file}", "bold")
+    for count, line in enumerate(excerpt.lines, start=excerpt.first):
+        sign, style = (">", "red") if count == excerpt.marked else (" ", "")
+        source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
+        console.print(Text(source, style=style), soft_wrap=True)
+
+
+def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
+    """Print each case as it comes; tell whether all passed."""
+    well = True
+    for one in cases:
+        well = well and one.status == "passed"
+        label = f"  [{one.case}]" if one.case else ""
+        _print(console, 0, Text.assemble("\n", (safe(one.title), "bold"), (safe(label), "dim")))
+        half = (len(one.calls) + 1) // 2
+        for index, call in enumerate(one.calls):
+            if one.calls_left_out and index == half:
+                _print(console, 2, Text(f"… {one.calls_left_out} more calls", style="dim"))
+            for indent, line in _call(call):
+                _print(console, indent, line)
+        told = one.message or one.status
+        body = Text.assemble(signed(WORDINGS[one.status]), safe(told.strip().expandtabs()))
+        indented(console, body, 2)
+        if one.picture is not None:
+            picture = drawn(one.picture, width=min(console.width - 4, 76)) or ""
+            if picture.strip():
+                _prose(console, picture, indent=4)
+    return well
+
+
+def _call(call: CallTrace) -> Iterator[tuple[int, Text]]:
+    names = ", ".join(value.name for value in call.inputs)
+    yield 2, Text(safe(f"{call.name}({names})"), style="bold")
+    for value in call.inputs:
+        yield from _value(value)
+    file, width = "", min(SOURCE_WIDTH, max((len(_source(s)) for s in call.steps), default=0))
+    for step in call.steps:
+        if step.file != file:
+            file = step.file
+            yield 4, Text(safe(file), style="dim")
+        yield 4, _step(step, width)
+    if call.steps_left_out:
+        yield 4, Text(f"      … {call.steps_left_out} more lines", style="dim")
+    for value in call.result:
+        yield from _value(value)
+    if call.raised:
+        yield 4, Text(safe(call.raised), style="red")
+    if call.prints.strip():
+        yield 4, Text("your code printed:", style="dim")
+        yield 6, Text(safe(call.prints.rstrip().expandtabs()))
+
+
+def _value(value: NamedValue) -> Iterator[tuple[int, Text]]:
+    first = Text.assemble((safe(value.name), "cyan"), "  ", (safe(value.what), "green"))
+    if value.values and "\n" not in value.values:
+        first.append(f"  {safe(value.values)}")
+        yield 4, first
+        return
+    yield 4, first
+    if value.values:
+        yield 6, Text(safe(value.values))
+
+
+def _source(step: Step) -> str:
+    source = "  " * step.depth + safe(step.text.expandtabs())
+    return source if len(source) <= MAX_SOURCE else source[: MAX_SOURCE - 1] + "…"
+
+
+def _step(step: Step, width: int) -> Text:
+    line = Text.assemble((f"{step.line:>5} ", "dim"), f"{_source(step):<{width}}")
+    for value in step.bound:
+        line.append(f"  {safe(value.name)} ", style="cyan")
+        line.append(safe(value.what), style="green")
+    if step.times > 1:
+        line.append(f"  ×{step.times}", style="dim")
+    line.rstrip()
+    return line
+
+
+def _print(console: Console, indent: int, text: Text) -> None:
+    for line in text.split("\n", allow_blank=True):
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+
+
+def _prose(console: Console, text: str, style: str = "", indent: int = 0) -> None:
+    indented(console, Text(safe(text), style=style), indent)
