@@ -136,11 +136,10 @@ def test_no_module_of_the_trusted_side_is_loaded(desk: Desk) -> None:
     loaded = set(ask(desk, WALK, "modules"))
     ours = {name for name in loaded if name.startswith(("grader", "solutions", "_solutions"))}
     guest = (
-        "forbidding",
         "interpreter",
         "loader",
         "lockdown",
-        "modes",
+        "operations",
         "preload",
         "server",
         "trace",

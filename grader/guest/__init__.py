@@ -8,9 +8,9 @@ The trust boundary is three folders. An auditor who has read `wire` reads here, 
 
 1. `warm`: the process that jails are forked from, and what each does first.
 2. `lockdown`: the layers that a jail puts on, and the filter of system calls.
-3. `interpreter`, `modes`: what Python and torch refuse in a jail from then on.
+3. `interpreter`: what Python and torch's C module refuse in a jail from then on.
 4. `server`: a request comes, and an answer goes. `loader` makes definitions from the text for it.
-5. `forbidding`, `trace`: what is taken out of torch, and what is counted.
+5. `operations`, `trace`: what is taken out of torch, what an operation costs, what a call did.
 6. `preload`, `cleanup`, `work`: what is loaded beforehand; the worker, which has no wall.
 
 Then `sandbox`, which believes none of it.

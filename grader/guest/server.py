@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from grader import wire
-from grader.guest.forbidding import ForbiddenOperation, forbid
 from grader.guest.loader import LoadedSubmission, NotBound, install
+from grader.guest.operations import ForbiddenOperation, forbid
 from grader.guest.trace import Record, follow_threads, is_stated, raised_at, submission_line, traced
 from grader.wire import payload
 from grader.wire.source import CODE_PREFIX
@@ -40,6 +40,27 @@ class _Kept:
     inputs: list[Tensor]
     parameters: dict[str, Tensor]
     watch: frozenset[str]
+
+
+class _Passed:
+    """The tensors among a call's arguments."""
+
+    def __init__(self, unpack: Callable[[wire.TensorData], Tensor]) -> None:
+        self._unpack = unpack
+        self.sent: list[wire.TensorData] = []
+        self.leaves: list[Tensor] = []  # what collects a gradient
+        self.given: list[Tensor] = []  # what the student's code holds, and may have changed
+
+    def take(self, data: wire.TensorData) -> Tensor:
+        """Unpack one for the student's code."""
+        leaf = self._unpack(data)
+        if data.requires_grad:
+            leaf.requires_grad_()
+        self.sent.append(data)
+        self.leaves.append(leaf)
+        # A copy, so that an in-place change is seen as one and not as an error of autograd.
+        self.given.append(leaf.clone() if data.requires_grad else leaf)
+        return self.given[-1]
 
 
 MAX_NAMES = 500  # of torch functions that one call may report
@@ -157,30 +178,10 @@ class Guest:
             if isinstance(call.target, str)
             else self.kept[call.target]
         )
-        sent: list[wire.TensorData] = []
-        leaves: list[Tensor] = []  # what collects a gradient
-        passed: list[Tensor] = []  # what the student's code holds, and may have changed
-
-        def take(data: wire.TensorData) -> Tensor:
-            sent.append(data)
-            leaves.append(self._unpack(data))
-            if data.requires_grad:
-                # A copy, so that an in-place change is seen as one and not as an error of autograd.
-                leaves[-1].requires_grad_()
-                passed.append(leaves[-1].clone())
-            else:
-                passed.append(leaves[-1])
-            return passed[-1]
-
-        arguments = [payload.unpack(value, take) for value in call.arguments]
+        passed = _Passed(self._unpack)
+        arguments = [payload.unpack(value, passed.take) for value in call.arguments]
         if call.result:
-            # Each call of a test has random numbers of its own, whatever those before it drew: of
-            # two modules that drop the same, both drop the same entries, however they were made.
-            # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
-            torch.default_generator.manual_seed(self._seed)
-            if self._device != "cpu":
-                getattr(torch, self._device).manual_seed(self._seed)
-            self._seed = (self._seed + 1) % 2**63
+            self._draw_anew()
         record = Record(
             frozenset(call.watch),
             self._here,
@@ -189,7 +190,7 @@ class Guest:
             frozenset(call.altered),
             failures=self._failures,
         )
-        elsewhere = any(tensor.device.type != self._device for tensor in passed)
+        elsewhere = any(tensor.device.type != self._device for tensor in passed.given)
         with traced(record, call.observe, one_device=elsewhere):
             if call.keywords:
                 value = target(**dict(zip(call.keywords, arguments, strict=True)))
@@ -206,19 +207,31 @@ class Guest:
                 convert(value, "to_device", self._device)
             self.kept[call.result] = value
             return describe_module(value, uses=uses)
+        pairs = zip(passed.sent, passed.given, strict=True)
         reply = wire.Returned(
             packed,
             uses,
-            changed=[n for n, tensor in enumerate(passed) if self._changed(sent[n], tensor)],
+            changed=[n for n, pair in enumerate(pairs) if self._changed(*pair)],
             operations=operations,
             functions=functions,
         )
         if call.keep_graph:
             parameters = parameters_of(target) if isinstance(target, nn.Module) else {}
             self.kept[call.result] = _Kept(
-                list(payload.tensors_of(value)), leaves, parameters, frozenset(call.watch)
+                list(payload.tensors_of(value)), passed.leaves, parameters, frozenset(call.watch)
             )
         return reply
+
+    def _draw_anew(self) -> None:
+        """Give the next call random numbers of its own, whatever those before it drew.
+
+        Of two modules that drop the same, both drop the same entries, however they were made.
+        """
+        # torch.manual_seed takes a millisecond: it prepares the same for each accelerator.
+        torch.default_generator.manual_seed(self._seed)
+        if self._device != "cpu":
+            getattr(torch, self._device).manual_seed(self._seed)
+        self._seed = (self._seed + 1) % 2**63
 
     def _backward(
         self, result: int, gradients: list[wire.TensorData | None], uses: list[wire.Use]

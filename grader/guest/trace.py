@@ -12,26 +12,147 @@ import _thread
 import dis
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import FrameType, MethodType
-from typing import Any, NamedTuple
+from types import FrameType, FunctionType, MethodType
+from typing import Any
 
 import torch
-from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.guest import interpreter
-from grader.guest.forbidding import Refusals, plain_name
-from grader.guest.modes import FUNCTIONS, OPERATIONS
+from grader.guest.operations import Cost, Refusals, cost, plain_name
 from grader.wire import AUTOGRAD, Operations, Place, Use
+from grader.wire.source import CODE_PREFIX
 
 MAX_USES = 20
+
+
+# --- torch's stacks of modes ---------------------------------------------------------------------
+#
+# On which the kit's own modes stay until the kit takes them away. In a jail student code pops the
+# modes that it pushed itself, and no more: see `interpreter.strip`.
+
+
+# Torch's own functions that pop a mode for a moment: to call its handler with the mode off, and to
+# put another one below it.
+_HANDLING = frozenset(
+    {
+        torch.overrides.handle_torch_function.__code__,
+        DeviceContext.__enter__.__code__,
+        DeviceContext.__exit__.__code__,
+    }
+)
+_STEPS = 6  # from there to `Stack.pop`: two functions of torch's, and contextlib's
+HELD = "operations are counted here, and that cannot be switched off"
+
+
+class Stack:
+    """One of torch's two stacks: of modes that see functions, or of those that see operations.
+
+    Torch's own functions for it are bound here, before `interpreter.strip` replaces them.
+    """
+
+    def __init__(self, kind: str, *key: object) -> None:
+        """`key` is what torch's function that pops wants to be given."""
+        self._push = getattr(torch._C, f"_push_on_torch_{kind}_stack")
+        self._pop = getattr(torch._C, f"_pop_torch_{kind}_stack")
+        self._at = getattr(torch._C, f"_get_{kind}_stack_at")
+        self._size = getattr(torch._C, f"_len_torch_{kind}_stack")
+        self._key = key
+        self._local = threading.local()
+
+    @property
+    def ours(self) -> list[object]:
+        """The kit's modes that are on this thread's stack."""
+        if not hasattr(self._local, "ours"):
+            self._local.ours = []
+        ours: list[object] = self._local.ours
+        return ours
+
+    def hold(self, mode: object) -> None:
+        """Push a mode for good."""
+        self._push(mode)
+        self.ours.append(mode)
+
+    @contextmanager
+    def within(self, mode: object) -> Iterator[None]:
+        """Push a mode, and take it away again, whatever was left on top of it.
+
+        Raises `PermissionError` if it was taken away meanwhile.
+        """
+        self.hold(mode)
+        try:
+            yield
+            if not self._holds(mode):
+                raise PermissionError(HELD)
+        finally:
+            self.ours.pop()
+            while self._holds(mode):
+                self._pop(*self._key)
+
+    def _holds(self, mode: object) -> bool:
+        return any(self._at(place) is mode for place in range(self._size()))
+
+    def pop(self, *key: object) -> Any:
+        """What torch's own does, for modes that student code pushed."""
+        if self._size() <= len(self.ours) and not _asked_by_torch():
+            raise PermissionError(HELD)
+        return self._pop(*key)
+
+    def at(self, place: int) -> Any:
+        """The mode at a place; of ours, one that does nothing in its stead."""
+        mode = self._at(place)
+        return TorchFunctionMode() if any(mode is one for one in self.ours) else mode
+
+
+def _asked_by_torch() -> bool:
+    with interpreter.open_to_guest():
+        frame: FrameType | None = sys._getframe(1)
+    for _ in range(_STEPS):
+        if frame is None or frame.f_code.co_filename.startswith(CODE_PREFIX):
+            return False
+        if frame.f_code in _HANDLING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+FUNCTIONS, OPERATIONS = Stack("function"), Stack("dispatch", None)
+# In place of torch's own, in jails: see `interpreter.strip`.
+REPLACED: Mapping[str, Callable[..., Any]] = {
+    "_pop_torch_function_stack": FUNCTIONS.pop,
+    "_pop_torch_dispatch_stack": OPERATIONS.pop,
+    "_get_function_stack_at": FUNCTIONS.at,
+    "_get_dispatch_stack_at": OPERATIONS.at,
+}
+
+
+def print_tensors_in_short() -> None:
+    """Let a tensor that is printed while operations are counted show no more than its shape.
+
+    Torch prints its numbers by operations, for which it would switch the count off.
+    """
+    in_full = torch._tensor_str._str
+
+    def in_short(tensor: torch.Tensor, *, tensor_contents: Any = None) -> Any:
+        if torch._C._len_torch_dispatch_stack():
+            return f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype})"
+        return in_full(tensor, tensor_contents=tensor_contents)  # type: ignore[no-untyped-call]
+
+    # Among torch's names and not ours: student code reads what a function can see.
+    among = vars(torch._tensor_str)
+    printed = FunctionType(in_short.__code__, among, "_str", None, in_short.__closure__)
+    printed.__kwdefaults__ = in_short.__kwdefaults__
+    torch._tensor_str._str = printed
+
+
+# --- one call ------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -246,93 +367,3 @@ def is_stated(error: BaseException) -> bool:
         code = step.tb_frame.f_code
     torchs = code.co_filename.startswith(str(Path(torch.__file__).parent))
     return not torchs and code.co_code[step.tb_lasti] in RAISING
-
-
-# --- costs ---------------------------------------------------------------------------------------
-#
-# What one of torch's operations costs: what it stores, what it computes, what it runs over.
-#
-# Counted from shapes, so that the same answer costs the same on every machine. A view costs
-# nothing and stores what it looks at; an element written counts one, and so does a multiply-add.
-
-
-# Products, and which argument's last axis they sum over.
-PRODUCTS = {
-    "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0,
-    "matmul": 0,  # whole only where autograd is off, else one of the above
-    "addmm": 1, "addbmm": 1, "baddbmm": 1, "addmv": 1,
-}  # fmt: skip
-# What makes one number of many: each element of the result runs over its share of the input.
-REDUCTIONS = frozenset(
-    {
-        "sum", "nansum", "mean", "nanmean", "prod", "amax", "amin", "aminmax", "max", "min",
-        "logsumexp", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "argmax",
-        "argmin", "any", "all", "count_nonzero", "median", "nanmedian",
-    }
-)  # fmt: skip
-# What keeps an axis and runs along all of it.
-SCANS = frozenset(
-    {
-        "softmax", "log_softmax", "safe_softmax", "cumsum", "cumprod", "cummax", "cummin",
-        "logcumsumexp", "sort", "argsort", "msort", "topk", "kthvalue", "mode",
-    }
-)  # fmt: skip
-
-EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-
-
-class Cost(NamedTuple):
-    """The cost of one operation, in elements."""
-
-    stored: int = 0  # of its largest result
-    work: int = 0  # multiply-adds of a product; elements read by a reduction; else elements written
-    width: int = 0  # how many elements one number of the result is made of
-
-
-def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
-    """What a call of an operation of the dispatcher cost."""
-    results = [part for part in _parts(result) if isinstance(part, Tensor)]
-    if not results:
-        return Cost()
-    stored = max(map(_stored, results))
-    name = plain_name(operation)
-    if _is_view(operation) or name in EMPTY:
-        return Cost(stored)
-    written = results[0].numel()
-    if name in PRODUCTS and isinstance(factor := args[PRODUCTS[name]], Tensor):
-        width = factor.shape[-1] * (factor.shape[0] if name == "addbmm" else 1)
-        return Cost(stored, written * width, width)
-    source = args[0] if args else None
-    if name in REDUCTIONS and isinstance(source, Tensor):
-        return Cost(stored, source.numel(), source.numel() // max(written, 1))
-    if name in SCANS and isinstance(source, Tensor) and source.dim():
-        axis = _axis(operation, args, kwargs)
-        return Cost(stored, source.numel(), source.shape[axis])
-    return Cost(stored, written)
-
-
-def _parts(result: Any) -> Any:
-    return result if isinstance(result, (tuple, list)) else (result,)
-
-
-def _stored(tensor: Tensor) -> int:
-    """Elements that a tensor really holds: one that is expanded repeats the same ones."""
-    if tensor.layout != torch.strided:
-        return tensor.numel()
-    held = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
-    return min(tensor.numel(), held)
-
-
-@cache
-def _is_view(operation: Any) -> bool:
-    """Whether an operation only looks at its input in another way."""
-    aliases = [returned.alias_info for returned in operation._schema.returns]
-    return any(alias is not None and not alias.is_write for alias in aliases)
-
-
-def _axis(operation: Any, args: Any, kwargs: Any) -> int:
-    names = [argument.name for argument in operation._schema.arguments]
-    if "dim" in kwargs:
-        return int(kwargs["dim"])
-    place = names.index("dim") if "dim" in names else len(args)
-    return int(args[place]) if place < len(args) else -1

@@ -73,7 +73,7 @@ def _strip_torch() -> str:
     """Take out of torch what no answer needs; returns its folder."""
     import torch
 
-    from grader.guest.modes import REPLACED, print_tensors_in_short
+    from grader.guest.trace import REPLACED, print_tensors_in_short
 
     interpreter.strip(REPLACED)
     print_tensors_in_short()

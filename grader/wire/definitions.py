@@ -19,7 +19,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 # Ways to hide operations from those who count them. What an exercise forbids needs no such list:
-# see `grader.guest.forbidding`.
+# see `grader.guest.operations`.
 EVASIONS = frozenset(
     {
         "DisableTorchFunction", "DisableTorchFunctionSubclass", "no_dispatch",
