@@ -235,12 +235,12 @@ def reset(
     course: CourseOption = None,
 ) -> None:
     """Put the stub of an exercise back into your file; what was there is kept beside it."""
-    from grader.student import resetting
+    from grader.student import answers
 
     opened = students_course(course)
     opened.select([name])
     if undo:
-        restored = resetting.undo(opened, name)
+        restored = answers.undo(opened, name)
         if restored is None:
             raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
         print(f"{restored} is as it was; once more takes this back")
@@ -248,7 +248,7 @@ def reset(
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
         typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
-    print(f"{name} is a stub again; your file as it was: {resetting.reset_exercises(opened, name)}")
+    print(f"{name} is a stub again; your file as it was: {answers.reset_exercises(opened, name)}")
     print(f"to take it back: grader reset {name} --undo")
 
 
@@ -260,10 +260,10 @@ def pack(
     course: CourseOption = None,
 ) -> None:
     """Make the zip to hand in, and say what is in it and what is not solved."""
-    from grader.student.packing import pack_answers as make
+    from grader.student.answers import pack_answers
 
     opened = students_course(course)
-    packed = make(opened, to)
+    packed = pack_answers(opened, to)
     solved = read_progress(opened.folder).solved
     print(f"{packed.path}: {', '.join(packed.names)}")
     missing = []

@@ -16,8 +16,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from grader.course.course import load_course
+from grader.student.watch.lesson import Lesson
 from grader.student.watch.screen import WatchApp
-from grader.student.watch.state import Lesson
 from tests.benchmarks.others import EXERCISE, UNIT, seconds_of_pytest
 from tests.support.bundles import recordings
 from tests.support.places import ROOT

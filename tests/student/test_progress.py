@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grader.course.course import load_course
 from grader.intake import find_submissions
-from grader.student.packing import pack_answers
+from grader.student.answers import pack_answers
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from tests.conftest import Grader
 from tests.support.places import TINY

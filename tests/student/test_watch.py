@@ -27,9 +27,9 @@ from grader.student.checking import open_checker
 from grader.student.progress import FILE, read_progress, record_progress
 from grader.student.watch import run_watch, words
 from grader.student.watch.editor import Watching, editor_for, line_of
+from grader.student.watch.lesson import Lesson
 from grader.student.watch.plain import Plain
 from grader.student.watch.screen import WatchApp
-from grader.student.watch.state import Lesson
 from grader.student.watch.worker import CheckedOne, Checks, CheckWorker, Failed, News, OpenChecks
 from tests.conftest import assigned
 from tests.support.places import TINY

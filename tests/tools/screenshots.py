@@ -17,8 +17,8 @@ from textual.pilot import Pilot
 from grader.course.course import Course, load_course
 from grader.student.checking import open_checker
 from grader.student.progress import record_progress
+from grader.student.watch.lesson import Lesson
 from grader.student.watch.screen import WatchApp
-from grader.student.watch.state import Lesson
 
 ROOT = Path(__file__).parents[2]
 TO = Path(__file__).parents[1] / "screenshots"

@@ -1,6 +1,6 @@
 """`grader watch`: the exercise, and its verdict after each save, until it is solved.
 
-`state` knows where the student is; `worker` checks and `editor` waits for saves, each in a thread;
+`lesson` knows where the student is; `worker` checks and `editor` waits for saves, each in a thread;
 `screen` and `plain` show it, on a full screen and line by line.
 """
 
@@ -40,7 +40,7 @@ def run_watch(
     code runs where `backend` says. Raises `CallError` where there is no such exercise, and where a
     full screen has no terminal; `HostFault` where the screen itself fails.
     """
-    from grader.student.watch.state import Lesson
+    from grader.student.watch.lesson import Lesson
 
     lesson = Lesson(course, start)
 

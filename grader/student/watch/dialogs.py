@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from grader.student.watch import words
-from grader.student.watch.state import LessonRow
+from grader.student.watch.lesson import LessonRow
 
 SIGN = {"solved": ("✓", "green"), "failing": ("✗", "red"), "open": ("·", "dim")}
 

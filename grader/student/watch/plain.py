@@ -15,7 +15,7 @@ from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
 from grader.student.watch import editor, words
 from grader.student.watch.editor import Watching
-from grader.student.watch.state import Lesson, LessonRow
+from grader.student.watch.lesson import Lesson, LessonRow
 from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
 
 WIDTH = 78

@@ -26,7 +26,7 @@ from grader.student.checking import open_checker
 from grader.student.watch import editor, words
 from grader.student.watch.dialogs import ExerciseList, Page, Question
 from grader.student.watch.editor import Watching
-from grader.student.watch.state import Lesson
+from grader.student.watch.lesson import Lesson
 from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
 
 BAR = 20  # characters

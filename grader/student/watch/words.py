@@ -1,4 +1,4 @@
-"""What `grader watch` says. Text only; `state` decides when it is said."""
+"""What `grader watch` says. Text only; `lesson` decides when it is said."""
 
 from __future__ import annotations
 

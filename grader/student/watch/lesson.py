@@ -16,8 +16,8 @@ from grader.course.file import Exercise
 from grader.course.statements import ExerciseStub, opening, statement
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.student.answers import reset_exercises, undo
 from grader.student.progress import FILE, Progress, read_progress, record_progress
-from grader.student.resetting import reset_exercises, undo
 from grader.student.watch import words
 from grader.student.watch.worker import CheckedOne, Failed, News, Opened
 

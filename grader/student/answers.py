@@ -1,7 +1,7 @@
-"""Stubs as they were, put back into a student's file, and taken out again. A file's text only.
+"""A student's own files: zipped to be handed in; a stub put back into one, and taken out again.
 
-What stood there before is kept in ``.backups`` beside the course file first. Nothing of the
-student's is imported or run.
+A file's text only: nothing of the student's is imported or run. What stood in a file before a reset
+is kept in ``.backups`` beside the course file first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.records.faults import CallError
-from grader.records.files import write_whole
+from grader.records.files import is_other, sums, write_whole, zipped
 
 FOLDER = ".backups"  # beside course.toml
 KEPT = 20  # backups of each unit
@@ -34,12 +35,41 @@ Span = tuple[int, int]  # lines from the first up to, and without, the second; c
 
 
 @dataclass(frozen=True)
-class _Text:
-    """A file's lines with their endings, and how to write more of them."""
+class Packed:
+    """A zip, and what is in it."""
 
-    lines: Sequence[str]
-    encoding: str
-    newline: str
+    path: Path
+    names: Sequence[str]
+
+
+def pack_answers(course: Course, to: Path) -> Packed:
+    """Zip a course's unit files, and notebooks with them, into a file of its own.
+
+    Notebooks lie beside the unit files, or in a folder of their own beside that of the course.
+
+    Raises `CallError` if there is nothing to pack, or if `to` is something else than a zip.
+    """
+    units = [course.stub_file(unit.name) for unit in course.units]
+    files = {path.name: path for path in units if path.is_file()}
+    files |= {path.name: path for path in sorted(course.folder.glob("*.ipynb"))}
+    beside = course.folder.parent / "notebooks"
+    pristine = sums(course.folder.parent)
+    for path in sorted(beside.glob("*.ipynb")):
+        # One that nobody has opened says nothing.
+        if is_other(path, pristine.get(Path(beside.name, path.name), "")):
+            files[f"{beside.name}/{path.name}"] = path
+    if not files:
+        raise CallError(f"there is no unit file and no notebook in {course.folder}")
+    if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
+        raise CallError(f"{to} is there already, and no zip: name another file with --to")
+    try:
+        write_whole(to, zipped(files))
+    except OSError as error:
+        raise CallError(f"{error.filename or to}: {error.strerror}") from None
+    return Packed(to, tuple(files))
+
+
+# --- resetting -----------------------------------------------------------------------------------
 
 
 def reset_exercises(course: Course, name: str) -> Path:
@@ -127,6 +157,15 @@ def _keep(course: Course, unit: str, data: bytes) -> Path:
 
 
 # --- the new text --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file's lines with their endings, and how to write more of them."""
+
+    lines: Sequence[str]
+    encoding: str
+    newline: str
 
 
 def _whole(before: bytes, pristine: bytes) -> bytes:
