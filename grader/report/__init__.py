@@ -1,7 +1,7 @@
 """Pages from a gradebook: each student's feedback, and the report on a class.
 
-`statistics` turns rows into numbers and `similarity` submissions into pairs; `feedback` and
-`overview` make a page of what they are given, by way of `rendering`, which knows the templates.
+`similarity` turns submissions into pairs; `feedback` makes a student's page, `overview` the numbers
+of a class and their page, by way of `rendering`, which knows the templates.
 Needs the extra ``instructor``; without it, `require_templates` says how to get it.
 """
 

@@ -1,20 +1,26 @@
-"""The page of a class: a gradebook's numbers, who is behind them, and what to look at."""
+"""The page of a class: its numbers, who is behind them, and what to look at.
+
+A number is about the students whose submissions were graded: who is absent, or handed in nothing
+that could be read, says nothing about an exercise.
+"""
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.grades.corrections import at_stake, command
-from grader.records.grade import ExerciseResult
-from grader.records.rows import Adjustment, Row
+from grader.records.grade import ExerciseResult, Grade
+from grader.records.rows import Adjustment, Row, number
 from grader.report.rendering import page
 from grader.report.similarity import SimilarPair
-from grader.report.statistics import Classroom, classroom, histogram, mistakes_in
 from grader.sandbox.isolation import MEANING
 
 if TYPE_CHECKING:
@@ -22,6 +28,183 @@ if TYPE_CHECKING:
 
 SLOWEST = 5  # submissions that are listed
 FEW_NAMES = 4  # that are listed without being asked for
+BARS = 10  # of the distribution of totals
+FEWEST = 3  # students, for a correlation that could say anything
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How many totals lie in a range; the last range has its end in it."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class ExerciseNumbers:
+    """How a class did in one exercise; what is not known is None."""
+
+    name: str
+    unit: str
+    max: float
+    passed: float | None  # the share of students with all points
+    mean: float | None  # the mean share of its points
+    untouched: int  # students who left it as it was
+    discrimination: float | None  # from -1 to 1: see `correlation`
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known mistake, and who made it."""
+
+    exercise: str
+    title: str
+    hint: str
+    students: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """How submissions were run, and how many of them."""
+
+    isolation: tuple[str, ...]
+    device: str
+    torch: str
+    course: str  # the fingerprint of what decides a grade
+    count: int
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """A gradebook's numbers."""
+
+    students: int
+    graded: int
+    max: float
+    mean: float | None
+    median: float | None
+    distribution: tuple[Bar, ...]
+    exercises: tuple[ExerciseNumbers, ...]
+    mistakes: tuple[Mistake, ...]  # those that most students made first
+    settings: tuple[RunSetting, ...]  # the commonest first
+    slowest: tuple[Grade, ...]  # one a submission
+
+
+def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
+    """The numbers of a gradebook whose exercises are these, in the course's order."""
+    graded = [row for row in rows if row.status == "graded"]
+    grades = [row.grade for row in rows if row.grade is not None]
+    totals = [row.total for row in graded if row.total is not None]
+    most = max((grade.max for grade in grades), default=0.0)
+    return Classroom(
+        len(rows),
+        len(graded),
+        most,
+        statistics.fmean(totals) if totals else None,
+        statistics.median(totals) if totals else None,
+        points_distribution(totals, most),
+        tuple(_exercise(name, graded) for name in exercises),
+        ranked_mistakes(graded, exercises),
+        tuple(_settings(grades)),
+        tuple(_by_seconds(grades)),
+    )
+
+
+def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
+    """How totals are spread over equal ranges from zero to `most`.
+
+    A correction can lift a total above `most`, or below zero: it counts in the range at that end.
+    """
+    width = most / BARS
+    places = Counter(min(max(int(total / width), 0), BARS - 1) if width else 0 for total in totals)
+    return tuple(Bar(k * width, (k + 1) * width, places[k]) for k in range(BARS))
+
+
+def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Mistake, ...]:
+    """The known mistakes, those that most students made first; then in the course's order.
+
+    What only follows from a mistake in an earlier exercise is not counted.
+    """
+    made: dict[tuple[str, str], dict[str, None]] = {}
+    hints: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for exercise in row.grade.exercises if row.grade else ():
+            for title, hint in mistakes_in(exercise):
+                made.setdefault((exercise.name, title), {})[row.student] = None
+                hints[exercise.name, title] = hint
+    order = {name: place for place, name in enumerate(exercises)}
+    ranked = sorted(made, key=lambda key: (-len(made[key]), order.get(key[0], -1), key[1]))
+    return tuple(Mistake(*key, hints[key], tuple(made[key])) for key in ranked)
+
+
+def mistakes_in(exercise: ExerciseResult) -> Iterator[tuple[str, str]]:
+    """Title and hint of each known mistake that was made in an exercise itself."""
+    told = {
+        test.mistake: test.hint or ""
+        for test in exercise.tests
+        if test.mistake and not test.follows
+    }
+    return iter(told.items())
+
+
+def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's correlation of two series; None where there is too little to tell.
+
+    Of an exercise's points with the total of all *other* exercises it is the item-rest correlation
+    (Allen and Yen, Introduction to Measurement Theory, 1979, section 6.3): the total without the
+    exercise, since points would correlate with themselves.
+    """
+    if len(first) < FEWEST or len(set(first)) == 1 or len(set(second)) == 1:
+        return None
+    return statistics.correlation(first, second)
+
+
+def _exercise(name: str, rows: Sequence[Row]) -> ExerciseNumbers:
+    results = [
+        (result, row.points[name], row.total or 0.0)
+        for row in rows
+        for result in (row.grade.exercises if row.grade else ())
+        if result.name == name
+    ]
+    if not results:
+        return ExerciseNumbers(name, "", 0.0, None, None, 0, None)
+    first = results[0][0]
+    points = [points for _, points, _ in results]
+    rests = [round(total - points, 3) for _, points, total in results]
+    return ExerciseNumbers(
+        name,
+        first.unit,
+        first.max,
+        statistics.fmean(earned >= first.max for earned in points),
+        statistics.fmean(points) / first.max,
+        sum(result.untouched for result, _, _ in results),
+        correlation(points, rests),
+    )
+
+
+def _settings(grades: Sequence[Grade]) -> Iterator[RunSetting]:
+    counted = Counter(
+        (grade.isolation, grade.device, grade.torch, grade.course)
+        for grade in _one_a_submission(grades)
+    )
+    for setting, count in counted.most_common():
+        yield RunSetting(*setting, count)
+
+
+def _by_seconds(grades: Sequence[Grade]) -> list[Grade]:
+    return sorted(_one_a_submission(grades), key=lambda grade: -grade.seconds)
+
+
+def _one_a_submission(grades: Sequence[Grade]) -> Sequence[Grade]:
+    """A group's grade stands in the gradebook once for each of its members."""
+    return [*{grade.submission: grade for grade in grades}.values()]
+
+
+# --- the page ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,3 +322,53 @@ def _chart(numbers: Classroom) -> Markup:
     from markupsafe import Markup
 
     return Markup(histogram(numbers.distribution, "How many students have how many points"))
+
+
+# --- histogram -----------------------------------------------------------------------------------
+#
+# A distribution as bars: an ``<svg>`` element in the colours of the page around it.
+#
+# The page's style knows its classes ``bar``, ``axis`` and ``count``.
+
+
+WIDTH, HEIGHT = 640, 200
+ABOVE, BELOW, GAP = 22, 26, 4  # room for counts, for points, and between bars
+BASE = HEIGHT - BELOW
+
+
+def histogram(bars: Sequence[Bar], title: str) -> str:
+    """Counts stand above the bars, points below them; who does not see it is told in words."""
+    described = "; ".join(f"{_points(b.low)} to {_points(b.high)} points: {b.count}" for b in bars)
+    return (
+        f'<svg class="histogram" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
+        ' aria-labelledby="histogram-title" aria-describedby="histogram-described">'
+        f'<title id="histogram-title">{escape(title)}</title>'
+        f'<desc id="histogram-described">{escape(described)}</desc>'
+        f'{"".join(_bars(bars))}<path class="axis" d="M0 {BASE}H{WIDTH}"/></svg>'
+    )
+
+
+def _bars(bars: Sequence[Bar]) -> Iterator[str]:
+    most = max((bar.count for bar in bars), default=0)
+    step = WIDTH / max(len(bars), 1)
+    for place, bar in enumerate(bars):
+        left, middle = place * step, (place + 0.5) * step
+        height = (BASE - ABOVE) * bar.count / most if most else 0
+        yield (
+            f'<rect class="bar" x="{left + GAP / 2:.1f}" y="{BASE - height:.1f}"'
+            f' width="{step - GAP:.1f}" height="{height:.1f}"/>'
+        )
+        if bar.count:
+            yield _text(middle, BASE - height - 6, str(bar.count), "middle", "count")
+        yield _text(left, HEIGHT - 9, _points(bar.low), "middle" if place else "start")
+    if bars:
+        yield _text(WIDTH, HEIGHT - 9, _points(bars[-1].high), "end")
+
+
+def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'
+
+
+def _points(value: float) -> str:
+    return number(round(value, 1))

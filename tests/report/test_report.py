@@ -22,8 +22,8 @@ from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
+from grader.report.overview import classroom, correlation, histogram, points_distribution
 from grader.report.similarity import SimilarPair, similar
-from grader.report.statistics import classroom, correlation, histogram, points_distribution
 from tests.conftest import Grader
 from tests.support.gradebooks import (
     HINT,
