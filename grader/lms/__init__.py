@@ -16,7 +16,7 @@ from grader.lms.gradescope import GRADESCOPE
 from grader.lms.moodle import MOODLE
 from grader.lms.nbgrader import NBGRADER
 from grader.lms.otter import OTTER
-from grader.lms.spreadsheet import SPREADSHEET
+from grader.lms.sheets import SPREADSHEET
 from grader.lms.system import System
 
 # In the order of the help. Names in a download may fit several of these: the last one is meant.

@@ -1,4 +1,7 @@
-"""Tables of other systems: one column is filled in, and all other cells stay as they were."""
+"""Tables: those of other systems, of which one column is filled in, and a spreadsheet's.
+
+All other cells of another system's table stay as they were.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Row, letters, spellings
+from grader.records.rows import Row, gradebook_csv, letters, spellings
 from grader.records.wording import counted, some_of
 
 BOM = "\ufeff"
@@ -127,3 +131,14 @@ def without(names: Sequence[str]) -> Iterator[str]:
             f"no grade for {counted(len(names), 'row')}, left as before: "
             f"{some_of([repr(name) for name in names])}"
         )
+
+
+# --- a spreadsheet's -----------------------------------------------------------------------------
+
+
+def _fresh(totals: Totals) -> Filled:
+    """The gradebook, for whoever opens it in a spreadsheet: all its columns, or pseudonyms."""
+    return Filled(gradebook_csv(totals.rows, totals.exercises))
+
+
+SPREADSHEET = System("csv", "a spreadsheet", grades=Table("grades.csv", _fresh, nameless=True))
