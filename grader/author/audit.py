@@ -193,7 +193,14 @@ def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
 
 def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Finding:
     return Finding(
-        result.name, unit, kind, id, well, _told(result), points=result.points, given=_given(result)
+        result.name,
+        unit,
+        kind,
+        id,
+        well,
+        _first_said(result),
+        points=result.points,
+        given=_given(result),
     )
 
 
@@ -212,7 +219,7 @@ def _mistake(
     engine = (SIGNATURE, OPERATIONS)
     exact = any(test.name in engine and test.status == "failed" for test in result.tests)
     excuse = None if names or exact else excuses.undiagnosed.get(variant.id)
-    text = _told(result)
+    text = _first_said(result)
     if not caught:
         text = "keeps its points"
     elif names and not named:
@@ -264,7 +271,7 @@ def _graded(desk: Desk, exercise: str, sources: tuple[SourceText, ...]) -> Exerc
         return grade_exercise(desk, seat, exercise)
 
 
-def _told(result: ExerciseResult) -> str:
+def _first_said(result: ExerciseResult) -> str:
     """The points, and the first thing that a student would read."""
     for test in result.tests:
         if test.status not in ("passed", "skipped"):

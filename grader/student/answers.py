@@ -62,10 +62,8 @@ def pack_answers(course: Course, to: Path) -> Packed:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
         raise CallError(f"{to} is there already, and no zip: name another file with --to")
-    try:
+    with _as_call_errors(to):
         write_whole(to, zipped(files))
-    except OSError as error:
-        raise CallError(f"{error.filename or to}: {error.strerror}") from None
     return Packed(to, tuple(files))
 
 
@@ -81,7 +79,7 @@ def reset_exercises(course: Course, name: str) -> Path:
     unit = _unit(course, name)
     path = course.stub_file(unit)
     pristine = course.recorded / "stubs" / f"{unit}.py"
-    with _told():
+    with _as_call_errors(path):
         if not pristine.is_file():
             raise CallError(
                 f"the stubs of {unit} as they were come only with a student's bundle; "
@@ -109,7 +107,7 @@ def undo(course: Course, name: str) -> Path | None:
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
-    with _told():
+    with _as_call_errors(path):
         made = _backups(course, unit)
         if not made:
             return None
@@ -126,11 +124,11 @@ def _unit(course: Course, name: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_call_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CallError(f"{error.filename}: {error.strerror}") from None
+        raise CallError(f"{error.filename or path}: {error.strerror}") from None
 
 
 # --- backups -------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class Lesson:
         if self.result.solved:
             return words.solved(self.course, self.name, self.progress.solved)
         if self.result.untouched:
-            return words.untouched(self.file.name)
+            return words.UNTOUCHED.format(self.file.name)
         return ""
 
     def known_keys(self) -> Sequence[words.Shortcut]:
@@ -202,7 +202,7 @@ class Lesson:
         except (CallError, HostFault) as error:
             return str(error)
         self.can_undo.add(self.course.unit_of[self.name])
-        return words.was_reset(self.name, _near(kept, self.course.folder))
+        return words.WAS_RESET.format(self.name, _near(kept, self.course.folder))
 
     def undo(self) -> str:
         """Put back what stood there before a reset."""
@@ -210,7 +210,7 @@ class Lesson:
             file = undo(self.course, self.name)
         except (CallError, HostFault) as error:
             return str(error)
-        return words.NOTHING_KEPT if file is None else words.was_undone(self.file.name)
+        return words.NOTHING_KEPT if file is None else words.WAS_UNDONE.format(self.file.name)
 
     def begin_all(self) -> Sequence[str]:
         """Begin a check of all that are asked, and return their names."""
@@ -244,7 +244,7 @@ class Lesson:
             self._all[news.name] = False
         count = len(self.course.asked)
         if news.remaining:
-            return words.checking_all(count - news.remaining, count)
+            return words.CHECKING_ALL.format(count - news.remaining, count)
         found, self._all = self._all, None
         if len(found) < count:
             return words.STOPPED_ALL

@@ -131,7 +131,7 @@ class Plain:
                 self._solution()
             case "r":
                 self._asked = True
-                self._say(words.ask_reset(self._lesson.name))
+                self._say(words.ASK_RESET.format(self._lesson.name))
             case "u":
                 self._say(self._lesson.undo())
                 self._worker.check(self._lesson.name)
@@ -139,7 +139,7 @@ class Plain:
                 self._open()
             case "a":
                 names = self._lesson.begin_all()
-                self._say(words.checking_all(0, len(names)))
+                self._say(words.CHECKING_ALL.format(0, len(names)))
                 self._worker.check_all(names)
             case "?":
                 self._help()
@@ -160,7 +160,7 @@ class Plain:
         told = self._lesson.hint()
         hints = self._lesson.hints
         if len(hints) > before:
-            title = words.hint_title(len(hints), len(self._lesson.exercise.hints))
+            title = words.HINT.format(len(hints), len(self._lesson.exercise.hints))
             self._say(f"{title}: {hints[-1]}")
         self._say(told)
 
@@ -171,7 +171,7 @@ class Plain:
             if row.unit != unit:
                 unit = row.unit
                 self._say(f"Unit {unit}:")
-            self._say(f"{number}. {_told(row)}")
+            self._say(f"{number}. {_row_line(row)}")
         self._say("Type a number and Enter to go there." if self._listed else words.NO_MATCH)
 
     def _solution(self) -> None:
@@ -191,7 +191,7 @@ class Plain:
         except CallError as error:
             self._say(str(error))
             return
-        self._say(words.editor_opened(file.name, line))
+        self._say(words.EDITOR_OPENED.format(file.name, line))
         self._say(editor.start(chosen))
 
     def _help(self) -> None:
@@ -273,7 +273,7 @@ class Plain:
         self._events.put(NoMoreInput())
 
 
-def _told(row: LessonRow) -> str:
+def _row_line(row: LessonRow) -> str:
     notes = [
         note
         for note, holds in (

@@ -184,7 +184,7 @@ class Board(Screen[None]):
                 self._own_save = True
             self._tell(self._lesson.reset() if yes else words.LEFT)
 
-        self.app.push_screen(Question(words.ask_reset(self._lesson.name)), answered)
+        self.app.push_screen(Question(words.ASK_RESET.format(self._lesson.name)), answered)
 
     def action_undo(self) -> None:
         """Take a reset back."""
@@ -201,19 +201,19 @@ class Board(Screen[None]):
             self._tell(str(error))
             return
         if not chosen.in_terminal:
-            self._tell(editor.start(chosen) or words.editor_opened(file.name, line))
+            self._tell(editor.start(chosen) or words.EDITOR_OPENED.format(file.name, line))
             return
         try:
             with self.app.suspend():
                 told = editor.start(chosen)
         except SuspendNotSupported:
-            told = words.no_suspend(file.name, line)
+            told = words.NO_SUSPEND.format(file.name, line)
         self._tell(told)
 
     def action_all(self) -> None:
         """Check all exercises."""
         names = self._lesson.begin_all()
-        self._tell(words.checking_all(0, len(names)))
+        self._tell(words.CHECKING_ALL.format(0, len(names)))
         self._worker.check_all(names)
 
     def action_help(self) -> None:

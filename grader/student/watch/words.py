@@ -30,6 +30,16 @@ NOT_YET = "The solution can be read once you have solved the exercise. h gives a
 NOTHING_KEPT = "There is nothing to undo in this exercise's file."
 LEFT = "Nothing was changed."
 NO_MATCH = "No exercise matches. Type other letters, or fewer."
+UNTOUCHED = "Write your lines in {}, and save. o opens it."
+HINT = "Hint {} of {}"
+ASK_RESET = (
+    "Put the untouched stub of {} back? Your lines are kept, and u brings them back. (y or n)"
+)
+WAS_RESET = "{} is a stub again. Your file as it was is kept in {}; u brings it back."
+WAS_UNDONE = "{} is again as it was. u once more takes this back."
+EDITOR_OPENED = "{} opens in your editor, at line {}."
+NO_SUSPEND = "This terminal cannot be lent to an editor. Open it yourself: {}, line {}."
+CHECKING_ALL = "Checking all of them: {} of {}."
 
 
 @dataclass(frozen=True)
@@ -86,49 +96,6 @@ def solved(course: Course, name: str, known: frozenset[str]) -> str:
         return f"Solved! n goes on to {later[0]}: {course.exercises[later[0]].title}."
     first = next(other for other in course.asked if other not in known)
     return f"Solved, and this was the last one. Still to do: {first}. l lists all of them."
-
-
-def untouched(file: str) -> str:
-    """What to do with an exercise that nobody has begun."""
-    return f"Write your lines in {file}, and save. o opens it."
-
-
-def hint_title(level: int, levels: int) -> str:
-    """The head of a hint."""
-    return f"Hint {level} of {levels}"
-
-
-def ask_reset(name: str) -> str:
-    """The question before a reset."""
-    return (
-        f"Put the untouched stub of {name} back? Your lines are kept, and u brings them back. "
-        "(y or n)"
-    )
-
-
-def was_reset(name: str, kept: str) -> str:
-    """After a reset."""
-    return f"{name} is a stub again. Your file as it was is kept in {kept}; u brings it back."
-
-
-def was_undone(file: str) -> str:
-    """After an undo."""
-    return f"{file} is again as it was. u once more takes this back."
-
-
-def editor_opened(file: str, line: int) -> str:
-    """After an editor was started that has a window of its own."""
-    return f"{file} opens in your editor, at line {line}."
-
-
-def no_suspend(file: str, line: int) -> str:
-    """Where the terminal cannot be lent to an editor."""
-    return f"This terminal cannot be lent to an editor. Open it yourself: {file}, line {line}."
-
-
-def checking_all(done: int, of: int) -> str:
-    """While all are checked."""
-    return f"Checking all of them: {done} of {of}."
 
 
 def all_checked(course: Course, solved_now: int, broken: Sequence[str], faults: int) -> str:
