@@ -26,11 +26,19 @@ from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.student.progress import FILE, read_progress, record_progress
 from grader.student.watch import run_watch, words
-from grader.student.watch.editor import Watching, editor_for, line_of
+from grader.student.watch.editor import editor_for, line_of
 from grader.student.watch.lesson import Lesson
 from grader.student.watch.plain import Plain
 from grader.student.watch.screen import WatchApp
-from grader.student.watch.worker import CheckedOne, Checks, CheckWorker, Failed, News, OpenChecks
+from grader.student.watch.threads import (
+    CheckedOne,
+    Checks,
+    CheckWorker,
+    Failed,
+    News,
+    OpenChecks,
+    Watching,
+)
 from tests.conftest import assigned
 from tests.support.places import TINY
 

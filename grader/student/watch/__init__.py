@@ -1,7 +1,8 @@
 """`grader watch`: the exercise, and its verdict after each save, until it is solved.
 
-`lesson` knows where the student is; `worker` checks and `editor` waits for saves, each in a thread;
-`screen` and `plain` show it, on a full screen and line by line.
+`lesson` knows where the student is, and `words` what is said; `threads` check, and wait for saves;
+`screen` (with its `dialogs`) and `plain` show it, on a full screen and line by line; `editor` opens
+the student's own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from grader.course.course import Course
 from grader.grading import backends
 from grader.records.faults import CallError, HostFault
 from grader.student.checking import open_checker
-from grader.student.watch.worker import Checks
+from grader.student.watch.threads import Checks
 
 NO_TERMINAL = (
     "`grader watch` needs a terminal: use `grader watch --plain` for lines of text, "

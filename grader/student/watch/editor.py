@@ -1,4 +1,4 @@
-"""How the student's editor is called at the line of an exercise, and how saves are waited for."""
+"""How the student's editor is called at the line of an exercise."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import re
 import shlex
 import subprocess
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.records.faults import CallError
-from grader.records.saves import Snapshot, saves, snapshot
 
 PLUS_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"})
 GO_TO = frozenset({"code", "code-insiders", "codium"})  # these open a window of their own
@@ -73,38 +71,3 @@ def line_of(file: Path, name: str) -> int:
         return 1
     found = re.search(rf"^(def|class)\s+{re.escape(name)}\b", text, re.MULTILINE)
     return text.count("\n", 0, found.start()) + 1 if found else 1
-
-
-# --- watching ------------------------------------------------------------------------------------
-#
-# The thread that notices when a file of answers is saved.
-
-
-SOURCES = (".py", ".ipynb")
-
-
-class Watching:
-    """Calls `changed`, from within its thread, after files under a folder were saved."""
-
-    def __init__(self, folder: Path, changed: Callable[[], None], *, poll: bool = False) -> None:
-        self._folder = folder
-        self._changed = changed
-        self._poll = poll
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watching", daemon=True)
-        self._seen: Snapshot = {}
-
-    def start(self) -> None:
-        """Begin to watch; what is saved from now on is noticed."""
-        self._seen = snapshot(self._folder, SOURCES)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _watch(self) -> None:
-        for _ in saves(self._folder, SOURCES, self._seen, self._stop, poll=self._poll):
-            self._changed()

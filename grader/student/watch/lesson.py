@@ -19,7 +19,7 @@ from grader.records.grade import ExerciseResult
 from grader.student.answers import reset_exercises, undo
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.watch import words
-from grader.student.watch.worker import CheckedOne, Failed, News, Opened
+from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from grader.feedback.terminal import all_asked, safe
 from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError
 from grader.student.watch import editor, words
-from grader.student.watch.editor import Watching
 from grader.student.watch.lesson import Lesson, LessonRow
-from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
+from grader.student.watch.threads import CheckWorker, News, OpenChecks, Opened, Watching
 
 WIDTH = 78
 TYPE = "Type a letter and Enter: n next, h hint, q quit; ? tells all of them."

@@ -25,9 +25,8 @@ from grader.records.faults import CallError
 from grader.student.checking import open_checker
 from grader.student.watch import editor, words
 from grader.student.watch.dialogs import ExerciseList, Page, Question
-from grader.student.watch.editor import Watching
 from grader.student.watch.lesson import Lesson
-from grader.student.watch.worker import CheckWorker, News, OpenChecks, Opened
+from grader.student.watch.threads import CheckWorker, News, OpenChecks, Opened, Watching
 
 BAR = 20  # characters
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take

@@ -1,6 +1,7 @@
-"""The thread that checks. The newest wish goes first, and what came too late is not told.
+"""The threads beside a screen: one checks, one notices when a file of answers is saved.
 
-It knows no screen: what happens is told as news, from within the thread.
+Of checks, the newest wish goes first, and what came too late is not told. Both know no screen: what
+happens is told from within the thread.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.records.saves import Snapshot, saves, snapshot
+
+SOURCES = (".py", ".ipynb")
 
 
 class Checks(Protocol):
@@ -161,3 +166,33 @@ def _why(error: BaseException) -> str:
         return f"Your file cannot be looked into: {error}"
     what = str(error) if isinstance(error, HostFault) else f"{type(error).__name__}: {error}"
     return f"The grader itself failed, which is not your fault: {what}\nSave to try again."
+
+
+# --- saves ---------------------------------------------------------------------------------------
+
+
+class Watching:
+    """Calls `changed`, from within its thread, after files under a folder were saved."""
+
+    def __init__(self, folder: Path, changed: Callable[[], None], *, poll: bool = False) -> None:
+        self._folder = folder
+        self._changed = changed
+        self._poll = poll
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watching", daemon=True)
+        self._seen: Snapshot = {}
+
+    def start(self) -> None:
+        """Begin to watch; what is saved from now on is noticed."""
+        self._seen = snapshot(self._folder, SOURCES)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        for _ in saves(self._folder, SOURCES, self._seen, self._stop, poll=self._poll):
+            self._changed()
