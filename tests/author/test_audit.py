@@ -186,6 +186,7 @@ def test_an_excuse_of_an_unknown_kind_is_refused(course: Course) -> None:
 def test_a_mistake_is_not_excused_for_being_given_another_name(course: Course) -> None:
     library = course.solutions / "mistakes" / "basics.py"
     text = library.read_text("utf-8")
+    assert 'same_as={"upside-down"' in text
     library.write_text(text.replace('same_as={"upside-down"', 'same_as={"elsewhere"'), "utf-8")
     excuse(course, '[undiagnosed]\n"staircase/mirrored" = "nobody knows"\n')
     finding = found(course, "mistake", "staircase")["staircase/mirrored"]
