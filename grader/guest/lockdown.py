@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.guest import interpreter
-from grader.wire.orders import open_to_others
+from grader.wire.frames import open_to_others
 
 # From linux/prctl.h, sched.h, mount.h and capability.h.
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 1, 4, 8, 22

@@ -20,8 +20,7 @@ import msgspec
 from grader.guest import interpreter, lockdown
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.frames import send
-from grader.wire.orders import PROCESSOR, Command, Ended, Fork, Ready, Reap, fingerprint
+from grader.wire.frames import PROCESSOR, Command, Ended, Fork, Ready, Reap, fingerprint, send
 
 MAX_COMMAND = 4096
 

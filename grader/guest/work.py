@@ -20,7 +20,7 @@ import msgspec
 
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.orders import TIMED_OUT, Begin, WorkerReady, fingerprint
+from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 if TYPE_CHECKING:
     from grader.guest.cleanup import Untouched

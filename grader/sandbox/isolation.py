@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from grader.sandbox.session import Backend
-from grader.wire.orders import open_to_others
+from grader.wire.frames import open_to_others
 
 if TYPE_CHECKING:
     from grader.sandbox.jails import Warm

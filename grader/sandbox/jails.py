@@ -20,8 +20,7 @@ from grader import wire
 from grader.records.faults import CallError, HostFault
 from grader.sandbox.isolation import WITHOUT
 from grader.sandbox.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost, Wired
-from grader.wire.frames import HEADER, send
-from grader.wire.orders import PROCESSOR, Ended, Fork, Ready, Reap, fingerprint
+from grader.wire.frames import HEADER, PROCESSOR, Ended, Fork, Ready, Reap, fingerprint, send
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
 AT_ONCE = 2**16  # bytes

@@ -24,7 +24,7 @@ import msgspec
 from grader.records.faults import HostFault
 from grader.sandbox.session import Limits, Loss, StudentLost, Wired
 from grader.wire import MAX_REPLY, frames
-from grader.wire.orders import TIMED_OUT, Begin, WorkerReady, fingerprint
+from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
 COMMAND = (sys.executable, "-I", "-m", "grader.guest.work")
 # A worker keeps to its CPU time by itself. What it cannot see, a sleep or a long step inside a

@@ -9,7 +9,7 @@ Both sides of the wall import this folder, and it imports nothing else of the ki
 of the three folders of the trust boundary; `guest` and `sandbox` come next. In this order:
 
 1. This module: all that may be asked and answered, and what is refused while it is decoded.
-2. `frames`, `orders`: how bytes travel; what the processes themselves are told, and tell.
+2. `frames`: how bytes travel; what the processes themselves are told, and tell.
 3. `payload`: tensors, to and fro.
 4. `source`, `definitions`: a submission's text, parsed, beside the student's code; the trusted side
    parses only our own files with them.

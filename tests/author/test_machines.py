@@ -10,7 +10,7 @@ import pytest
 
 from grader.author.audit import SETTINGS, Finding, differences
 from grader.sandbox.jails import Warm
-from grader.wire.orders import PROCESSOR
+from grader.wire.frames import PROCESSOR
 from tests.conftest import Grader
 from tests.support import seats
 from tests.support.places import TINY

@@ -31,7 +31,7 @@ from grader.sandbox.isolation import MEANING, WITHOUT, shortfall
 from grader.sandbox.jails import LAYERS, Jail, Warm
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
-from grader.wire.orders import Ready, open_to_others
+from grader.wire.frames import Ready, open_to_others
 from tests.conftest import Grader
 from tests.support.places import ROOT, TINY
 from tests.support.seats import warm_of
