@@ -20,8 +20,7 @@ from grader.grading.ladder import MAX_MESSAGE, grade_submission
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row
-from grader.sandbox.isolation import WITHOUT
-from grader.sandbox.jails import Warm
+from grader.sandbox.jails import WITHOUT, Warm
 from tests.support.attacks_table import (
     ATTACKS,
     CLASSES,

@@ -18,7 +18,7 @@ from grader import wire
 from grader.course.course import load_course
 from grader.course.location import find_course
 from grader.grading.desk import Desk, open_desk
-from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.jails import WITHOUT
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
 from tests.support.places import ROOT

@@ -97,8 +97,7 @@ def _answers(course: Course) -> Condition:
 def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
     """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
     try:
-        from grader.sandbox.isolation import MEANING, shortfall
-        from grader.sandbox.jails import Warm
+        from grader.sandbox.jails import MEANING, Warm, shortfall
         from grader.sandbox.session import Limits
     except ImportError as error:
         return [Condition("isolation", "jail", _state(False, not student), str(error))]

@@ -45,7 +45,7 @@ from grader.proxies.calls import Calls, StudentRaised
 from grader.proxies.remote import Student
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
-from grader.sandbox.isolation import Isolation, shortfall
+from grader.sandbox.jails import Isolation, shortfall
 from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
 from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire import AUTOGRAD

@@ -20,7 +20,7 @@ from grader.records.rows import Row, narrowed
 if TYPE_CHECKING:
     from grader.intake import Submission
     from grader.records.grade import Grade
-    from grader.sandbox.isolation import Isolation
+    from grader.sandbox.jails import Isolation
 
 
 @dataclass(frozen=True)

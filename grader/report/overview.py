@@ -21,7 +21,7 @@ from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Row, number
 from grader.report.rendering import page
 from grader.report.similarity import SimilarPair
-from grader.sandbox.isolation import MEANING
+from grader.sandbox.jails import MEANING
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -28,11 +28,11 @@ from grader.grading import backends
 from grader.grading.backends import Device
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
-from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.jails import WITHOUT
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
-    from grader.sandbox.isolation import Isolation
+    from grader.sandbox.jails import Isolation
     from grader.sandbox.session import Backend
 
 

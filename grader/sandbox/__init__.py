@@ -5,8 +5,8 @@ no test, no reference, no point. It imports `wire` and `records`; a test keeps t
 
 The last of the three folders of the trust boundary, after `wire` and `guest`. In this order:
 
-1. `jails`: how the warm process is started and told to fork, and all the ways to lose a jail.
+1. `jails`: how the warm process is started and told to fork, all the ways to lose a jail, and which
+   layers are enough to grade with.
 2. `session`: one submission through as many processes as it takes: its limits, and what a loss
    costs. The kinds of channels stand here too.
-3. `isolation`: which layers are enough to grade with.
 """

@@ -1,4 +1,4 @@
-"""The trusted end of jails: the warm process, what it forks, and how a jail is lost."""
+"""The trusted end of jails: the warm process, what it forks, how a jail is lost, what is enough."""
 
 from __future__ import annotations
 
@@ -13,28 +13,46 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
 
 import msgspec
 
 from grader import wire
 from grader.records.faults import CallError, HostFault
-from grader.sandbox.isolation import WITHOUT
-from grader.sandbox.session import WALL_FACTOR, Killed, Limits, Loss, StudentLost, Wired
-from grader.wire.frames import HEADER, PROCESSOR, Ended, Fork, Ready, Reap, fingerprint, send
+from grader.sandbox.session import WALL_FACTOR, Backend, Killed, Limits, Loss, StudentLost, Wired
+from grader.wire.frames import (
+    HEADER,
+    PROCESSOR,
+    Ended,
+    Fork,
+    Ready,
+    Reap,
+    fingerprint,
+    open_to_others,
+    send,
+)
+
+WITHOUT = "GRADER_WITHOUT_LAYERS"  # names of layers to leave out, to see what happens then
+
+Isolation = Literal["strong", "weak"]
+
+# The layers of a jail, and what each takes away from a submission.
+MEANING = {
+    "process": "student code runs in a process of its own, forked from one that holds no secret",
+    "no_new_privs": "no program it starts could gain rights",
+    "rlimits": "memory, CPU time, file size, open files and threads are limited",
+    "namespaces": "no network, no shared memory with others, an empty working folder",
+    "landlock": "it can read Python and its packages, and nothing else; it can write nothing",
+    "uid": "each submission is a user of its own, without rights",
+    "seccomp": "no sockets, no programs, no new processes, no signals, no kernel interfaces",
+    "interpreter": "no ctypes, no frames or objects of others, no compiler, no more of torch",
+}
+LAYERS = tuple(MEANING)
+
 
 TICK = 0.02  # seconds between looks at a silent jail's clock
 AT_ONCE = 2**16  # bytes
-# Of the jail; each takes something away from a submission.
-LAYERS = (
-    "process",
-    "no_new_privs",
-    "rlimits",
-    "namespaces",
-    "landlock",
-    "uid",
-    "seccomp",
-    "interpreter",
-)
 
 
 @dataclass
@@ -321,3 +339,38 @@ class Jail(Wired):
         finally:
             os.close(self._pidfd)
             self.ended = self._warm.reap(self._pid)
+
+
+# --- enough to grade with ------------------------------------------------------------------------
+
+
+def shortfall(backend: Backend, secrets: Sequence[Path]) -> str | None:
+    """Why submissions could reach `secrets` (files and folders), or None if they cannot.
+
+    The bar: a filter of system calls, and either Landlock or a user of its own for each jail, such
+    that no submission can read what decides its grade.
+    """
+    if not backend.layers:
+        return "they do not run in jails"
+    ready = cast(Warm, backend).ready  # only jails have layers
+    missing = ready.missing
+    if "seccomp" in missing:
+        return f"there is no filter of system calls ({missing['seccomp']})"
+    if "landlock" not in missing:
+        for secret in secrets:
+            for folder in ready.readable:
+                if secret.resolve().is_relative_to(folder):
+                    return f"{secret} lies in {folder}, which Python needs: move it elsewhere"
+        return None
+    if "uid" in missing:
+        return (
+            f"neither Landlock ({missing['landlock']}) nor a user of its own ({missing['uid']}) "
+            "keeps a submission from files"
+        )
+    for secret in secrets:
+        if open_to_others(secret):
+            return (
+                f"without Landlock ({missing['landlock']}) a submission can read {secret}: "
+                f"chmod o-rwx {secret}"
+            )
+    return None

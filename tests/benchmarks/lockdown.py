@@ -11,8 +11,7 @@ import statistics
 import time
 
 from grader import wire
-from grader.sandbox.isolation import WITHOUT
-from grader.sandbox.jails import LAYERS, Warm
+from grader.sandbox.jails import LAYERS, WITHOUT, Warm
 from grader.sandbox.session import Limits
 
 ROUNDS = 100

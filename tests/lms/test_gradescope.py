@@ -26,7 +26,7 @@ from grader.lms.gradescope import ZIP, Results, grade_for_gradescope, release_gr
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import Grade
-from grader.sandbox.isolation import WITHOUT
+from grader.sandbox.jails import WITHOUT
 from grader.wire import SourceText
 from tests.conftest import Grader, assigned
 from tests.support.environments import make_environment, run

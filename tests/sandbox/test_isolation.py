@@ -27,8 +27,7 @@ from grader.grading.ladder import grade_submission
 from grader.guest import lockdown
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
-from grader.sandbox.isolation import MEANING, WITHOUT, shortfall
-from grader.sandbox.jails import LAYERS, Jail, Warm
+from grader.sandbox.jails import LAYERS, MEANING, WITHOUT, Jail, Warm, shortfall
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
 from grader.wire.frames import Ready, open_to_others

@@ -33,8 +33,7 @@ from grader.guest.cleanup import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
-from grader.sandbox.isolation import shortfall
-from grader.sandbox.jails import Warm
+from grader.sandbox.jails import Warm, shortfall
 from grader.sandbox.session import Limits, StudentLost
 from grader.unsandboxed import worker
 from grader.unsandboxed.worker import Workers
@@ -481,7 +480,7 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 import msgspec
 import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch
 import grader.cli.doctor
-import grader.sandbox.isolation, grader.author.audit, grader.pytest_plugin
+import grader.sandbox.jails, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
 from grader.grading.desk import open_desk
 from grader.intake import Submission
