@@ -14,9 +14,9 @@ import pytest
 from grader.cli import main
 from grader.course.course import Course, load_course
 from grader.course.location import NAMED
-from grader.grading import backends
 from grader.grading.desk import Desk, Seat, open_desk
 from grader.intake import Submission
+from grader.sandbox import jails
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.support import seats
@@ -55,7 +55,7 @@ def sharing(warm: Warm) -> Iterator[None]:
         yield warm
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backends, "jails", shared)
+        patch.setattr(jails, "Warm", shared)
         yield
 
 

@@ -34,7 +34,6 @@ from grader.course.tensors import Make
 from grader.feedback import sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
-from grader.grading import backends
 from grader.grading.diagnosis import Answer, Diagnosis, kept
 from grader.grading.known import Given, Kept, Known, LiveKnown
 from grader.grading.recorded import Recorded
@@ -45,8 +44,9 @@ from grader.proxies.calls import Calls, StudentRaised
 from grader.proxies.remote import Student
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
+from grader.sandbox import jails
 from grader.sandbox.jails import Isolation, shortfall
-from grader.sandbox.session import Backend, Killed, Limits, Session, StudentLost, Unlike
+from grader.sandbox.session import Backend, Device, Killed, Limits, Session, StudentLost, Unlike
 from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
@@ -65,7 +65,7 @@ class Desk:
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
     known: Known | None = None  # of wrong answers
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
-    device: backends.Device = "cpu"  # on which submissions compute
+    device: Device = "cpu"  # on which submissions compute
     transcripts: Transcripts = field(default_factory=Transcripts)
     # Who hears what references are asked in a case; then every case is run.
     listener: Callable[[Make, Seat], Listener] | None = None
@@ -180,7 +180,7 @@ def open_desk(
     isolation: Isolation = "weak",
     secrets: Sequence[Path] = (),
     backend: AbstractContextManager[Backend] | None = None,
-    device: backends.Device = "cpu",
+    device: Device = "cpu",
     outcomes: Kept | None = None,
 ) -> Iterator[Desk]:
     """Start the warm process, and meanwhile load references and tests.
@@ -193,7 +193,7 @@ def open_desk(
     instead. How mistakes end in tests is looked up in `outcomes`, and kept there.
     """
     # It loads torch in the background while this process does.
-    with backend or backends.jails() as behind:
+    with backend or jails.Warm() as behind:
         if device == "cuda" and not torch.cuda.is_available():
             raise CallError("torch finds no CUDA device here: leave out --device cuda")
         recorded = None if course.has_solutions else Recorded(course)

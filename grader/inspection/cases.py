@@ -20,13 +20,12 @@ from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.feedback import sentences
-from grader.grading.backends import Nowhere
 from grader.grading.desk import Desk, Ran, Seat, open_desk, run_test
 from grader.grading.ladder import FOUNDATIONS
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
 from grader.records.grade import Picture, TestStatus
-from grader.sandbox.session import Asked, Channel, Limits, Session
+from grader.sandbox.session import Asked, Channel, Limits, Session, Nowhere
 from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)

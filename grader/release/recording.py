@@ -25,7 +25,6 @@ from grader import wire
 from grader.course.contract import Contract
 from grader.course.course import Course, below
 from grader.course.references import open_oracle
-from grader.grading.backends import Nowhere
 from grader.grading.desk import Desk, replay
 from grader.grading.diagnosis import shows_numbers
 from grader.grading.recorded import (
@@ -47,6 +46,7 @@ from grader.proxies.adoption import biases, probe, without_biases
 from grader.proxies.calls import Heard
 from grader.records.faults import CallError
 from grader.run.workers import Order, share
+from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
 MOST_BIASES = 4  # of a module, that a student's may lack in any combination

@@ -16,7 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,11 +23,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from grader.course.course import Course
-from grader.grading import backends
-from grader.grading.backends import Device
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
+from grader.sandbox import jails
 from grader.sandbox.jails import WITHOUT
+from grader.sandbox.session import Device
+from grader.unsandboxed import worker
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
@@ -65,12 +65,9 @@ class Order:
     def desk(self) -> Iterator[Desk]:
         """The desk, in this process; raises `CallError` if the course is unfit."""
         # The other process loads torch while this one does, so it is started before the import.
-        start = (
-            backends.jails
-            if self.device == "cpu"
-            else partial(backends.backend, device=self.device)
-        )
-        with self.backend or start() as behind:
+        cpu = self.device == "cpu"
+        start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
+        with start as behind:
             from grader.grading.desk import open_desk
             from grader.grading.known import kept_in
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from grader import wire
 
 Loss = Literal["timeout", "memory", "crashed"]
+Device = Literal["cpu", "cuda"]  # on which a submission computes
 WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
 
 
@@ -110,6 +111,16 @@ class Backend(Protocol):
 
     def open(self, limits: Limits) -> Channel:
         """A channel to a process, or a part of one, in which no submission has run yet."""
+
+
+class Nowhere:
+    """A back end for a desk at which no submission is seated: no process is started for it."""
+
+    layers: tuple[str, ...] = ()
+
+    def open(self, limits: Limits) -> Channel:
+        """Never asked for."""
+        raise NotImplementedError(limits)
 
 
 class Session:

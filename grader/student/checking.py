@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
-from grader.grading import backends
 from grader.intake.arrivals import read_answers
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.run.workers import Order
+from grader.sandbox.session import Device
 from grader.student.progress import read_progress
+from grader.unsandboxed import worker
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
@@ -70,8 +71,8 @@ def open_checker(
     course: Course,
     names: Sequence[str] = (),
     folder: Path | None = None,
-    backend: backends.BackendName = "auto",
-    device: backends.Device = "cpu",
+    backend: worker.BackendName = "auto",
+    device: Device = "cpu",
 ) -> Iterator[Checker]:
     """Load torch and the public checks of these exercises (all if none are named).
 
@@ -92,7 +93,7 @@ def open_checker(
         tuple(asked),
         course.has_stubs_beside(answers),
         isolation="weak",
-        backend=backends.backend(backend, device),
+        backend=worker.backend(backend, device),
         device=device,
     )
     with order.desk() as desk:

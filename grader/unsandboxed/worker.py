@@ -16,13 +16,14 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
-from typing import IO
+from contextlib import AbstractContextManager, suppress
+from typing import IO, Literal
 
 import msgspec
 
-from grader.records.faults import HostFault
-from grader.sandbox.session import Limits, Loss, StudentLost, Wired
+from grader.records.faults import CallError, HostFault
+from grader.sandbox import jails
+from grader.sandbox.session import Backend, Device, Limits, Loss, StudentLost, Wired
 from grader.wire import MAX_REPLY, frames
 from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 
@@ -36,6 +37,25 @@ TIDYING = 5.0  # seconds for a worker to put in order what a submission left
 GRACE = 0.25  # seconds for a process that is ending to be gone
 TICK = 0.2  # seconds between looks for Ctrl-C, which interrupts no wait on Windows
 MAX_FRAME = MAX_REPLY + 2**16  # bytes
+
+BackendName = Literal["auto", "jail", "worker"]
+
+
+def backend(name: BackendName = "auto", device: Device = "cpu") -> AbstractContextManager[Backend]:
+    """Start a back end; it loads torch in the background.
+
+    ``auto`` is a jail wherever one can be, and a worker elsewhere. A worker isolates nothing: it is
+    for a student's own checks, and for a GPU, which no jail may touch. Raises `CallError` where a
+    jail is asked for and cannot be.
+    """
+    possible = sys.platform == "linux" and hasattr(os, "fork")
+    if name == "jail" and device != "cpu":
+        raise CallError(f"no jail may touch {device}: leave out --backend, or take a worker")
+    if name == "jail" and not possible:
+        raise CallError("jails need Linux; a worker runs everywhere (--backend worker)")
+    if name == "worker" or device != "cpu" or not possible:
+        return Workers(device)
+    return jails.Warm()
 
 
 class Process:

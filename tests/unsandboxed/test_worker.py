@@ -26,13 +26,13 @@ from torch import Tensor, nn
 from torch.overrides import BaseTorchFunctionMode
 
 from grader.course.course import Course, load_course
-from grader.grading import backends
 from grader.grading.desk import Desk, open_desk
 from grader.grading.ladder import grade_exercises
 from grader.guest.cleanup import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.sandbox import jails
 from grader.sandbox.jails import Warm, shortfall
 from grader.sandbox.session import Limits, StudentLost
 from grader.unsandboxed import worker
@@ -442,15 +442,15 @@ def test_workers_isolate_nothing_and_say_so(workers: Workers) -> None:
 
 def test_a_jail_is_taken_wherever_there_can_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    monkeypatch.setattr(backends, "jails", lambda *_: made.append("jail"))
+    monkeypatch.setattr(jails, "Warm", lambda *_: made.append("jail"))
     monkeypatch.setattr(worker, "Workers", lambda *_: made.append("worker"))
     for name in ("auto", "jail", "worker"):
-        backends.backend(name)
+        worker.backend(name)
     monkeypatch.setattr(sys, "platform", "darwin")
-    backends.backend("auto")
+    worker.backend("auto")
     assert made == ["jail", "jail", "worker", "worker"]
     with pytest.raises(CallError, match="jails need Linux"):
-        backends.backend("jail")
+        worker.backend("jail")
 
 
 # Stands for Windows: what only Unix has is not there, here and in the worker.

@@ -12,10 +12,10 @@ import sys
 from contextlib import AbstractContextManager, redirect_stdout, suppress
 
 from grader.course.course import Course
-from grader.grading import backends
 from grader.records.faults import CallError, HostFault
 from grader.student.checking import open_checker
 from grader.student.watch.threads import Checks
+from grader.unsandboxed.worker import BackendName
 
 NO_TERMINAL = (
     "`grader watch` needs a terminal: use `grader watch --plain` for lines of text, "
@@ -32,7 +32,7 @@ def run_watch(
     plain: bool,
     poll: bool,
     start: str | None,
-    backend: backends.BackendName = "auto",
+    backend: BackendName = "auto",
 ) -> None:
     """Stay with a student until they quit.
 
