@@ -34,8 +34,7 @@ from grader.course.tensors import Make
 from grader.feedback import sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
-from grader.grading.diagnosis import Answer, Diagnosis, kept
-from grader.grading.known import Given, Kept, Known, LiveKnown
+from grader.grading.diagnosis import Answer, Diagnosis, Given, Known, LiveKnown, MistakesFile, kept
 from grader.grading.recorded import Recorded
 from grader.grading.transcripts import CaseKey, Said, Transcript, Transcripts
 from grader.intake import Submission
@@ -181,7 +180,7 @@ def open_desk(
     secrets: Sequence[Path] = (),
     backend: AbstractContextManager[Backend] | None = None,
     device: Device = "cpu",
-    outcomes: Kept | None = None,
+    outcomes: MistakesFile | None = None,
 ) -> Iterator[Desk]:
     """Start the warm process, and meanwhile load references and tests.
 
@@ -236,7 +235,7 @@ def open_desk(
         yield desk
 
 
-def live_known(desk: Desk, library: Library, outcomes: Kept | None = None) -> LiveKnown:
+def live_known(desk: Desk, library: Library, outcomes: MistakesFile | None = None) -> LiveKnown:
     """What is known of wrong answers at this desk: mistakes that are run in its tests."""
     cases = {
         (test.key, case.label): (test, case)

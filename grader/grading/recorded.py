@@ -28,7 +28,7 @@ from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.references import Reference, draw_weights
 from grader.course.tensors import Make
-from grader.grading.known import NOTHING, Given
+from grader.grading.diagnosis import NOTHING, Given
 from grader.mistakes import Variant
 from grader.proxies.adoption import roles_at_zero
 from grader.proxies.calls import Heard

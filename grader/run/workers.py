@@ -69,7 +69,7 @@ class Order:
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
             from grader.grading.desk import open_desk
-            from grader.grading.known import kept_in
+            from grader.grading.diagnosis import kept_in
 
             kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
             with (

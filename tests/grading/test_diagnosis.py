@@ -12,8 +12,7 @@ import torch
 
 from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import kept
-from grader.grading.known import FILE, Given, MistakesFile
+from grader.grading.diagnosis import FILE, Given, MistakesFile, kept
 from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
