@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from grader.grades.gradebook import DATABASE, LINES, LOCK, TABLE, Gradebook
-from grader.intake.names import file_stems
+from grader.intake.files import file_stems
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
 

@@ -4,13 +4,13 @@ A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such 
 as the download of a whole assignment (`downloads`; which systems make those, the caller says).
 Their text goes to the student's process as it is; nothing here parses Python, and nothing is
 written to disk.
-What students hand in is not trusted: names, sizes, links and archives are limited (`limits`), and
+What students hand in is not trusted: names, sizes, links and archives are limited (`files`), and
 what cannot be read is one line for its author, never an exception that stops a class.
 """
 
-from grader.intake.arrivals import Arrivals, find_submissions, take_in
+from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in
+from grader.intake.files import Submission
 from grader.intake.roster import NOBODY, Roster, read_roster
-from grader.intake.submissions import Submission, read_submission
 
 __all__ = [
     "NOBODY",

@@ -23,10 +23,12 @@ from time import mktime
 from typing import BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
-from grader.intake import limits
+from grader.intake import files
 from grader.intake.files import (
+    ARCHIVES,
     NESTED,
     NOT_PLAIN,
+    SOURCES,
     FileItem,
     FoundFile,
     Listed,
@@ -35,17 +37,19 @@ from grader.intake.files import (
     Unreadable,
     open_plain,
     reason,
+    shown,
+    skipped,
+    suffix,
 )
-from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
 
 NO_ZIP = "not a zip archive, or not a sound one: make it again, with plain file names"
 TOO_MANY = "it lists too many files: pack only your own"
 DAMAGED = "damaged: make the archive again"
 ENCRYPTED = "encrypted: make the archive without a password"
 METHOD = "packed in a way that is not read: make an ordinary zip"
-BOMB = f"it unpacks to more than {limits.MAX_RATIO} times its size: hand in the real file"
+BOMB = f"it unpacks to more than {files.MAX_RATIO} times its size: hand in the real file"
 ESCAPES = "its path leads out of the archive: pack the folder itself, without absolute paths or .."
-TOO_LONG = f"a path of more than {limits.MAX_PATH} characters: shorten it"
+TOO_LONG = f"a path of more than {files.MAX_PATH} characters: shorten it"
 CONTROLS = "control characters in its name: rename it"
 TWICE = "the archive holds several files with this path: the last one is read"
 ALIKE = "another path differs only in capital letters: both are read"
@@ -89,7 +93,7 @@ def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFi
     """List a zip's source files, which can be read until the next one is asked for."""
     try:
         with opened() as file:
-            yield from _files(_open(file, limits.MAX_DIRECTORY))
+            yield from _files(_open(file, files.MAX_DIRECTORY))
     except Unreadable as error:
         yield Problem(name, str(error))
     except OSError as error:
@@ -104,7 +108,7 @@ def zip_items(path: Path, most: int | None = None) -> Iterator[list[FileItem]]:
     `most` bytes.
     """
     with open_plain(path) as file:
-        archive = _open(file, most or limits.MAX_DOWNLOAD_DIRECTORY)
+        archive = _open(file, most or files.MAX_DOWNLOAD_DIRECTORY)
         yield [item for entry in archive.infolist() if (item := _item(archive, entry)) is not None]
 
 
@@ -135,7 +139,7 @@ def _whole(archive: ZipFile, entry: ZipInfo) -> bytes:
     """An archive, or a system's note, inside a download."""
     if why_not := _refusal(entry):
         raise Unreadable(why_not)
-    return _read(archive, entry, limits.MAX_ARCHIVE)
+    return _read(archive, entry, files.MAX_ARCHIVE)
 
 
 def _files(archive: ZipFile) -> Iterator[FoundFile]:
@@ -185,12 +189,12 @@ def _refusal(entry: ZipInfo) -> str | None:
         return ENCRYPTED
     if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others may take much memory
         return METHOD
-    if entry.file_size > max(limits.RATIO_FROM, limits.MAX_RATIO * entry.compress_size):
+    if entry.file_size > max(files.RATIO_FROM, files.MAX_RATIO * entry.compress_size):
         return BOMB
     return None
 
 
-def _read(archive: ZipFile, entry: ZipInfo, most: int = limits.MAX_FILE) -> bytes:
+def _read(archive: ZipFile, entry: ZipInfo, most: int = files.MAX_FILE) -> bytes:
     """The bytes of an entry: as many as it claims to hold, or `Unreadable`."""
     # Some versions warn of entries that share bytes; what is read in all is limited anyway.
     with _told_as(DAMAGED), warnings.catch_warnings(action="ignore"), archive.open(entry) as file:
@@ -235,7 +239,7 @@ def _path(name: str) -> Parts:
         return ()
     if suffix(parts[-1]) not in (*SOURCES, *ARCHIVES):
         return ()
-    if len(name) > limits.MAX_PATH:
+    if len(name) > files.MAX_PATH:
         raise Unreadable(TOO_LONG)
     # macOS takes letters and their accents apart, where people type them as one.
     return tuple(unicodedata.normalize("NFC", part) for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,23 +14,36 @@ from typing import Any
 import msgspec
 
 from grader.course.course import Course
-from grader.intake import limits
+from grader.intake import files
 from grader.intake.archives import archive_files
 from grader.intake.downloads import Downloads, HandIn, items_of, top_names
-from grader.intake.files import FileItem, FoundFile, Problem, Unreadable, reason
-from grader.intake.names import ARCHIVES, SOURCES, ZIP, escaped, shown, skipped, suffix
-from grader.intake.roster import NOBODY, Absent, Roster
-from grader.intake.submissions import (
-    NO_SOURCE,
-    OTHER_ARCHIVE,
+from grader.intake.files import (
+    ARCHIVES,
+    SOURCES,
+    ZIP,
+    FileItem,
+    FoundFile,
+    Problem,
     Submission,
+    Unreadable,
+    escaped,
+    folder_files,
+    on_disk,
+    open_plain,
     read_files,
-    read_submission,
+    reason,
+    shown,
+    skipped,
+    suffix,
 )
+from grader.intake.roster import NOBODY, Absent, Roster
 from grader.records.faults import CallError
 from grader.records.rows import Person, called
 from grader.records.saves import saves, snapshot
 from grader.records.wording import counted, some_of
+
+OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
+NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
 LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
 MOST_NEAR = 3  # who are named as whom a stranger may be
@@ -111,7 +125,7 @@ def take_in(
             if made is None
             and one.place.is_file()
             # A student's own, mostly: no more is looked at than is read of one.
-            and (seen := _made_by(one.place, units, downloads, limits.MAX_DIRECTORY))
+            and (seen := _made_by(one.place, units, downloads, files.MAX_DIRECTORY))
         ]
         arrived += own
     if all(map(_is_nothing, arrived)):
@@ -245,6 +259,31 @@ def _entries(folder: Path) -> list[Path]:
         if not entry.name.startswith((".", "__")) and not entry.is_symlink()
         if suffix(entry.name) in (*SOURCES, *ARCHIVES) or entry.is_dir()
     )
+
+
+# --- one path, one submission --------------------------------------------------------------------
+
+
+def read_submission(student: str, path: Path) -> Submission:
+    """Read all source files of one submission. What cannot be read is a problem, not an error."""
+    return Submission(student, *read_files(_source_files(path)))
+
+
+def _source_files(path: Path) -> Iterator[FoundFile]:
+    name = shown(path.name)
+    try:
+        folder = stat.S_ISDIR(path.lstat().st_mode)
+    except OSError as error:
+        yield Problem(name, reason(error))
+        return
+    if folder:
+        yield from folder_files(path)
+    elif suffix(path.name) == ZIP:
+        yield from archive_files(name, partial(open_plain, path))
+    elif suffix(path.name) in SOURCES:
+        yield on_disk(path, name)
+    else:
+        yield Problem(name, OTHER_ARCHIVE if suffix(path.name) in ARCHIVES else NO_SOURCE)
 
 
 # --- the last one of each, under a name of its own -----------------------------------------------

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.intake.archives import zip_items
-from grader.intake.files import FileItem, item_on_disk
-from grader.intake.names import ZIP, suffix
+from grader.intake.files import ZIP, FileItem, item_on_disk, suffix
 from grader.records.rows import Person
 
 

@@ -1,20 +1,126 @@
-"""Files, folders and notebooks on disk, read as text: without waiting, without following a link."""
+"""One submission: its source files, read as text, and what could not be read.
+
+Files are read without waiting, and without following a link. What reading may cost is limited:
+together the limits bound the memory that one submission takes, whatever is handed in, to less than
+350 MB: the text that is kept (`MAX_TOTAL`, four times that as text of mixed scripts), one file on
+its way (`MAX_FILE`; the JSON of a notebook that is all brackets takes fifty times that while it is
+parsed), and an archive's table of contents (`MAX_DIRECTORY`, sixteen times that once it is a list
+of entries). An honest submission takes a few.
+"""
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
-from grader.wire import clean
+from grader.wire import SourceText, clean
+
+MAX_FILE = 4 * 2**20  # bytes of one file
+MAX_FILES = 500
+MAX_TOTAL = 16 * 2**20  # bytes of all files
+MAX_PROBLEMS = 20  # lines; an archive can hold thousands of bad entries
+MAX_NAME = 200  # characters of a name that is shown, or is a student's key
+
+# A virtual environment with PyTorch has 28,000 entries in 4 MB of table. One that was zipped along
+# must cost nobody a grade.
+MAX_DIRECTORY = 5 * 2**20  # bytes of an archive's table of contents
+# Of a whole class, some of whom did just that; and a student's archive inside it.
+MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
+MAX_ARCHIVE = 64 * 2**20
+MAX_PATH = 1_000  # characters of an entry's name, folders included
+
+# A notebook that prints zeros shrinks to a 200th, and deflate ends at a 1,032nd. Above that size
+# and ratio a file was made to be large.
+MAX_RATIO = 500
+RATIO_FROM = 2**20  # bytes
+
+# --- names that others chose ---------------------------------------------------------------------
+
+SOURCES = (".py", ".ipynb")
+ZIP = ".zip"
+ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
+# Not the student's own work; "checks" and "recorded" are parts of the course, handed back.
+SKIPPED_FOLDERS = frozenset(
+    {"__pycache__", "__MACOSX", "checks", "node_modules", "recorded", "site-packages", "venv"}
+)
+
+_CUT = "…"  # in no name that is whole: `shown` escapes it
+_DIGITS = 32  # of a hash that nobody can meet on purpose
+_STEM = 40  # characters of a file's name, of at most four bytes each
+_DEVICES = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)\d")  # no file on Windows is called so
+_TAIL = 60  # of a long name, with its suffix
+
+
+def suffix(name: str) -> str:
+    """``.py`` for ``softmax.py``, and for ``SOFTMAX.PY``."""
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (PurePath keeps every name in memory)
+
+
+def skipped(name: str, *, folder: bool) -> bool:
+    """Whether a file or a folder with this name is nobody's answer."""
+    return name.startswith(".") or (folder and name in SKIPPED_FOLDERS)
+
+
+def escaped(name: str) -> str:
+    """A name or a path with all of its characters, and none that a terminal would obey."""
+    return "".join(
+        c if c.isprintable() and c not in ("\\", _CUT) else c.encode("unicode_escape").decode()
+        for c in name
+    )
+
+
+def shown(name: str) -> str:
+    r"""A name as people, terminals and tables see it: printable, of bounded length.
+
+    Different names are never shown alike, so the result is a key as well: what is not printable
+    becomes its escape (``\x1b``), a backslash two, and what is cut out of the middle its hash.
+    """
+    text = escaped(name)
+    if len(text) <= MAX_NAME:
+        return text
+    head = MAX_NAME - _DIGITS - _TAIL - 2 * len(_CUT)
+    return f"{text[:head]}{_CUT}{_digest(name)}{_CUT}{text[-_TAIL:]}"
+
+
+def file_stems(names: Iterable[str]) -> dict[str, str]:
+    """For each name a file's, without suffix: letters and digits of any script, and hyphens.
+
+    It is never hidden, a way out of the folder, a device, or too long. Names that a file system
+    could take for one another (it may not tell ``Ada`` from ``ada``) also carry a hash.
+    """
+    stems = {name: _stem(name) for name in names}
+    alike = Counter(stem.casefold() for stem in stems.values())
+    return {
+        name: stem if alike[stem.casefold()] == 1 else f"{stem}.{_digest(name)}"
+        for name, stem in stems.items()
+    }
+
+
+def _stem(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name)
+    stem = re.sub(r"[^\w]+", "-", plain)[:_STEM].strip("-")
+    return f"_{stem}" if not stem or _DEVICES.fullmatch(stem) else stem
+
+
+def _digest(name: str) -> str:
+    data = name.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=_DIGITS // 2).hexdigest()
+
+
+# --- files on disk -------------------------------------------------------------------------------
+
 
 NOT_PLAIN = "a link, a folder or a device and no plain file: hand in the file itself"
 
@@ -210,3 +316,76 @@ def _text(cell: Any, key: str) -> str:
     if not all(isinstance(line, str) for line in lines):
         raise Unreadable(ODD_CELLS)
     return clean("".join(lines))
+
+
+# --- one submission ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student handed in."""
+
+    student: str
+    sources: tuple[SourceText, ...]
+    problems: tuple[str, ...] = ()  # files that could not be read, one line each
+    group: tuple[str, ...] = ()  # who gets the grade, where that is not one student alone
+    late: bool = False  # by the mark of the system that it came through
+    attempts: int = 1  # how many hand-ins are known, of which this is the last
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The students who get the grade."""
+        return self.group or (self.student,)
+
+    @property
+    def status(self) -> str:
+        """``empty`` without any source file, ``unreadable`` if none could be read."""
+        if self.sources:
+            return "ready"
+        return "unreadable" if self.problems else "empty"
+
+
+def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
+    """The text of these files, and one line for each that could not be read."""
+    sources: list[SourceText] = []
+    problems: list[str] = []
+    files, left = 0, MAX_TOTAL
+    for file in found:
+        if isinstance(file, Problem):
+            problems.append(f"{file.name}: {file.why}")
+            continue
+        files += 1
+        if files > MAX_FILES:
+            problems.append(f"more than {MAX_FILES} source files; only the first ones were read")
+            break
+        try:
+            if file.size > MAX_FILE:
+                raise Unreadable(_too_large(file.name))
+            if file.size > left:
+                raise Unreadable(f"the submission is larger than {MAX_TOTAL // 2**20} MB in all")
+            left -= file.size
+            sources.append(_source(file.name, file.read()))
+        except Unreadable as error:
+            problems.append(f"{file.name}: {error}")
+        except OSError as error:
+            problems.append(f"{file.name}: {reason(error)}")
+    return tuple(sources), _the_first(problems)
+
+
+def _source(name: str, data: bytes) -> SourceText:
+    known = suffix(name)  # in small letters, as everyone behind this expects it
+    cells = code_cells(data) if known == ".ipynb" else (decoded(data),)
+    return SourceText(name[: -len(known)] + known, cells)
+
+
+def _too_large(name: str) -> str:
+    told = f"larger than {MAX_FILE // 2**20} MB"
+    # Plots weigh more than any code.
+    return f"{told}: clear its outputs, and hand it in again" if suffix(name) == ".ipynb" else told
+
+
+def _the_first(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(problems)
+    more = len(problems) - MAX_PROBLEMS
+    return (*problems[:MAX_PROBLEMS], f"and {more} more such lines")

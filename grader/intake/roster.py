@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from grader.intake.files import decoded
-from grader.intake.names import shown
+from grader.intake.files import decoded, shown
 from grader.records.faults import CallError
 from grader.records.rows import Person, letters, spellings
 

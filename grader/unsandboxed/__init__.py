@@ -5,8 +5,8 @@ wire and the sandbox's channels, and must not know what is asked: no test, no re
 
 An auditor reads, after `sandbox`:
 
-1. `worker`: a process for one submission after another, where jails cannot be; and which of the two a
-   command takes. Its other end is `grader.guest.work`.
+1. `worker`: a process for one submission after another, where jails cannot be, and which of the two
+   a command takes. Its other end is `grader.guest.work`.
 2. `in_process`: the one channel to definitions of this very process: our own, and a text that a
    student wants to see at work.
 3. `notebook`: what is special about a notebook's definitions.

@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course.course import Course
-from grader.intake import Submission, find_submissions, limits, read_submission
+from grader.intake import Submission, find_submissions, read_submission
+from grader.intake import files as limits
 from grader.intake.archives import (
     ALIKE,
     BOMB,
@@ -35,9 +36,8 @@ from grader.intake.archives import (
     TOO_MANY,
     TWICE,
 )
-from grader.intake.files import NESTED, NOT_PLAIN
-from grader.intake.names import shown
-from grader.intake.submissions import OTHER_ARCHIVE
+from grader.intake.arrivals import OTHER_ARCHIVE
+from grader.intake.files import NESTED, NOT_PLAIN, shown
 from grader.records.faults import CallError
 from tests.support import archives
 from tests.support.archives import HONEST, MEGA, Member, packed, zipped

@@ -13,7 +13,8 @@ import pytest
 
 from grader import intake
 from grader.course.course import Course
-from grader.intake import NOBODY, Arrivals, Roster, limits, read_roster
+from grader.intake import NOBODY, Arrivals, Roster, read_roster
+from grader.intake import files as limits
 from grader.lms import downloads
 from grader.records.faults import CallError
 

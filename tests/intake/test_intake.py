@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course.course import Course
-from grader.intake import Submission, find_submissions, limits, read_submission
-from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk
-from grader.intake.names import shown
+from grader.intake import Submission, find_submissions, read_submission
+from grader.intake import files as limits
+from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk, shown
 from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x - x.mean()\n"
