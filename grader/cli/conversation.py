@@ -224,7 +224,7 @@ def diff(
 
 def _write(book: Gradebook, course: Course) -> None:
     """All that is written from a gradebook, again: its pages too, where there are any."""
-    from grader.grades.privacy import REPORT
+    from grader.grades.gradebook import REPORT
     from grader.report import write_pages
 
     book.write_files()

@@ -27,7 +27,7 @@ from grader.cli.pages import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS, downloads
 from grader.records.faults import CallError
-from grader.records.wording import counted, listed
+from grader.records.rows import counted, listed
 
 if TYPE_CHECKING:
     from grader.intake import Arrivals, Roster

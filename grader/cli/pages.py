@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.course.course import Course
-from grader.records.wording import counted
+from grader.records.rows import counted
 
 
 def written(

@@ -22,7 +22,7 @@ from grader.lms import SYSTEMS
 from grader.lms.system import Filled, Part, ResultFiles, Table, Totals, totals, write_results
 from grader.records.faults import CallError
 from grader.records.files import write_whole
-from grader.records.wording import listed
+from grader.records.rows import listed
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook

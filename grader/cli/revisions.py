@@ -14,8 +14,7 @@ from grader.feedback.terminal import indented, safe
 from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction
 from grader.grades.privacy import Forgotten
-from grader.records.rows import Adjustment, Row, number
-from grader.records.wording import counted
+from grader.records.rows import Adjustment, Row, counted, number
 
 SETTINGS = {
     "seed": "the hidden seed is another one",

@@ -13,8 +13,7 @@ from grader.course.course import Course
 from grader.feedback.terminal import safe, signed, who
 from grader.feedback.verdict import WORDINGS
 from grader.records.grade import TestStatus
-from grader.records.rows import ABSENT, Person, Row, called, number
-from grader.records.wording import counted, some_of
+from grader.records.rows import ABSENT, Person, Row, called, counted, number, some_of
 from grader.student.progress import Progress
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult, TestResult
-from grader.records.rows import Adjustment, Row, number
-from grader.records.wording import some_of
+from grader.records.rows import Adjustment, Row, number, some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"

@@ -20,6 +20,7 @@ from typing import IO
 import msgspec
 
 from grader.intake import NOBODY, Roster, Submission
+from grader.intake.files import file_stems
 from grader.records.faults import CallError, HostFault, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade
@@ -28,6 +29,7 @@ from grader.records.rows import Adjustment, Person, Row, gradebook_csv
 DATABASE = "grades.db"
 TABLE = "gradebook.csv"
 LINES = "results.jsonl"
+FEEDBACK, REPORT = "feedback", "report.html"  # pages beside them
 VERSION = 3
 LOCK = ".lock"  # whoever grades into the folder holds it
 ANOTHER = "choose another --out"
@@ -330,6 +332,12 @@ class Gradebook:
             write_whole(self.folder / LINES, lines)
         except OSError as error:
             raise unwritten(self.folder, error) from None
+
+
+def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The file of each student who has a grade, in the folder `FEEDBACK`."""
+    stems = file_stems(row.student for row in rows if row.grade is not None)
+    return {student: f"{stem}.html" for student, stem in stems.items()}
 
 
 def _unpacked(blob: bytes) -> Submission:

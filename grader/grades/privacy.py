@@ -1,6 +1,6 @@
 """Keeping students to themselves: pseudonyms for lists, and a student who is forgotten.
 
-Forgetting removes every file that tells of a student, so the names of such files stand here.
+Forgetting removes every file that tells of a student.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from grader.grades.gradebook import DATABASE, LINES, LOCK, TABLE, Gradebook
-from grader.intake.files import file_stems
+from grader.grades.gradebook import (
+    DATABASE,
+    FEEDBACK,
+    LINES,
+    LOCK,
+    REPORT,
+    TABLE,
+    Gradebook,
+    feedback_names,
+)
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
-
-FEEDBACK = "feedback"
-REPORT = "report.html"
-
-
-def feedback_names(rows: Sequence[Row]) -> dict[str, str]:
-    """The file of each student who has a grade, in the folder `FEEDBACK`."""
-    stems = file_stems(row.student for row in rows if row.grade is not None)
-    return {student: f"{stem}.html" for student, stem in stems.items()}
-
 
 # --- pseudonyms ----------------------------------------------------------------------------------
 #

@@ -38,9 +38,8 @@ from grader.intake.files import (
 )
 from grader.intake.roster import NOBODY, Absent, Roster
 from grader.records.faults import CallError
-from grader.records.rows import Person, called
-from grader.records.saves import saves, snapshot
-from grader.records.wording import counted, some_of
+from grader.records.files import saves, snapshot
+from grader.records.rows import Person, called, counted, some_of
 
 OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"

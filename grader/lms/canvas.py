@@ -16,8 +16,7 @@ from grader.intake.files import FileItem
 from grader.lms.sheets import ID, LOGIN, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Person, Row, csv_line, number
-from grader.records.wording import counted
+from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
 

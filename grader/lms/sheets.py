@@ -13,8 +13,7 @@ from pathlib import Path
 
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Row, gradebook_csv, letters, spellings
-from grader.records.wording import counted, some_of
+from grader.records.rows import Row, counted, gradebook_csv, letters, some_of, spellings
 
 BOM = "\ufeff"
 

@@ -1,4 +1,4 @@
-"""A student's line: the grade, the person, the corrections; and its cells in a sheet of CSV."""
+"""A student's line: grade, person and corrections; its cells in a sheet of CSV; and its words."""
 
 from __future__ import annotations
 
@@ -193,3 +193,23 @@ def _harmless(text: str) -> str:
         if text.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠"))
         else text
     )
+
+
+# --- words that several rooms say ----------------------------------------------------------------
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def listed(names: Sequence[str], link: str) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} {link} {last}" if others else last
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

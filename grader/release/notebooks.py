@@ -20,7 +20,7 @@ import nbformat
 from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.course.statements import ExerciseStub, opening, statement
-from grader.records.wording import listed
+from grader.records.rows import listed
 from grader.release.texts import formulas
 
 NotebookCell = dict[str, Any]

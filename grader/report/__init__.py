@@ -12,8 +12,8 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.course.file import Assignment
-from grader.grades.gradebook import Gradebook
-from grader.grades.privacy import FEEDBACK, REPORT, anonymous, feedback_names, pseudonyms_in
+from grader.grades.gradebook import FEEDBACK, REPORT, Gradebook, feedback_names
+from grader.grades.privacy import anonymous, pseudonyms_in
 from grader.records.faults import unwritten
 from grader.records.files import drafted, write_whole
 from grader.records.rows import Row

@@ -29,7 +29,7 @@ from grader.course.course import Course
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
-from grader.records.wording import counted
+from grader.records.rows import counted
 from grader.run.workers import Order, apart, kit
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader.records.grade import Grade, SubmissionStatus, TestStatus
-from grader.records.rows import Row, number
-from grader.records.wording import counted
+from grader.records.rows import Row, counted, number
 from grader.run.batch import BookedGrade
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
