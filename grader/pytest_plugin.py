@@ -36,8 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    from grader.course.course import load_course
-    from grader.course.location import find_course, nearest_course
+    from grader.course.course import find_course, load_course, nearest_course
     from grader.grading.desk import open_desk
 
     path = Path(request.session.items[0].path)

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from grader.cli import main
-from grader.course.course import Course, load_course
-from grader.course.location import NAMED
+from grader.course.course import NAMED, Course, load_course
 from grader.grading.desk import Desk, Seat, open_desk
 from grader.intake import Submission
 from grader.sandbox import jails
@@ -85,7 +84,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs in a folder without a course, and none lies beside the engine."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "grader.course.location.__file__", str(tmp_path / "installed" / "course" / "location.py")
+        "grader.course.course.__file__", str(tmp_path / "installed" / "course" / "course.py")
     )
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.course.course import Course, load_course
-from grader.course.location import NAMED, find_course
+from grader.course.course import NAMED, Course, find_course, load_course
 from grader.lms.classroom import check_unit, release_classroom
 from grader.lms.gradescope import release_gradescope
 from grader.records.faults import CallError

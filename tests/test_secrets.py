@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from grader import wire
-from grader.course.course import load_course
-from grader.course.location import find_course
+from grader.course.course import find_course, load_course
 from grader.grading.desk import Desk, open_desk
 from grader.sandbox.jails import WITHOUT
 from grader.sandbox.session import Limits, Session

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from grader.course.course import Course, load_course
-from grader.course.location import NAMED, find_course
+from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
 
 

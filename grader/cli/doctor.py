@@ -9,8 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from grader.course.course import Course, load_course
-from grader.course.location import find_course
+from grader.course.course import Course, find_course, load_course
 from grader.records.faults import CallError, HostFault
 
 PACKAGES = (

@@ -19,8 +19,7 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
-from grader.course.course import Course, load_course
-from grader.course.location import find_course
+from grader.course.course import Course, find_course, load_course
 from grader.feedback import terminal
 from grader.feedback.verdict import Finding, verdict_of
 from grader.lms.system import Bundle, Host, System

@@ -17,9 +17,8 @@ from typing import Any
 
 import nbformat
 
-from grader.course.course import Course
+from grader.course.course import Course, ExerciseStub, opening, statement
 from grader.course.file import Exercise, Unit
-from grader.course.statements import ExerciseStub, opening, statement
 from grader.records.rows import listed
 from grader.release.texts import formulas
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from grader.course.course import Course, load_course
-from grader.course.location import NoCourse, find_course
+from grader.course.course import Course, NoCourse, find_course, load_course
 from grader.feedback import terminal
 from grader.feedback.sentences import MISSING, UNTOUCHED, at
 from grader.feedback.verdict import mistake_of

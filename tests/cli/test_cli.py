@@ -516,7 +516,7 @@ def test_the_courses_own_folder_is_checked_by_default(
     grader: Grader, course: Path, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "grader.course.location.__file__", str(course / "grader" / "course" / "location.py")
+        "grader.course.course.__file__", str(course / "grader" / "course" / "course.py")
     )
     write(course / "exercises" / "basics.py", right.partition('"""Reference of')[0])
     monkeypatch.chdir(course / "exercises" / "checks")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.course import Course, load_course
-from grader.course.location import find_course, nearest_course
+from grader.course.course import Course, find_course, load_course, nearest_course
 from grader.records.faults import CallError
 from tests.support.places import REAL, ROOT, TINY
 

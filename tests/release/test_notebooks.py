@@ -12,9 +12,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from grader.course.course import load_course
+from grader.course.course import load_course, statement
 from grader.course.file import Unit
-from grader.course.statements import statement
 from grader.release.notebooks import short_stub
 from tests.support.bundles import release_recorded
 from tests.support.places import ROOT

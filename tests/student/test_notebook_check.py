@@ -22,8 +22,7 @@ import torch
 from nbclient import NotebookClient
 
 import grader
-from grader.course.course import load_course
-from grader.course.location import NAMED
+from grader.course.course import NAMED, load_course
 from grader.records.faults import CallError
 from grader.student.notebook_display import Checked
 from grader.student.progress import FILE, read_progress, record_progress
@@ -68,7 +67,7 @@ def cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
     """Run a cell's text in one namespace, as a notebook would, and return its last value."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(
-        "grader.course.location.__file__", str(folder.parent / "grader" / "course" / "location.py")
+        "grader.course.course.__file__", str(folder.parent / "grader" / "course" / "course.py")
     )
     namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
@@ -301,7 +300,7 @@ def test_a_course_is_found_beside_the_notebook_or_named(
         assert cell('grader.check("softmax_naive")').solved
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "grader.course.location.__file__", str(tmp_path / "installed" / "course" / "location.py")
+        "grader.course.course.__file__", str(tmp_path / "installed" / "course" / "course.py")
     )
     with pytest.raises(CallError, match=r"no course\.toml was found near .*: name its folder"):
         cell('grader.check("softmax_naive")')

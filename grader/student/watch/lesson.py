@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.course import Course
+from grader.course.course import Course, ExerciseStub, opening, statement
 from grader.course.file import Exercise
-from grader.course.statements import ExerciseStub, opening, statement
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.student.answers import reset_exercises, undo

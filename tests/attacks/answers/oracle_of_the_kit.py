@@ -7,7 +7,7 @@ from pathlib import Path
 def causal_mask(num_tokens):
     import grader
     from grader.course.course import load_course
-    from grader.course.location import find_course
+    from grader.course.course import find_course
     from grader.course.references import open_oracle
     from grader.course.tensors import Make
 
