@@ -1,4 +1,4 @@
-"""What an instructor types when students have seen their grades: why, corrected, changed, gone."""
+"""What an instructor types once there are grades: why, corrected, changed, gone; pages, exports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,54 @@ from rich.console import Console
 
 from grader.cli.app import (
     INSTRUCTORS,
+    AssignmentOption,
     CourseOption,
     GradesArgument,
     JsonOption,
     app,
     instructors_course,
 )
+from grader.cli.grade import written
 from grader.course.course import Course
+from grader.lms import SYSTEMS
+from grader.lms.system import Filled, Part, ResultFiles, Table, Totals, totals, write_results
 from grader.records.faults import CallError
+from grader.records.files import write_whole
+from grader.records.rows import listed
 
 if TYPE_CHECKING:
     from grader.grades.gradebook import Gradebook
 
+
 STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
 STDIN = "-"  # in place of a file
+
+# What `adjust` takes.
+CorrectedArgument = Annotated[
+    str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
+]
+ExerciseArgument = Annotated[
+    str, typer.Argument(metavar="EXERCISE", help="Where points change.", show_default=False)
+]
+PointsArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="±N", help="How many: +1, -0.5; 0 takes a correction back.", show_default=False
+    ),
+]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why; the student will read it.")
+]
+FromOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="FILE.csv",
+        help="Many corrections: a table with the columns student, exercise, points and reason; "
+        "- reads standard input.",
+    ),
+]
 
 
 @app.command(
@@ -93,33 +126,11 @@ def explain(
 )
 def adjust(
     folder: GradesArgument,
-    student: Annotated[
-        str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP, show_default=False)
-    ] = "",
-    exercise: Annotated[
-        str,
-        typer.Argument(metavar="EXERCISE", help="Where points change.", show_default=False),
-    ] = "",
-    points: Annotated[
-        str,
-        typer.Argument(
-            metavar="±N",
-            help="How many: +1, -0.5; 0 takes a correction back.",
-            show_default=False,
-        ),
-    ] = "",
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; the student will read it.")
-    ] = "",
-    file: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="FILE.csv",
-            help="Many corrections: a table with the columns student, exercise, points and reason; "
-            "- reads standard input.",
-        ),
-    ] = "",
+    student: CorrectedArgument = "",
+    exercise: ExerciseArgument = "",
+    points: PointsArgument = "",
+    reason: ReasonOption = "",
+    file: FromOption = "",
     course: CourseOption = None,
 ) -> None:
     """Correct a student's points in one exercise; the computed grade stays as it was.
@@ -144,7 +155,7 @@ def adjust(
     with existing_gradebook(folder, opened.name) as book:
         rows = book.rows()
         corrections = (
-            corrections_from(_table(file), _called(file), rows, opened)
+            corrections_from(_read(file), _called(file), rows, opened)
             if file
             else [correction(find_student(rows, student), chosen, points, reason)]
         )
@@ -153,7 +164,7 @@ def adjust(
     revisions.show_corrections(corrections, Console(highlight=False))
 
 
-def _table(file: str) -> bytes:
+def _read(file: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
@@ -230,3 +241,140 @@ def _write(book: Gradebook, course: Course) -> None:
     book.write_files()
     if (book.folder / REPORT).is_file():
         write_pages(book, course)
+
+
+# --- pages ---------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader report grades/")
+def report(
+    folder: GradesArgument,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymous", help="Only a report, report-anonymous.html, without names."),
+    ] = False,
+    similarity: Annotated[
+        bool, typer.Option("--similarity/--no-similarity", help="Compare submissions in pairs.")
+    ] = True,
+    course: CourseOption = None,
+) -> None:
+    """Write the pages of a gradebook: feedback for each student, and a report on the class."""
+    opened = instructors_course(course)
+    print(written(folder, opened, anonymous=anonymous, similarity=similarity))
+
+
+# --- export --------------------------------------------------------------------------------------
+
+
+TO = {system.name: system.grades for system in SYSTEMS if system.grades is not None}
+FILLED = [system for system in SYSTEMS if isinstance(system.grades, Table) and system.grades.into]
+NAMELESS = [name for name, grades in TO.items() if isinstance(grades, Table) and grades.nameless]
+RESULTS = "; ".join(
+    f"for {name}, a {grades.file} for each student"
+    for name, grades in TO.items()
+    if isinstance(grades, ResultFiles)
+)
+
+# The choices of --to: those of the table, which a type checker does not run.
+if TYPE_CHECKING:
+    Target = str
+else:
+    Target = Literal[tuple(TO)]
+
+TargetOption = Annotated[Target, typer.Option("--to", help=f"A table; or, {RESULTS}.")]
+IntoOption = Annotated[
+    Path | None,
+    typer.Option("--into", metavar="FILE", help="Fill in a CSV that the system exported."),
+]
+ColumnOption = Annotated[
+    str | None,
+    typer.Option("--column", metavar="TITLE", help="The column for the totals, if in doubt."),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="PATH", help="What to write (default: in DIR, named after --to)."
+    ),
+]
+NamelessOption = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous",
+        help=f"With {listed(NAMELESS, 'or')}: pseudonyms, and nothing of the roster.",
+    ),
+]
+
+HELP = f"""Write the grades as another system reads them.
+
+With --into, a CSV that {listed([system.title for system in FILLED], "or")} exported is copied, and
+one column of it filled in. Corrections count. Who handed in nothing has no grade, rather than a
+zero: what is late or missing is for the other system to decide.
+"""
+
+
+@app.command(
+    rich_help_panel=INSTRUCTORS,
+    help=HELP,
+    epilog="Example: grader export grades/ --to canvas --into canvas.csv --out upload.csv",
+)
+def export(
+    folder: GradesArgument,
+    to: TargetOption,
+    into: IntoOption = None,
+    column: ColumnOption = None,
+    out: FileOption = None,
+    anonymous: NamelessOption = False,
+    assignment: AssignmentOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write the grades as another system reads them: see `HELP`."""
+    from grader.grades.gradebook import existing_gradebook
+    from grader.grades.privacy import anonymous as nameless
+    from grader.grades.privacy import pseudonyms_in
+
+    opened = instructors_course(course)
+    with existing_gradebook(folder, opened.name) as book:
+        what = _part(opened, book, assignment)
+        rows = book.rows()
+        if anonymous:
+            rows = nameless(rows, pseudonyms_in(rows, book.salt))
+    if anonymous and to not in NAMELESS:
+        raise CallError(
+            f"{to} has to know whose grades these are: --anonymous is for {listed(NAMELESS, 'and')}"
+        )
+    fillable = [system.name for system in FILLED]
+    if to not in fillable and (into is not None or column is not None):
+        raise CallError(f"--into and --column are for {listed(fillable, 'and')}")
+    grades = TO[to]
+    if isinstance(grades, ResultFiles):
+        print(write_results(out or folder / to, rows, what, opened, grades))
+        return
+    filled = _table(grades, totals(rows, what, column), into)
+    path = out or folder / grades.file
+    if into is not None and path.resolve() == into.resolve():
+        raise CallError(f"{path} would be written over: name another file with --out")
+    try:
+        write_whole(path, filled.text.encode())
+    except OSError as error:
+        raise CallError(f"{path} cannot be written: {error.strerror}") from None
+    for line in filled.told:
+        print(line, file=sys.stderr)
+    print(path)
+
+
+def _table(grades: Table, given: Totals, into: Path | None) -> Filled:
+    if into is None:
+        return grades.fresh(given)
+    assert grades.into is not None
+    return grades.into(given, into)
+
+
+def _part(course: Course, book: Gradebook, assignment: str | None) -> Part:
+    name = assignment or book.assignment
+    if not name:
+        return Part(course.file.title, book.exercises)
+    wanted = course.assignment(name)
+    exercises = course.select(wanted.exercises)
+    if not {*exercises} <= {*book.exercises}:
+        raise CallError(f"{book.folder} does not hold grades of all of {name!r}")
+    return Part(wanted.heading, exercises, wanted)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -23,7 +25,6 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.cli.pages import written
 from grader.course.course import Course
 from grader.lms import SYSTEMS, downloads
 from grader.records.faults import CallError
@@ -34,6 +35,81 @@ if TYPE_CHECKING:
     from grader.records.rows import Row
     from grader.run.tally import DisplayKind, Tally
     from grader.run.workers import Order
+    from grader.sandbox.jails import Isolation
+    from grader.sandbox.session import Device
+
+
+# --- what it takes -------------------------------------------------------------------------------
+
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH...",
+        help="Files, notebooks, zips, folders of those; or the download of an assignment from "
+        f"{listed([system.title for system in SYSTEMS if system.downloads], 'or')}.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")
+]
+RosterOption = Annotated[
+    Path | None,
+    typer.Option("--roster", metavar="FILE", help="A CSV of the class: id, name, email, …"),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say who handed in what, and grade nothing.")
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Grade what is in DIR once more, and say what changed.")
+]
+WatchOption = Annotated[
+    bool, typer.Option("--watch", help="Stay, and grade what arrives in the folder.")
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Grade on the workers of this Dask scheduler; local:N starts N here.",
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
+]
+ReplaceOption = Annotated[
+    bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
+]
+IsolationOption = Annotated[
+    Literal["strong", "weak"],
+    typer.Option(
+        "--isolation",
+        help="With weak, grade even where submissions could reach secrets: see doctor.",
+    ),
+]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Reuse no grade that DIR has for the same text.")
+]
+PagesOption = Annotated[
+    bool, typer.Option("--pages/--no-pages", help="Write feedback and the report as well.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+JsonLinesOption = Annotated[
+    bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
+]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A grading that ends: how, where to, and what is told of it."""
+
+    order: Order
+    out: Path
+    kind: DisplayKind
+    jobs: int | None
+    cluster: str | None
+    fresh: bool
 
 
 @app.command(
@@ -41,70 +117,26 @@ if TYPE_CHECKING:
     epilog="Example: grader grade submissions.zip --out grades/ --roster roster.csv",
 )
 def grade(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="Files, notebooks, zips, folders of those; or the download of an assignment from "
-            f"{listed([system.title for system in SYSTEMS if system.downloads], 'or')}.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where the gradebook goes.")
-    ] = None,
-    roster: Annotated[
-        Path | None,
-        typer.Option("--roster", metavar="FILE", help="A CSV of the class: id, name, email, …"),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say who handed in what, and grade nothing.")
-    ] = False,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Grade what is in DIR once more, and say what changed."),
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Stay, and grade what arrives in the folder.")
-    ] = False,
+    paths: PathsArgument = None,
+    out: OutOption = None,
+    roster: RosterOption = None,
+    dry_run: DryRunOption = False,
+    again: AgainOption = False,
+    watch: WatchOption = False,
     jobs: JobsOption = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="Grade on the workers of this Dask scheduler; local:N starts N here.",
-        ),
-    ] = None,
+    cluster: ClusterOption = None,
     seed: SeedOption = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
-    ] = None,
+    only: OnlyOption = None,
     assignment: AssignmentOption = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
-    ] = False,
-    isolation: Annotated[
-        Literal["strong", "weak"],
-        typer.Option(
-            "--isolation",
-            help="With weak, grade even where submissions could reach secrets: see doctor.",
-        ),
-    ] = "strong",
+    replace: ReplaceOption = False,
+    isolation: IsolationOption = "strong",
     device: DeviceOption = "cpu",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Reuse no grade that DIR has for the same text.")
-    ] = False,
-    pages: Annotated[
-        bool, typer.Option("--pages/--no-pages", help="Write feedback and the report as well.")
-    ] = True,
+    fresh: FreshOption = False,
+    pages: PagesOption = True,
     course: CourseOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
-    json_lines: Annotated[
-        bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
-    ] = False,
+    json_lines: JsonLinesOption = False,
 ) -> None:
     """Grade submissions into a gradebook: tables, and pages for students and for you.
 
@@ -113,63 +145,25 @@ def grade(
     changed that decides it, the old one stands, so a run that was stopped goes on where it stopped.
     A roster is remembered with the grades.
     """
-    given = list(paths or [])
-    kind = _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
-    if watch and kind != "people":
-        raise CallError("--watch tells people: leave out --quiet, --json and --json-lines")
-    _refuse_nonsense(given, out, again=again, watch=watch, dry_run=dry_run)
-    if cluster is not None and (jobs is not None or watch):
-        raise CallError("--cluster goes with neither --jobs nor --watch: its workers do the work")
-    if device != "cpu" and isolation == "strong":
-        raise CallError(
-            f"no jail may touch {device}, so submissions run where nothing isolates them: "
-            "--isolation=weak grades all the same, and says so in each grade"
-        )
+    given, kind = list(paths or []), _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
+    _refuse_nonsense(given, out, kind, again=again, watch=watch, dry_run=dry_run)
+    _refuse_places(cluster, jobs, device, isolation, watch=watch)
     opened = instructors_course(course, "grade")
     people = _roster(roster, out, opened)
-    if dry_run:
+    if out is None or dry_run:
         _show(given, opened, people)
         return
-    assert out is not None
-    from grader.run.workers import Order
-
-    order = Order(
-        opened,
-        seed or opened.hidden_seed(),
-        opened.test_files(),
-        _chosen(opened, only or [], assignment, out if again else None),
-        isolation=isolation,
-        secrets=(out, *given),
-        device=device,
-        outcomes=None if fresh else out,
-    )
-    try:
+    chosen = _chosen(opened, only or [], assignment, out if again else None)
+    order = _order(opened, seed, chosen, isolation, device, given, out, fresh=fresh)
+    run = _Run(order, out, kind, jobs, cluster, fresh)
+    with _stoppable(out):
         if watch:
-            _stay(given[0], out, order, people, assignment or "")
+            _stay(given[0], run, people, assignment or "")
             return
         if again:
-            rows, tally = _again(
-                out, order, jobs, cluster, kind, another_seed=seed is not None, fresh=fresh
-            )
+            rows, tally = _again(run, another_seed=seed is not None)
         else:
-            rows, tally = _once(
-                given,
-                out,
-                order,
-                jobs,
-                cluster,
-                kind,
-                people,
-                assignment or "",
-                replace=replace,
-                fresh=fresh,
-            )
-    except KeyboardInterrupt:
-        kept = "nothing was graded"
-        if out.exists():
-            kept = f"what was graded so far is kept in {out}, and the same call goes on from there"
-        print(f"grader: stopped; {kept}", file=sys.stderr)
-        raise typer.Exit(130) from None
+            rows, tally = _once(run, given, people, assignment or "", replace=replace)
     _print_rows(opened, rows, tally, out, kind)
     if pages:
         _write_pages(opened, out, silent=kind != "people")
@@ -179,9 +173,56 @@ def grade(
         raise typer.Exit(3)
 
 
+def _order(
+    course: Course,
+    seed: str | None,
+    exercises: tuple[str, ...],
+    isolation: Isolation,
+    device: Device,
+    given: Sequence[Path],
+    out: Path,
+    *,
+    fresh: bool,
+) -> Order:
+    """How to grade."""
+    from grader.run.workers import Order
+
+    return Order(
+        course,
+        seed or course.hidden_seed(),
+        course.test_files(),
+        exercises,
+        isolation=isolation,
+        secrets=(out, *given),
+        device=device,
+        outcomes=None if fresh else out,
+    )
+
+
+@contextmanager
+def _stoppable(out: Path) -> Iterator[None]:
+    """Ctrl-C ends it with a line that says what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = "nothing was graded"
+        if out.exists():
+            kept = f"what was graded so far is kept in {out}, and the same call goes on from there"
+        print(f"grader: stopped; {kept}", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
 def _refuse_nonsense(
-    paths: Sequence[Path], out: Path | None, *, again: bool, watch: bool, dry_run: bool
+    paths: Sequence[Path],
+    out: Path | None,
+    kind: DisplayKind,
+    *,
+    again: bool,
+    watch: bool,
+    dry_run: bool,
 ) -> None:
+    if watch and kind != "people":
+        raise CallError("--watch tells people: leave out --quiet, --json and --json-lines")
     if sum((again, watch, dry_run)) > 1:
         raise CallError("--again, --watch and --dry-run exclude one another")
     if again and paths:
@@ -192,6 +233,18 @@ def _refuse_nonsense(
         raise CallError("where should the gradebook go? grader grade … --out grades/")
     if watch and (len(paths) != 1 or not paths[0].is_dir()):
         raise CallError("--watch takes one folder, in which submissions arrive")
+
+
+def _refuse_places(
+    cluster: str | None, jobs: int | None, device: Device, isolation: Isolation, *, watch: bool
+) -> None:
+    if cluster is not None and (jobs is not None or watch):
+        raise CallError("--cluster goes with neither --jobs nor --watch: its workers do the work")
+    if device != "cpu" and isolation == "strong":
+        raise CallError(
+            f"no jail may touch {device}, so submissions run where nothing isolates them: "
+            "--isolation=weak grades all the same, and says so in each grade"
+        )
 
 
 def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> DisplayKind:
@@ -247,84 +300,73 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 
 
 def _once(
-    paths: Sequence[Path],
-    out: Path,
-    order: Order,
-    jobs: int | None,
-    cluster: str | None,
-    kind: DisplayKind,
-    roster: Roster,
-    assignment: str,
-    *,
-    replace: bool,
-    fresh: bool,
+    run: _Run, paths: Sequence[Path], roster: Roster, assignment: str, *, replace: bool
 ) -> tuple[list[Row], Tally]:
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, order.course, roster, downloads())
+    arrivals = take_in(paths, run.order.course, roster, downloads())
     stderr = Console(stderr=True, highlight=False)
     in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
-    if in_time and kind == "people":
+    if in_time and run.kind == "people":
         _tell(stderr, arrivals)
     tally = Tally(len(arrivals.submissions))
-    with following(tally, kind, sys.stdout, stderr) as follow:
+    with following(tally, run.kind, sys.stdout, stderr) as follow:
         rows = grade_into(
-            out,
-            order,
+            run.out,
+            run.order,
             arrivals,
-            jobs,
+            run.jobs,
             follow,
-            cluster=cluster,
+            cluster=run.cluster,
             replace=replace,
-            fresh=fresh,
+            fresh=run.fresh,
             roster=roster,
             assignment=assignment,
         )
-    if not in_time and kind == "people":
+    if not in_time and run.kind == "people":
         _tell(Console(highlight=False), arrivals)
     return rows, tally
 
 
-def _again(
-    out: Path,
-    order: Order,
-    jobs: int | None,
-    cluster: str | None,
-    kind: DisplayKind,
-    *,
-    another_seed: bool,
-    fresh: bool,
-) -> tuple[list[Row], Tally]:
+def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     from grader.cli import revisions
     from grader.grades.changes import compared
     from grader.grades.gradebook import existing_gradebook
     from grader.run.batch import grade_again
     from grader.run.tally import Tally, following
 
-    with existing_gradebook(out, order.course.name, again=True) as book:
+    course = run.order.course
+    with existing_gradebook(run.out, course.name, again=True) as book:
         tally = Tally(book.count_submissions())
-    with following(tally, kind, sys.stdout, Console(stderr=True, highlight=False)) as follow:
+    stderr = Console(stderr=True, highlight=False)
+    with following(tally, run.kind, sys.stdout, stderr) as follow:
         rows = grade_again(
-            out, order, jobs, follow, cluster=cluster, another_seed=another_seed, fresh=fresh
+            run.out,
+            run.order,
+            run.jobs,
+            follow,
+            cluster=run.cluster,
+            another_seed=another_seed,
+            fresh=run.fresh,
         )
-    if kind == "people":
-        revisions.show_changes(compared(order.course, out), Console(highlight=False))
+    if run.kind == "people":
+        revisions.show_changes(compared(course, run.out), Console(highlight=False))
     return rows, tally
 
 
-def _stay(folder: Path, out: Path, order: Order, roster: Roster, assignment: str) -> None:
+def _stay(folder: Path, run: _Run, roster: Roster, assignment: str) -> None:
     from grader.cli import tables
     from grader.feedback import terminal
     from grader.intake.arrivals import arriving
     from grader.run.batch import grade_arrivals
 
-    console = Console(highlight=False)
-    console.print(terminal.course_line(order.course), soft_wrap=True, markup=False)
+    course, console = run.order.course, Console(highlight=False)
+    console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    looks = arriving(folder, order.course, roster, Event(), downloads())
-    for rows in grade_arrivals(out, order, looks, roster=roster, assignment=assignment):
+    looks = arriving(folder, course, roster, Event(), downloads())
+    for rows in grade_arrivals(run.out, run.order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(tables.row_line(row))
 
@@ -401,3 +443,29 @@ def _print_notes(rows: Sequence[Row], console: Console) -> None:
 
     for note in terminal.notes(rows):
         terminal.indented(console, note)
+
+
+def written(
+    folder: Path,
+    course: Course,
+    *,
+    anonymous: bool = False,
+    similarity: bool = True,
+    quiet: bool = False,
+) -> str:
+    """Write the pages of a gradebook, and tell how far that is meanwhile; where they are."""
+    from grader import report
+    from grader.feedback import terminal
+    from grader.grades.gradebook import existing_gradebook
+
+    with existing_gradebook(folder, course.name, meanwhile=True) as book:
+        pages = 0 if anonymous else sum(1 for _ in book.grades())
+        write = report.write_anonymous if anonymous else report.write_pages
+        doing = "writing pages"
+        console = Console(stderr=True, quiet=quiet)
+        with terminal.progress(console, doing, pages + 1, first=doing) as advance:
+            write(book, course, advance, similarity=similarity)
+    if anonymous:
+        return f"the report: {folder / report.ANONYMOUS}"
+    students = f"{counted(pages, 'page')} for students in {folder / report.FEEDBACK}"
+    return f"the report: {folder / report.REPORT}, and {students}"

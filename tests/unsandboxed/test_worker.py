@@ -479,7 +479,6 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
 import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch
-import grader.cli.doctor
 import grader.sandbox.jails, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
 from grader.grading.desk import open_desk

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
-from grader.records.saves import Snapshot, saves, snapshot
+from grader.records.files import Snapshot, saves, snapshot
 
 SOURCES = (".py", ".ipynb")
 
