@@ -262,16 +262,14 @@ def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
 
 def load_library(course: Course) -> Library:
     """Read ``solutions/mistakes``; raise `CallError` for a variant that makes no sense."""
-    sources = {
-        unit.name: course.reference_file(unit.name).read_text("utf-8") for unit in course.units
-    }
+    references = course.reference_files()
+    sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
     table = _load_common(course)
     variants: list[Variant] = []
-    for unit in course.units:
-        path = course.mistakes_file(unit.name)
+    for unit, path in course.mistakes_files().items():
         if path.is_file():
             with _errors_in(path):
-                variants += _load(path, unit.name, sources[unit.name], course, table)
+                variants += _load(path, unit, sources[unit], course, table)
     ids = [variant.id for variant in variants]
     if twice := _twice(ids):
         raise CallError(f"{course.solutions / 'mistakes'}: there are two variants {twice}")

@@ -120,10 +120,8 @@ def assert_agrees(
     """
     what = what or "the result"
     if isinstance(ours, (tuple, list)):
-        assert_that(
-            isinstance(theirs, (tuple, list)) and len(theirs) == len(ours),
-            f"{what}: expected {len(ours)} tensors, got {describe(theirs)}",
-        )
+        if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):
+            raise AssertionError(f"{what}: expected {len(ours)} tensors, got {describe(theirs)}")
         for number, (their_part, our_part) in enumerate(zip(theirs, ours, strict=True), start=1):
             assert_agrees(their_part, our_part, rtol=rtol, atol=atol, what=f"{what} {number}")
         return
@@ -133,7 +131,8 @@ def assert_agrees(
         for name, our_part in ours.items():
             assert_agrees(theirs[name], our_part, rtol=rtol, atol=atol, what=f"{what} {name!r}")
         return
-    assert_that(isinstance(theirs, Tensor), f"{what}: expected a tensor, got {describe(theirs)}")
+    if not isinstance(theirs, Tensor):
+        raise AssertionError(f"{what}: expected a tensor, got {describe(theirs)}")
     assert_that(
         theirs.shape == ours.shape,
         f"{what}: expected shape {tuple(ours.shape)}, got {tuple(theirs.shape)}",

@@ -47,7 +47,7 @@ def course(tmp_path: Path) -> Course:
     shutil.copytree(TINY, tmp_path / "tiny")
     course = load_course(tmp_path / "tiny" / "exercises")
     course.common_mistakes_file.write_text(TABLE, "utf-8")
-    course.mistakes_file("basics").write_text(USES, "utf-8")
+    course.mistakes_files()["basics"].write_text(USES, "utf-8")
     return course
 
 
@@ -108,7 +108,7 @@ def test_common_mistakes_are_combined_in_either_order(
 
 
 def test_a_pattern_does_not_take_away_the_words_that_a_string_looks_for(course: Course) -> None:
-    path = course.mistakes_file("basics")
+    path = course.mistakes_files()["basics"]
     with path.open("a", encoding="utf-8") as file:
         file.write('mistake("center", "one", "One", hint="?", change={"return x": "return 1"})\n')
     library = load_library(course)
@@ -126,7 +126,7 @@ def test_what_changes_the_same_words_is_not_combined(course: Course) -> None:
 def test_without_names_an_exercise_gets_all_that_fit_and_that_it_does_not_bring_itself(
     course: Course,
 ) -> None:
-    path = course.mistakes_file("basics")
+    path = course.mistakes_files()["basics"]
     text = """
 from grader.mistakes import common_mistakes, mistake
 common_mistakes("center")
@@ -188,7 +188,7 @@ BAD_TABLES = {
 def test_a_use_that_makes_no_sense_is_refused_with_file_and_reason(
     course: Course, why: str, text: str
 ) -> None:
-    path = course.mistakes_file("basics")
+    path = course.mistakes_files()["basics"]
     imports = "import re\nfrom grader.mistakes import common_mistakes, mistake"
     path.write_text(f"{imports}\n{text}\n", "utf-8")
     with pytest.raises(CallError) as refused:

@@ -13,7 +13,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,12 +82,6 @@ def _mark(
 
 
 # --- collection ----------------------------------------------------------------------------------
-#
-# Collecting graders: pytest finds the test functions once, and hands them over as plain data.
-#
-# Graders are ordinary pytest files, so that any tool can run them. The kit's own runner calls the
-# collected functions directly, without pytest's protocol; to keep both in agreement, whatever
-# would make them differ (classes, other fixtures) is refused here, with file and line.
 
 
 FIXTURES = frozenset({"student", "reference", "make"})
@@ -119,7 +114,7 @@ class Test:
 
     __test__ = False
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A public and a hidden test may have one name."""
         return f"{'hidden' if self.hidden else 'public'} {self.name}"
@@ -138,7 +133,7 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             found[test.name] = test
         elif before.function is test.function:
             cases = (*before.cases, *test.cases)
-            found[test.name] = Test(**{**vars(before), "cases": cases})
+            found[test.name] = replace(before, cases=cases)
         else:
             raise CallError(f"{test.place}: there is another test called {test.name}")
     if hidden:

@@ -132,6 +132,10 @@ class Course:
         kept = self.recorded / "stubs" / f"{unit}.py"
         return kept if kept.is_file() else self.stub_file(unit)
 
+    def stubs(self) -> dict[str, str]:
+        """The text of each unit's stubs as they were."""
+        return {unit.name: self.pristine(unit.name).read_text("utf-8") for unit in self.units}
+
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
@@ -166,9 +170,9 @@ class Course:
             *(path for path in more if path.name not in names),
         ]
 
-    def mistakes_file(self, unit: str) -> Path:
-        """The known wrong and right answers of a unit."""
-        return self.solution("mistakes", f"{unit}.py")
+    def mistakes_files(self) -> dict[str, Path]:
+        """The known wrong and right answers, by unit; a unit need not have any."""
+        return {unit.name: self.solution("mistakes", f"{unit.name}.py") for unit in self.units}
 
     @property
     def common_mistakes_file(self) -> Path:
@@ -178,6 +182,10 @@ class Course:
     def reference_file(self, unit: str) -> Path:
         """The references of a unit."""
         return self.solution(f"{unit}.py")
+
+    def reference_files(self) -> dict[str, Path]:
+        """The references, by unit."""
+        return {unit.name: self.reference_file(unit.name) for unit in self.units}
 
     def test_files(self) -> dict[Path, bool]:
         """Both, each with whether its tests are hidden."""
@@ -261,12 +269,9 @@ class Course:
         files += [*self.check_files(), *self.grader_files()]
         if self.common_mistakes_file.is_file():
             files.append(self.common_mistakes_file)
-        for unit in self.units:
-            files += [
-                self.pristine(unit.name),
-                self.reference_file(unit.name),
-                self.mistakes_file(unit.name),
-            ]
+        references, mistakes = self.reference_files(), self.mistakes_files()
+        for unit in references:
+            files += [self.pristine(unit), references[unit], mistakes[unit]]
         for path in files:
             digest.update(path.name.encode())
             if path.is_file():

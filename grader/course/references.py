@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.course.contract import Contract, ContractError, compile_contract
+from grader.course.contract import Contract, ContractError, compile_contracts
 from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.records.faults import CallError
@@ -35,8 +35,7 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = folders
     modules = {}
-    for unit in (unit.name for unit in course.units):
-        path = course.reference_file(unit)
+    for unit, path in course.reference_files().items():
         if not path.is_file():
             raise CallError(f"unit {unit} has no reference: {path} is not there")
         try:
@@ -89,10 +88,9 @@ def open_oracle(course: Course) -> LiveOracle:
             raise CallError(f"{course.reference_file(unit)} does not define {name}")
         definitions[name] = getattr(modules[unit], name)
     try:
-        contracts = {name: compile_contract(name, value) for name, value in definitions.items()}
+        return LiveOracle(definitions, compile_contracts(definitions))
     except ContractError as error:
         raise CallError(f"{course.solutions}: {error}") from None
-    return LiveOracle(definitions, contracts)
 
 
 class LiveReference:

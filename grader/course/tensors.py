@@ -29,18 +29,10 @@ class Make:
     """Draws tensors for one test, their sizes given by name: ``make.normal(batch=2, d_in=3)``."""
 
     def __init__(self, seed: str, exercise: str, test: str) -> None:
+        self.exercise = exercise  # whose test draws here
+        self.test = test  # the case: ``test_x[5]``
         self._key = (seed, exercise, test)
         self._draws = 0
-
-    @property
-    def exercise(self) -> str:
-        """The exercise whose test draws here."""
-        return self._key[1]
-
-    @property
-    def test(self) -> str:
-        """The case that draws here: ``test_x[5]``."""
-        return self._key[2]
 
     def seed(self, name: str) -> int:
         """A 63-bit integer for this test and this name."""

@@ -207,8 +207,8 @@ def open_desk(
             _refuse_unpaid(chosen, tests)
         by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
         pristine: dict[str, str] = {}
-        for unit in course.units if stubs else ():
-            pristine |= skeletons(course.pristine(unit.name).read_text("utf-8"))
+        for text in course.stubs().values() if stubs else ():
+            pristine |= skeletons(text)
         torch.set_num_threads(1)
         solutions = () if recorded else course.secrets
         reach = shortfall(behind, [*solutions, *secrets])
@@ -279,10 +279,11 @@ def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
     answers: list[Answer] = []
     for case in test.cases:
         played = play(desk, seat, test, case)
+        passed = played.status == "passed"
         # What depends on more than answers names no mistake.
         gave = kept(played.seen.gave()) if played.status in ("failed", "error") else ()
-        answers.append(Answer(test.key, case.label, played.passed, gave))
-        if not played.passed:
+        answers.append(Answer(test.key, case.label, passed, gave))
+        if not passed:
             message, picture = played.message, played.picture
             if desk.holds_back(test):
                 picture = None  # its inputs and what was expected are for no one to read back

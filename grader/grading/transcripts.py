@@ -73,9 +73,9 @@ class Transcripts:
 
         If not, they stand ready in the session: the case has to be run. Raises `StudentLost`.
         """
-        if not calls.session.on_wire:
-            return None
         moment, said = self._beginning(key, calls), []
+        if moment is None or not calls.session.on_wire:
+            return None
         while moment is not None and moment.question is not None:
             answer = calls.session.ask(moment.question)
             said.append((moment.question, answer))

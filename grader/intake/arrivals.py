@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -268,21 +268,19 @@ def read_submission(student: str, path: Path) -> Submission:
     return Submission(student, *read_files(_source_files(path)))
 
 
-def _source_files(path: Path) -> Iterator[FoundFile]:
+def _source_files(path: Path) -> Iterable[FoundFile]:
     name = shown(path.name)
     try:
         folder = stat.S_ISDIR(path.lstat().st_mode)
     except OSError as error:
-        yield Problem(name, reason(error))
-        return
+        return [Problem(name, reason(error))]
     if folder:
-        yield from folder_files(path)
-    elif suffix(path.name) == ZIP:
-        yield from archive_files(name, partial(open_plain, path))
-    elif suffix(path.name) in SOURCES:
-        yield on_disk(path, name)
-    else:
-        yield Problem(name, OTHER_ARCHIVE if suffix(path.name) in ARCHIVES else NO_SOURCE)
+        return folder_files(path)
+    if suffix(path.name) == ZIP:
+        return archive_files(name, partial(open_plain, path))
+    if suffix(path.name) in SOURCES:
+        return [on_disk(path, name)]
+    return [Problem(name, OTHER_ARCHIVE if suffix(path.name) in ARCHIVES else NO_SOURCE)]
 
 
 # --- the last one of each, under a name of its own -----------------------------------------------

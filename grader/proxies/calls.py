@@ -226,20 +226,21 @@ class _Pending:
         self.session = calls.session
         self.contract = contract
         self.mirrors = mirrors
-        self.result = self.session.new_handle()
+        self.result = next(self.session.handles)
         self.signature = contract.call if contract.forward is None else contract.forward
         self.binding = bind(contract, arguments, made_with)
+        self.given = list(payload.tensors_of(arguments))
         self.graph = (
             torch.is_grad_enabled()
             and not observe
-            and (bool(mirrors) or any(leaf.requires_grad for leaf in payload.tensors_of(arguments)))
+            and (bool(mirrors) or any(leaf.requires_grad for leaf in self.given))
         )
         part = "arguments" if contract.forward is None else "forward"
         self.order, names = order_of(calls, self.signature, contract.name, len(arguments), part)
         ordered = [arguments[index] for index in self.order]
         # Gradients come back, and changes are told, in the order in which tensors were sent.
-        self.sent = list(payload.tensors_of(ordered))
-        self.given = list(payload.tensors_of(arguments))
+        in_order = self.order == sorted(self.order)
+        self.sent = self.given if in_order else list(payload.tensors_of(ordered))
         self.message = wire.Invoke(
             target,
             [payload.pack(value, self._send) for value in ordered],

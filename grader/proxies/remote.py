@@ -107,7 +107,7 @@ class RemoteClass(_Remote):
         """Make a module there."""
         calls, session = self._calls, self._calls.session
         fits(self._contract.call, arguments, self.name)
-        handle = session.new_handle()
+        handle = next(session.handles)
         order, names = order_of(calls, self._contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(

@@ -115,15 +115,11 @@ def _assignment(book: Gradebook, course: Course) -> Assignment | None:
 
 
 def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[SimilarPair]:
-    graded = _handed_in(rows)
+    graded = {row.grade.submission for row in rows if row.grade is not None}
+    if len(graded) < 2:
+        return []
     submissions = (one for one in book.submissions() if one.student in graded)
-    stubs = (course.pristine(unit.name) for unit in course.units)
-    return similar(submissions, [path.read_text("utf-8") for path in stubs])
-
-
-def _handed_in(rows: Sequence[Row]) -> set[str]:
-    """The names of submissions that somebody has a grade for."""
-    return {row.grade.submission for row in rows if row.grade is not None}
+    return similar(submissions, [*course.stubs().values()])
 
 
 def _write(path: Path, text: str) -> None:

@@ -75,7 +75,7 @@ def _environment() -> Environment:
 
 def _printable(value: object) -> object:
     """Plain text without what could not be seen; `Markup` is ours."""
-    return safe(value) if type(value) is str else value
+    return safe(value) if type(value) is str and not value.isprintable() else value
 
 
 def _short(points: float) -> str:

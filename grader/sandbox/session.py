@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Literal, Protocol
 
 from grader import wire
@@ -144,7 +145,7 @@ class Session:
         self._test_from = 0.0
         self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
-        self._handles = 0
+        self.handles = count(1)  # numbers under which the guest keeps modules and graphs
         self._forbidden: tuple[str, ...] = ()
         self._memory_mb = limits.memory_mb  # of the process that is running
         self.tape: list[tuple[bytes, bytes]] = []  # the running test's questions, with answers
@@ -206,7 +207,7 @@ class Session:
         self._test_from = self.cpu_seconds()
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
-        self._handles = 0
+        self.handles = count(1)
 
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""
@@ -225,11 +226,6 @@ class Session:
         if not 0 < place.line <= len(lines):
             return None
         return wire.Place(place.file, place.line, lines[place.line - 1].strip()[:200])
-
-    def new_handle(self) -> int:
-        """A number under which the guest keeps a module or a graph."""
-        self._handles += 1
-        return self._handles
 
     def later(self, call: wire.Call) -> None:
         """Queue a call whose answer nobody waits for; it travels with the next one."""

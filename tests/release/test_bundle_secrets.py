@@ -106,7 +106,7 @@ def mistakes() -> Iterator[str]:
     library = load_library(COURSE)
     variants = [v for name in COURSE.exercises for v in library.of(name, "mistake")]
     told = {text for variant in variants for text in (variant.title, variant.hint, variant.slug)}
-    paths = [COURSE.mistakes_file(unit.name) for unit in COURSE.units]
+    paths = [COURSE.mistakes_files()[unit.name] for unit in COURSE.units]
     for path in (*paths, COURSE.common_mistakes_file):
         for node in functions(path):
             yield from long([*statements(node), *(set(strings(node)) - told)])
