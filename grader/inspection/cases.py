@@ -25,7 +25,7 @@ from grader.grading.ladder import FOUNDATIONS
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
 from grader.records.grade import Picture, TestStatus
-from grader.sandbox.session import Asked, Channel, Limits, Session, Nowhere
+from grader.sandbox.session import Asked, Channel, Limits, Nowhere, Session
 from grader.wire import payload
 
 UNLIMITED = Limits(math.inf, math.inf)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult
 from grader.records.files import Snapshot, saves, snapshot
+from grader.records.grade import ExerciseResult
 
 SOURCES = (".py", ".ipynb")
 
