@@ -20,7 +20,7 @@ from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult, TestResult
-from grader.records.rows import Adjustment, Row, number, some_of
+from grader.records.rows import Adjustment, Row, number, separator_of, some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"
@@ -114,9 +114,8 @@ def corrections_from(
 def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
     """Each line's number, and its cells in the order of `COLUMNS` or what is wrong with it."""
     text = decoded(data)
-    head = text.partition("\n")[0]
-    separator = max(",;\t", key=head.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=separator_of(text), strict=True)
     places: list[int] | None = None
     width = 0
     while True:

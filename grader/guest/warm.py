@@ -20,7 +20,7 @@ import msgspec
 from grader.guest import interpreter, lockdown
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.frames import PROCESSOR, Command, Ended, Fork, Ready, Reap, fingerprint, send
+from grader.wire.frames import PROCESSOR, Command, Fork, Ready, Reap, fingerprint, send
 
 MAX_COMMAND = 4096
 
@@ -58,14 +58,9 @@ def main() -> NoReturn:
                 socket.send_fds(control, [msgspec.msgpack.encode(pid)], [pidfd])
                 os.close(pidfd)
             case Reap(pid):
-                _, status, usage = os.wait4(pid, 0)
-                ended = Ended(
-                    os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-                    os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
-                    usage.ru_utime + usage.ru_stime,
-                    usage.ru_maxrss / 1024,
-                )
-                control.send(msgspec.msgpack.encode(ended))
+                _, status = os.waitpid(pid, 0)
+                ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+                control.send(msgspec.msgpack.encode(ended_by))
 
 
 def _strip_torch() -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.intake.files import decoded, shown
 from grader.records.faults import CallError
-from grader.records.rows import Person, letters, spellings
+from grader.records.rows import Person, letters, separator_of, spellings
 
 # What a column is called, in small letters and without anything but letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
@@ -88,10 +88,9 @@ def read_roster(path: Path) -> Roster:
         text = decoded(path.read_bytes())
     except OSError as error:
         raise CallError(f"{path}: {error.strerror}") from None
-    head = text.partition("\n")[0]
-    separator = max(",;\t", key=head.count)
+    cells = csv.reader(io.StringIO(text), delimiter=separator_of(text))
     try:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+        rows = [row for row in cells if any(row)]
     except csv.Error:
         raise CallError(f"{path} is no CSV: {HEADER}") from None
     columns = [cell.strip() for cell in rows[0]] if rows else []

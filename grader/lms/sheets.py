@@ -13,7 +13,15 @@ from pathlib import Path
 
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
-from grader.records.rows import Row, counted, gradebook_csv, letters, some_of, spellings
+from grader.records.rows import (
+    Row,
+    counted,
+    gradebook_csv,
+    letters,
+    separator_of,
+    some_of,
+    spellings,
+)
 
 BOM = "\ufeff"
 
@@ -32,8 +40,7 @@ class Sheet:
         self._bom = text.startswith(BOM)
         text = text.removeprefix(BOM)
         self._line_end = "\r\n" if "\r\n" in text else "\n"
-        head = text.partition("\n")[0]
-        self.separator = max(",;\t", key=head.count)
+        self.separator = separator_of(text)
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.separator))
         if not rows:
             raise CallError(f"{path} is empty")

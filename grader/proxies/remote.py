@@ -51,7 +51,10 @@ class Student:
 class _Remote:
     """Refuses what would silently compare or unpack a proxy instead of a tensor."""
 
-    _calls: Calls
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        self._calls = calls
+        self.contract = contract
+        self.name = contract.name
 
     def remember(self, what: str) -> None:
         """What a test saw and results do not show, for a diagnosis."""
@@ -74,13 +77,12 @@ class _Remote:
         )
 
 
-class RemoteFunction(_Remote):
-    """A function of the submission."""
+class _RemoteCallable(_Remote):
+    """What can be called, alone, many times or under observation."""
 
-    def __init__(self, calls: Calls, contract: Contract) -> None:
-        self._calls = calls
-        self._contract = contract
-        self.name = contract.name
+    _target: str | int  # its name, or the handle of a module
+    made_with: Sequence[Any] = ()  # a module's
+    _mirrors: Mapping[str, Tensor] = {}  # a module's
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it there; the result is checked against the contract."""
@@ -88,27 +90,39 @@ class RemoteFunction(_Remote):
 
     def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
         """Several calls in one message: one round trip instead of many."""
-        return make_calls(self._calls, self._contract, self.name, argument_lists)
+        self._here()
+        return make_calls(
+            self._calls, self.contract, self._target, argument_lists, self.made_with, self._mirrors
+        )
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
         """A call whose operations are counted; torch functions `altered` give something else."""
-        return observed(self._calls, self._contract, self.name, arguments, altered=altered)
+        self._here()
+        return observed(
+            self._calls, self.contract, self._target, arguments, self.made_with, altered=altered
+        )
+
+    def _here(self) -> None:
+        """Raise `StudentLost` where the process that knew it is gone."""
+
+
+class RemoteFunction(_RemoteCallable):
+    """A function of the submission."""
+
+    def __init__(self, calls: Calls, contract: Contract) -> None:
+        super().__init__(calls, contract)
+        self._target = contract.name
 
 
 class RemoteClass(_Remote):
     """A class of the submission; calling it makes a module there."""
 
-    def __init__(self, calls: Calls, contract: Contract) -> None:
-        self._calls = calls
-        self._contract = contract
-        self.name = contract.name
-
     def __call__(self, *arguments: Any) -> RemoteModule:
         """Make a module there."""
         calls, session = self._calls, self._calls.session
-        fits(self._contract.call, arguments, self.name)
+        fits(self.contract.call, arguments, self.name)
         handle = next(session.handles)
-        order, names = order_of(calls, self._contract.call, self.name, len(arguments), "arguments")
+        order, names = order_of(calls, self.contract.call, self.name, len(arguments), "arguments")
         outcomes = session.run(
             wire.Invoke(
                 self.name,
@@ -127,10 +141,10 @@ class RemoteClass(_Remote):
         require_believable(outcome)
         shapes = sorted("x".join(map(str, info.shape)) for info in outcome.parameters)
         calls.seen.made[handle] = " ".join(shapes)
-        return RemoteModule(calls, self._contract, handle, arguments, outcome)
+        return RemoteModule(calls, self.contract, handle, arguments, outcome)
 
 
-class RemoteModule(_Remote):
+class RemoteModule(_RemoteCallable):
     """A module of the submission."""
 
     def __init__(
@@ -141,36 +155,18 @@ class RemoteModule(_Remote):
         made_with: Sequence[Any],
         structure: wire.Structure,
     ) -> None:
-        self._calls = calls
-        self.contract = contract
-        self.handle = handle
+        super().__init__(calls, contract)
+        self._target = self.handle = handle
         self.made_with = made_with
         self._generation = calls.session.generation
-        self.name = contract.name
         self.structure = structure
         self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
         self.aliases = calls.parameter_aliases
         # Stand-ins that collect gradients; the values live in the student's process.
-        self._mirrors = {info.path: stand_in(info) for info in structure.parameters}
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call it there; the result is checked against the contract."""
-        return self.each([arguments])[0]
-
-    def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
-        """Several calls in one message: one round trip instead of many."""
-        self._here()
-        return make_calls(
-            self._calls, self.contract, self.handle, argument_lists, self.made_with, self._mirrors
-        )
-
-    def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
-        """A call whose operations are counted; torch functions `altered` give something else."""
-        self._here()
-        return observed(
-            self._calls, self.contract, self.handle, arguments, self.made_with, altered=altered
-        )
+        self._mirrors: dict[str, Tensor] = {
+            info.path: stand_in(info) for info in structure.parameters
+        }
 
     def train(self) -> RemoteModule:
         """Training mode."""

@@ -164,6 +164,11 @@ def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
     ]
 
 
+def separator_of(text: str) -> str:
+    """What parts the cells of a CSV, by its first line."""
+    return max(",;\t", key=text.partition("\n")[0].count)
+
+
 def csv_line(cells: Sequence[Cell]) -> str:
     """One line; a cell is quoted for whatever some program may take for the end of it."""
     return ",".join(map(_cell, cells)) + "\n"

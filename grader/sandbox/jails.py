@@ -24,7 +24,6 @@ from grader.sandbox.session import WALL_FACTOR, Backend, Killed, Limits, Loss, S
 from grader.wire.frames import (
     HEADER,
     PROCESSOR,
-    Ended,
     Fork,
     Ready,
     Reap,
@@ -180,16 +179,16 @@ class Warm:
         pid = msgspec.msgpack.decode(answer, type=int)
         return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
-    def reap(self, pid: int) -> Ended:
-        """How a dead jail ended."""
+    def reap(self, pid: int) -> int:
+        """The signal that ended a dead jail; 0 where none did."""
         try:
             if self._ahead is not None:
                 self._hear(self._ahead)
             self._control.send(msgspec.msgpack.encode(Reap(pid)))
-            return msgspec.msgpack.decode(self._read(), type=Ended)
+            return msgspec.msgpack.decode(self._read(), type=int)
         except (OSError, HostFault):
             # The warm process is gone, and its jails with it.
-            return Ended(signal.SIGKILL, 0, 0.0, 0.0)
+            return signal.SIGKILL
 
     def _read(self) -> bytes:
         message = self._control.recv(65536)
@@ -234,7 +233,7 @@ class Jail(Wired):
         self._used = 0.0
         self._locked = False
         self._stopped = False  # by us
-        self.ended: Ended | None = None
+        self.ended_by: int | None = None  # a signal, or 0; None while it lives
 
     def cpu_seconds(self) -> float:
         """CPU time of all its threads so far."""
@@ -302,12 +301,12 @@ class Jail(Wired):
     def _died(self) -> StudentLost:
         # It closed the socket: usually it is dead already, and tells by which signal.
         self.close()
-        assert self.ended is not None
-        if self.ended.signal == signal.SIGKILL and not self._stopped:
+        assert self.ended_by is not None
+        if self.ended_by == signal.SIGKILL and not self._stopped:
             return Killed("crashed", "the process was ended by SIGKILL")
         if not self._locked:
             raise HostFault("a jail ended before it was locked, and before it saw the submission")
-        match self.ended.signal:
+        match self.ended_by:
             case signal.SIGXCPU:
                 return StudentLost("timeout", "it took too long: does a loop never end?")
             case signal.SIGSEGV | signal.SIGBUS:
@@ -324,7 +323,7 @@ class Jail(Wired):
 
         One that is ending of its own accord gets `grace` seconds, so that it can say why.
         """
-        if self.ended is not None:
+        if self.ended_by is not None:
             return
         self.cpu_seconds()
         self._connection.close()
@@ -338,7 +337,7 @@ class Jail(Wired):
             pass
         finally:
             os.close(self._pidfd)
-            self.ended = self._warm.reap(self._pid)
+            self.ended_by = self._warm.reap(self._pid)
 
 
 # --- enough to grade with ------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A frame is an eight-byte little-endian length and as many bytes: to a jail over 
 worker over a pipe.
 
 To the warm process, over a socket of its own, go `Fork` and `Reap`; from it come a `Ready`, once,
-then pids and `Ended`. To a worker go, for each submission: a `Begin`, the requests of `wire`, an
+then pids and signals. To a worker go, for each submission: a `Begin`, the requests of `wire`, an
 empty frame. From it come: a `WorkerReady`, once; then a reply for each request, and after the empty
 frame a text that says why no other submission should come here, or an empty one.
 
@@ -104,18 +104,9 @@ class Fork(msgspec.Struct, frozen=True, tag="fork"):
 
 
 class Reap(msgspec.Struct, frozen=True, tag="reap"):
-    """Wait for a child that has ended or been killed."""
+    """Wait for a child that has ended or been killed; answered by the signal that did it, or 0."""
 
     pid: int
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How a child ended."""
-
-    signal: int
-    code: int
-    cpu_seconds: float
-    peak_mb: float
 
 
 Command = Fork | Reap
