@@ -15,7 +15,8 @@ from grader.cli import main
 from grader.course.course import Course, load_course
 from grader.course.location import NAMED
 from grader.grading import backends
-from grader.grading.desk import Desk, Seat, open_desk
+from grader.grading.desk import Desk, Seat
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
@@ -102,7 +103,9 @@ def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     files = tiny.test_files()
     with ExitStack() as stack:
         with sharing(warm):
-            desk = stack.enter_context(open_desk(tiny, seed=tiny.hidden_seed(), files=files))
+            desk = stack.enter_context(
+                Order(tiny, tiny.hidden_seed(), files, isolation="weak").desk()
+            )
         yield desk
 
 

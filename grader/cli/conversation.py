@@ -59,7 +59,7 @@ def explain(
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.lookup import find_graded
-    from grader.run.workers import Order
+    from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:

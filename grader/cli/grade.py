@@ -30,10 +30,10 @@ from grader.records.faults import CallError
 from grader.records.wording import counted, listed
 
 if TYPE_CHECKING:
+    from grader.grading.order import Order
     from grader.intake import Arrivals, Roster
     from grader.records.rows import Row
     from grader.run.tally import DisplayKind, Tally
-    from grader.run.workers import Order
 
 
 @app.command(
@@ -131,7 +131,7 @@ def grade(
         _show(given, opened, people)
         return
     assert out is not None
-    from grader.run.workers import Order
+    from grader.grading.order import Order
 
     order = Order(
         opened,

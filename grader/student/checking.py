@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
 from grader.grading import backends
+from grader.grading.order import Order
 from grader.intake.arrivals import read_answers
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.run.workers import Order
 from grader.student.progress import read_progress
 
 if TYPE_CHECKING:

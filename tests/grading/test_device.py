@@ -11,9 +11,9 @@ from grader.course.course import load_course
 from grader.feedback.differences.pair import computed_on, differing
 from grader.grading.backends import Device
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.records.grade import Grade
-from grader.run.workers import Order
 from grader.wire import payload
 from tests.conftest import Grader
 from tests.support.places import REAL, ROOT, SAMPLES
