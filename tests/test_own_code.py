@@ -16,7 +16,8 @@ import pytest
 import grader
 from grader.course.course import Course, load_course
 from grader.course.location import NAMED, find_course
-from grader.lms.classroom import check_unit, release_classroom
+from grader.lms.classroom import check_unit
+from grader.lms.classroom_repository import release_classroom
 from grader.lms.gradescope import release_gradescope
 from grader.records.faults import CallError
 from tests.conftest import Grader

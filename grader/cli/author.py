@@ -1,4 +1,4 @@
-"""What the author of a course types, and whoever wants to know what this machine can do."""
+"""What the author of a course types: the proof of its tests, and courses to begin with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from grader.cli.app import (
     AUTHORS,
@@ -150,26 +149,3 @@ def new_class(
 
     write_class(to, instructors_course(course, "new class"), students)
     print(f"{students} students in {to}: submissions.zip, roster.csv, canvas.csv")
-
-
-@app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
-def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
-    """Show versions, the course and the isolation layers, and what is missing.
-
-    Exits with 1 if something is missing without which this machine cannot grade or check.
-    """
-    from grader.cli.doctor import examine
-
-    findings = examine(course)
-    if as_json:
-        print(msgspec.json.encode(findings).decode())
-    else:
-        console = Console()
-        signs = {"well": "[green]✓[/green]", "bad": "[red]✗[/red]", "absent": "-"}
-        for topic in dict.fromkeys(finding.topic for finding in findings):
-            table = Table(title=topic, title_justify="left", show_header=False)
-            for finding in findings:
-                if finding.topic == topic:
-                    table.add_row(signs[finding.state], finding.name, finding.text)
-            console.print(table)
-    raise typer.Exit(1 if any(finding.state == "bad" for finding in findings) else 0)

@@ -1,4 +1,4 @@
-"""What this machine offers: versions, the course, and the isolation layers of a jail."""
+"""`grader doctor`: versions, the course, and the isolation layers of a jail on this machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from grader.cli.app import AUTHORS, CourseOption, JsonOption, app
 from grader.course.course import Course, load_course
 from grader.course.location import find_course
 from grader.records.faults import CallError, HostFault
@@ -125,3 +131,24 @@ def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
             reach or "enough to grade with",
         ),
     ]
+
+
+@app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
+def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
+    """Show versions, the course and the isolation layers, and what is missing.
+
+    Exits with 1 if something is missing without which this machine cannot grade or check.
+    """
+    findings = examine(course)
+    if as_json:
+        print(msgspec.json.encode(findings).decode())
+    else:
+        console = Console()
+        signs = {"well": "[green]✓[/green]", "bad": "[red]✗[/red]", "absent": "-"}
+        for topic in dict.fromkeys(finding.topic for finding in findings):
+            table = Table(title=topic, title_justify="left", show_header=False)
+            for finding in findings:
+                if finding.topic == topic:
+                    table.add_row(signs[finding.state], finding.name, finding.text)
+            console.print(table)
+    raise typer.Exit(1 if any(finding.state == "bad" for finding in findings) else 0)
