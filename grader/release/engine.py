@@ -18,7 +18,7 @@ DESK = (
     *("cli.app", "cli.commands", "cli.student", "cli.doctor"),
 )
 # In those rooms, what only instructors have a use for.
-INSTRUCTORS = ("inspection.explaining",)
+INSTRUCTORS = ("feedback.visible", "inspection.explaining")
 
 TYPED = Path("py.typed")
 BUILT = {".pyc", ".pyo", ".so", ".pyd"}

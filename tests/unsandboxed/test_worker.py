@@ -483,7 +483,8 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
 import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch
-import grader.cli.doctor
+from grader.cli import commands
+commands.load(commands.offered())
 import grader.sandbox.isolation, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
 from grader.grading.order import Order
