@@ -161,23 +161,22 @@ def _no_commands() -> Iterator[None]:
     print(f"::{token}::", flush=True)
 
 
-# --- the system -----------------------------------------------------------------------------------
-
-WORKFLOW = ".github/workflows/classroom.yml"
+# --- the system ----------------------------------------------------------------------------------
+#
+# A student's repository holds the step, and not what writes repositories: that is loaded when one
+# is written.
 
 
 def _write(*given: Any, **options: Any) -> list[Path]:
-    # A student's repository holds the step, and not what writes repositories.
     from grader.lms.classroom_repository import release_classroom
 
     return release_classroom(*given, **options)
 
 
 def _said(to: Path, files: int) -> Sequence[str]:
-    return (
-        f"{files} files in {to}: push them to the assignment's template repository",
-        f"students can change {WORKFLOW} and the checks: give marks elsewhere",
-    )
+    from grader.lms.classroom_repository import said
+
+    return said(to, files)
 
 
 _HOST_HELP = """\

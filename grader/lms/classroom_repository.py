@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.lms.classroom import WORKFLOW
 from grader.release import texts
 from grader.release.engine import DESK
 from grader.release.student import write_student_bundle
 
 # What the workflow runs, besides a student's own commands.
 STEP_MODULES = ("cli.host", "lms.system", "lms.classroom")
+
+WORKFLOW = ".github/workflows/classroom.yml"
 
 ON_GITHUB = """
 ## On GitHub
@@ -53,6 +54,14 @@ def release_classroom(
             "README.md": texts.readme(course) + ON_GITHUB,
         },
         engine=(*DESK, *STEP_MODULES),
+    )
+
+
+def said(to: Path, files: int) -> Sequence[str]:
+    """The lines about a repository of so many files."""
+    return (
+        f"{files} files in {to}: push them to the assignment's template repository",
+        f"students can change {WORKFLOW} and the checks: give marks elsewhere",
     )
 
 

@@ -57,6 +57,18 @@ def test_nothing_in_a_bundle_imports_what_is_not_in_it(desk: dict[str, Module]) 
     assert missing == {}, "add it to DESK of grader/release/engine.py, or import it from elsewhere"
 
 
+def test_a_repository_of_classroom_lacks_only_what_writes_repositories(tmp_path: Path) -> None:
+    copy_engine(tmp_path / "grader", (*DESK, *STEP_MODULES))
+    held = modules_of(tmp_path / "grader")
+    missing = {name for module in held.values() for name in imports_of(module, WHOLE) - held.keys()}
+    assert missing == {"lms.classroom_repository"}
+    assert {name for name, module in held.items() if module.room in INSTRUCTORS_ROOMS} == {
+        "lms",
+        "lms.system",
+        "lms.classroom",
+    }
+
+
 def test_all_that_is_in_a_bundle_is_used_there(desk: dict[str, Module]) -> None:
     unused = desk.keys() - set(reached(desk, STARTED))
     assert unused == set(), "add it to INSTRUCTORS of grader/release/engine.py"
