@@ -37,14 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     from grader.course.course import find_course, load_course, nearest_course
-    from grader.grading.desk import open_desk
+    from grader.grading.order import Order
 
     path = Path(request.session.items[0].path)
     # Of a test file that pytest was given, code has run by now: it has chosen its course.
     course = load_course(nearest_course(path.parent) or find_course(None))
     seed = request.config.getoption("--grader-seed") or course.seed
     stubs = request.config.getoption("--submission") is not None
-    with open_desk(course, seed=seed, files={}, stubs=stubs) as desk:
+    with Order(course, seed, {}, stubs=stubs, isolation="weak").desk() as desk:
         yield desk
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import NAMED, Course, load_course
-from grader.grading.desk import Desk, Seat, open_desk
+from grader.grading.desk import Desk, Seat
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.sandbox import jails
 from grader.sandbox.jails import Warm
@@ -101,7 +102,9 @@ def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     files = tiny.test_files()
     with ExitStack() as stack:
         with sharing(warm):
-            desk = stack.enter_context(open_desk(tiny, seed=tiny.hidden_seed(), files=files))
+            desk = stack.enter_context(
+                Order(tiny, tiny.hidden_seed(), files, isolation="weak").desk()
+            )
         yield desk
 
 

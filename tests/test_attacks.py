@@ -15,8 +15,9 @@ from grader.course.course import Course
 from grader.feedback import terminal
 from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import MAX_MESSAGE, grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row
@@ -51,7 +52,7 @@ def course() -> Course:
 @pytest.fixture(scope="module")
 def desk(course: Course) -> Iterator[Desk]:
     files = course.test_files()
-    with open_desk(course, seed=course.hidden_seed(), files=files) as opened:
+    with Order(course, course.hidden_seed(), files, isolation="weak").desk() as opened:
         yield opened
 
 

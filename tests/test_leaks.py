@@ -19,8 +19,9 @@ import torch
 from grader import wire
 from grader.course.course import Course
 from grader.feedback.visible import for_students
-from grader.grading.desk import Desk, open_desk, replay
+from grader.grading.desk import Desk, replay
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
@@ -57,7 +58,7 @@ def course() -> Course:
 @pytest.fixture(scope="module")
 def desk(course: Course) -> Iterator[Desk]:
     files = course.test_files()
-    with open_desk(course, seed=course.hidden_seed(), files=files) as opened:
+    with Order(course, course.hidden_seed(), files, isolation="weak").desk() as opened:
         yield opened
 
 

@@ -15,7 +15,8 @@ import pytest
 
 import grader
 from grader.course.course import NAMED, Course, find_course, load_course
-from grader.lms.classroom import check_unit, release_classroom
+from grader.lms.classroom import check_unit
+from grader.lms.classroom_repository import release_classroom
 from grader.lms.gradescope import release_gradescope
 from grader.records.faults import CallError
 from tests.conftest import Grader

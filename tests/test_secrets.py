@@ -16,7 +16,8 @@ import torch
 
 from grader import wire
 from grader.course.course import find_course, load_course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
+from grader.grading.order import Order
 from grader.sandbox.jails import WITHOUT
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
@@ -109,7 +110,9 @@ def desk() -> Iterator[Desk]:
             # These look at what is there: a lock would only hide it.
             patch.setenv(WITHOUT, "landlock uid seccomp interpreter")
             desk = stack.enter_context(
-                open_desk(course, seed=course.hidden_seed(), files=files, only=["softmax"])
+                Order(
+                    course, course.hidden_seed(), files, only=("softmax",), isolation="weak"
+                ).desk()
             )
         yield desk
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from tests.support.evidence import assert_only_what_passed_is_paid
@@ -53,7 +54,7 @@ DESERVED: dict[str, dict[str, float]] = {
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
     files = COURSE.test_files()
-    with open_desk(COURSE, seed=COURSE.hidden_seed(), files=files) as opened:
+    with Order(COURSE, COURSE.hidden_seed(), files, isolation="weak").desk() as opened:
         yield opened
 
 

@@ -29,11 +29,12 @@ from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.grading.desk import Desk, replay
 from grader.grading.ladder import FOUNDATIONS, grade_exercise
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, SIGNATURE, ExerciseResult
-from grader.run.workers import Order, share
+from grader.run.workers import share
 from grader.wire import SourceText
 
 FindingKind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]

@@ -10,21 +10,45 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from grader.cli import commands
 from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
 
+WHOLE_KIT = (
+    "{} is a command of the instructors' kit, and this is a student's part of it: "
+    "pip install attention-grader, in another environment"
+)
 
-class _Sections(TyperGroup):
-    """The commands by who types them: a student need not know of the others."""
+
+class _Program(TyperGroup):
+    """The commands of the table: loaded when they are asked for, listed by who types them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Those that are here, in the table's order."""
+        return commands.offered()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One of them; raises `CallError` for one that only the whole kit has."""
+        here = self.list_commands(ctx)
+        if cmd_name in commands.MODULE_OF and cmd_name not in here:
+            raise CallError(WHOLE_KIT.format(cmd_name))
+        if cmd_name not in self.commands:
+            # In place of what is no command, a similar one is suggested, of all that are here.
+            commands.load([cmd_name] if cmd_name in here else here)
+            self.commands.update(typer.main.get_group(app).commands)
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section for each heading: a student need not know of the others."""
+        names = self.list_commands(ctx)
+        commands.load(names)
+        width = formatter.width - 6 - max(map(len, names))
         sections: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command = self.commands[name]
+        for name in names:
+            command = self.get_command(ctx, name)
             if command.hidden:
                 continue
             whose = getattr(command, "rich_help_panel", None) or "Commands"
-            width = formatter.width - 6 - max(map(len, self.commands))
             sections.setdefault(whose, []).append((name, command.get_short_help_str(width)))
         for whose, rows in sections.items():
             with formatter.section(whose):
@@ -32,7 +56,7 @@ class _Sections(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Sections,
+    cls=_Program,
     name="grader",
     add_completion=False,
     rich_markup_mode=None,

@@ -1,19 +1,15 @@
-"""What the author of a course types, and whoever wants to know what this machine can do."""
+"""What the author of a course types: the proof of its tests, and courses to begin with."""
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from grader.cli.app import (
     AUTHORS,
@@ -25,8 +21,7 @@ from grader.cli.app import (
     app,
     instructors_course,
 )
-from grader.course.course import Course, find_course, load_course
-from grader.records.faults import CallError, HostFault
+from grader.course.course import Course
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
@@ -154,142 +149,3 @@ def new_class(
 
     write_class(to, instructors_course(course, "new class"), students)
     print(f"{students} students in {to}: submissions.zip, roster.csv, canvas.csv")
-
-
-@app.command(rich_help_panel=AUTHORS, epilog="Example: grader doctor")
-def doctor(course: CourseOption = None, as_json: JsonOption = False) -> None:
-    """Show versions, the course and the isolation layers, and what is missing.
-
-    Exits with 1 if something is missing without which this machine cannot grade or check.
-    """
-    from grader.cli.author import examine
-
-    findings = examine(course)
-    if as_json:
-        print(msgspec.json.encode(findings).decode())
-    else:
-        console = Console()
-        signs = {"well": "[green]✓[/green]", "bad": "[red]✗[/red]", "absent": "-"}
-        for topic in dict.fromkeys(finding.topic for finding in findings):
-            table = Table(title=topic, title_justify="left", show_header=False)
-            for finding in findings:
-                if finding.topic == topic:
-                    table.add_row(signs[finding.state], finding.name, finding.text)
-            console.print(table)
-    raise typer.Exit(1 if any(finding.state == "bad" for finding in findings) else 0)
-
-
-# --- what this machine offers --------------------------------------------------------------------
-
-
-PACKAGES = (
-    "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
-)  # fmt: skip
-GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # which a student does without
-# Absent is what this machine lacks and can do without.
-State = Literal["well", "bad", "absent"]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One thing looked at."""
-
-    topic: str
-    name: str
-    state: State
-    text: str
-
-
-def examine(given: Path | None) -> list[Condition]:
-    """Look at everything; what is missing says how to get it."""
-    try:
-        course: Course | CallError = load_course(find_course(given, student=True))
-    except CallError as error:
-        course = error
-    student = isinstance(course, Course) and course.recorded.is_dir()
-    return [*_versions(student), *_course(course), *_isolation(course, student)]
-
-
-def _state(well: bool, needed: bool = True) -> State:
-    return "well" if well else "bad" if needed else "absent"
-
-
-def _versions(student: bool) -> list[Condition]:
-    python, linux = sys.version_info[:2], sys.platform == "linux"
-    findings = [
-        Condition(
-            "versions",
-            "python",
-            _state(python >= (3, 11)),
-            platform.python_version() + ("" if python >= (3, 11) else ": 3.11 or newer is needed"),
-        ),
-        Condition(
-            "versions",
-            "system",
-            _state(linux, not student),
-            platform.platform() + ("" if linux else ": jails need Linux, and grading needs jails"),
-        ),
-    ]
-    for name in (*PACKAGES, *GRADING):
-        needed = name in PACKAGES or not student
-        try:
-            findings.append(Condition("versions", name, "well", metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            told = f"missing: pip install {name}" if needed else "not here: only grading needs it"
-            findings.append(Condition("versions", name, _state(False, needed), told))
-    return findings
-
-
-def _course(course: Course | CallError) -> list[Condition]:
-    if isinstance(course, CallError):
-        return [Condition("course", "course.toml", "bad", str(course))]
-    about = f"{len(course.exercises)} exercises in {course.folder}"
-    return [Condition("course", course.name, "well", about), _answers(course)]
-
-
-def _answers(course: Course) -> Condition:
-    """What answers are compared with."""
-    if course.has_solutions:
-        return Condition("course", "solutions", "well", str(course.solutions))
-    if not course.recorded.is_dir():
-        told = "not here, and no recordings of them: grading and checking need one of both"
-        return Condition("course", "solutions", "bad", told)
-    try:
-        from grader.grading.recorded import Recorded
-
-        Recorded(course).read_all()
-    except (CallError, ImportError) as error:
-        return Condition("course", "recordings", "bad", str(error))
-    return Condition("course", "recordings", "well", f"{course.recorded}: enough to check answers")
-
-
-def _isolation(course: Course | CallError, student: bool) -> list[Condition]:
-    """Every layer of a jail, with the kernel's reason where there is none, and the bar."""
-    try:
-        from grader.sandbox.jails import MEANING, Warm, shortfall
-        from grader.sandbox.session import Limits
-    except ImportError as error:
-        return [Condition("isolation", "jail", _state(False, not student), str(error))]
-    secrets = course.secrets if isinstance(course, Course) and not student else ()
-    try:
-        with Warm() as warm:
-            warm.open(Limits()).close()
-            missing = warm.ready.missing
-            reach = shortfall(warm, secrets)
-    except (HostFault, OSError) as error:
-        told = f"no jail could be made: {error}"
-        return [Condition("isolation", "jail", _state(False, not student), told)]
-    return [
-        *(
-            Condition("isolation", layer, "absent", f"none: {missing[layer]}")
-            if layer in missing
-            else Condition("isolation", layer, "well", text)
-            for layer, text in MEANING.items()
-        ),
-        Condition(
-            "isolation",
-            "all in all",
-            _state(reach is None, not student),
-            reach or "enough to grade with",
-        ),
-    ]

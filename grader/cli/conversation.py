@@ -91,7 +91,7 @@ def explain(
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
     from grader.grades.lookup import find_graded
-    from grader.run.workers import Order
+    from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
@@ -106,8 +106,7 @@ def explain(
         secrets=(folder,),
     )
     with terminal.waiting("running it again"), order.desk() as desk:
-        from grader.inspection.explanation import explain_test
-        from grader.inspection.screen import show_explanation
+        from grader.inspection.explanation import explain_test, show_explanation
 
         explanation = explain_test(desk, graded)
     if as_json:

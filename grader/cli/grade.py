@@ -31,10 +31,10 @@ from grader.records.faults import CallError
 from grader.records.rows import counted, listed
 
 if TYPE_CHECKING:
+    from grader.grading.order import Order
     from grader.intake import Arrivals, Roster
     from grader.records.rows import Row
     from grader.run.tally import DisplayKind, Tally
-    from grader.run.workers import Order
     from grader.sandbox.jails import Isolation
     from grader.sandbox.session import Device
 
@@ -185,7 +185,7 @@ def _order(
     fresh: bool,
 ) -> Order:
     """How to grade."""
-    from grader.run.workers import Order
+    from grader.grading.order import Order
 
     return Order(
         course,

@@ -22,7 +22,7 @@ from grader.cli.app import (
 )
 from grader.course.course import Course
 from grader.lms import SYSTEMS
-from grader.lms.system import Bundle, Host
+from grader.lms.system import Bundle
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -131,25 +131,3 @@ def _add(name: str, bundle: Bundle) -> None:
 for _system in sorted(SYSTEMS, key=lambda system: system.name):
     if _system.bundle is not None:
         _add(_system.name, _system.bundle)
-
-
-# --- what other systems run ----------------------------------------------------------------------
-
-
-host = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What other systems run.")
-app.add_typer(host, name="host", hidden=True)
-
-
-def _add_host(name: str, called: Host) -> None:
-    def command(argument: Any) -> None:
-        called.run(argument)
-
-    about = typer.Argument(metavar=called.argument, help=called.about)
-    declare(command, {"argument": Annotated[called.kind, about]})
-    example = f"Example: grader host {name} {called.example}"
-    host.command(name, help=called.help, epilog=example)(command)
-
-
-for _system in SYSTEMS:
-    if _system.host is not None:
-        _add_host(_system.name, _system.host)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
-from grader.feedback.terminal import indented, safe
+from grader.feedback.terminal import print_plain, safe
 from grader.grades.changes import ChangedSetting, Changes, ExerciseChange, StudentChange, TestChange
 from grader.grades.corrections import Correction
 from grader.grades.privacy import Forgotten
@@ -55,7 +54,7 @@ def show_corrections(corrections: Sequence[Correction], console: Console) -> Non
         _corrected(one, console)
     if len(corrections) > 1:
         students = len({one.before.student for one in corrections})
-        _prose(
+        print_plain(
             console, f"{len(corrections)} corrections, of {counted(students, 'student')}", "bold"
         )
 
@@ -65,12 +64,12 @@ def _corrected(one: Correction, console: Console) -> None:
     name = exercise.name
     points = _arrow(number(before.points[name]), number(after.points[name]))
     totals = _arrow(_points(before.total), _points(after.total))
-    _prose(
+    print_plain(
         console, f"{after.student}: {name} {points} of {number(exercise.points)}, total {totals}"
     )
-    _prose(console, _correction(before.correction(name), after.correction(name)))
+    print_plain(console, _correction(before.correction(name), after.correction(name)))
     if after.points[name] > exercise.points:
-        _prose(console, BONUS, "yellow")
+        print_plain(console, BONUS, "yellow")
 
 
 def question(row: Row) -> str:
@@ -84,15 +83,15 @@ def question(row: Row) -> str:
 def show_forgotten(gone: Forgotten, console: Console) -> None:
     """What was removed, and what is left to be removed by hand."""
     counts = [TABLES[table].format(count) for table, count in gone.removed.items() if count]
-    _prose(
+    print_plain(
         console,
         f"removed what was kept of {gone.student}: {', '.join([*counts, *gone.pages])}",
     )
     if gone.sharers:
-        _prose(console, f"{SHARED}: {', '.join(gone.sharers)}")
+        print_plain(console, f"{SHARED}: {', '.join(gone.sharers)}")
     if gone.others:
-        _prose(console, f"{BESIDE}: {', '.join(gone.others)}")
-    _prose(console, ELSEWHERE)
+        print_plain(console, f"{BESIDE}: {', '.join(gone.others)}")
+    print_plain(console, ELSEWHERE)
 
 
 # --- what changed --------------------------------------------------------------------------------
@@ -101,7 +100,7 @@ def show_forgotten(gone: Forgotten, console: Console) -> None:
 def show_changes(changes: Changes, console: Console) -> None:
     """Each student whose grade changed, with the tests that decided it."""
     for setting in changes.settings:
-        _prose(console, _setting(setting), "yellow")
+        print_plain(console, _setting(setting), "yellow")
     if changes.settings:
         console.print()
     for student in changes.students:
@@ -109,7 +108,7 @@ def show_changes(changes: Changes, console: Console) -> None:
         console.print()
     count = len(changes.students)
     every = count + changes.unchanged
-    _prose(console, f"{count} of {every} grades changed" if count else NOTHING)
+    print_plain(console, f"{count} of {every} grades changed" if count else NOTHING)
 
 
 def _setting(setting: ChangedSetting) -> str:
@@ -118,32 +117,32 @@ def _setting(setting: ChangedSetting) -> str:
 
 def _student(console: Console, change: StudentChange) -> None:
     totals = _arrow(_points(change.before), _points(change.after))
-    _prose(console, f"{change.student}  {totals}", "bold")
+    print_plain(console, f"{change.student}  {totals}", "bold")
     if change.status_before != change.status_after:
         statuses = change.status_before or "not there", change.status_after or "not there"
-        _prose(console, _arrow(*statuses), "yellow", indent=2)
+        print_plain(console, _arrow(*statuses), "yellow", indent=2)
     if change.another_text:
-        _prose(console, ANOTHER_TEXT, indent=2)
+        print_plain(console, ANOTHER_TEXT, indent=2)
     for exercise in change.exercises:
         _exercise(console, exercise)
 
 
 def _exercise(console: Console, change: ExerciseChange) -> None:
     points = _arrow(_points(change.before), _points(change.after))
-    _prose(console, f"{change.name}  {points}", indent=2)
+    print_plain(console, f"{change.name}  {points}", indent=2)
     if change.corrected_before != change.corrected_after:
-        _prose(console, _correction(change.corrected_before, change.corrected_after), indent=4)
+        print_plain(console, _correction(change.corrected_before, change.corrected_after), indent=4)
     if change.reweighted:
-        _prose(console, REWEIGHTED, indent=4)
+        print_plain(console, REWEIGHTED, indent=4)
     for test in change.tests:
         if not _stands_on_others(test):
-            _prose(console, _test(test), indent=4)
+            print_plain(console, _test(test), indent=4)
             if test.message:
-                _prose(console, test.message, "dim", indent=6)
+                print_plain(console, test.message, "dim", indent=6)
     for status in ("skipped", "passed"):
         count = sum(_stands_on_others(t) and t.after == status for t in change.tests)
         if count:
-            _prose(console, FOLLOWING[status].format(count), "dim", indent=4)
+            print_plain(console, FOLLOWING[status].format(count), "dim", indent=4)
 
 
 def _stands_on_others(change: TestChange) -> bool:
@@ -178,7 +177,3 @@ def _points(points: float | None) -> str:
 
 def _arrow(before: str, after: str) -> str:
     return f"{before} → {after}"
-
-
-def _prose(console: Console, text: str, style: str = "", indent: int = 0) -> None:
-    indented(console, Text(safe(text), style=style), indent)

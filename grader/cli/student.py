@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from grader import __version__
 from grader.cli.app import (
@@ -193,11 +194,39 @@ def list_(
         ]
         print(json.dumps(rows))
         return
-    from grader.cli import tables
-
     console = Console(highlight=False)
-    for part in tables.exercises(opened, chosen, progress):
+    for part in _listed(opened, chosen, progress):
         console.print(part, soft_wrap=True)
+
+
+def _listed(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
+    """The exercises by unit, each with a sign, and the next one to solve."""
+    from grader.feedback.verdict import WORDINGS
+
+    for count, unit in enumerate(course.units, start=1):
+        chosen = [exercise for exercise in unit.exercise if exercise.name in names]
+        if not chosen:
+            continue
+        solved = sum(exercise.name in progress.solved for exercise in chosen)
+        yield Text.assemble(
+            f"\n{count} ",
+            (unit.name, "bold"),
+            f": {unit.title}",
+            (f"  {solved}/{len(chosen)}", "dim"),
+        )
+        for exercise in chosen:
+            wording = WORDINGS["passed" if exercise.name in progress.solved else "missing"]
+            read = progress.hints.get(exercise.name, 0)
+            hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
+            other = "" if exercise.name in course.asked else "  (not asked)"
+            yield Text.assemble(
+                (f" {wording.sign} ", wording.color),
+                f"{exercise.name:32} {exercise.title}",
+                (other + hints, "dim"),
+            )
+    todo = progress.first_unsolved(course.asked)
+    if todo is not None:
+        yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
@@ -298,16 +327,3 @@ def watch(
     if name is not None and name not in opened.exercises:
         name = opened.select([name])[0]
     run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
-
-
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader init attention/")
-def init(
-    to: Annotated[Path, typer.Argument(metavar="[DIR]", help="The folder to make.")] = Path(
-        "attention"
-    ),
-) -> None:
-    """Write the course that came with this install into a new folder."""
-    from grader.release.courses import write_course as write
-
-    write(to)
-    print(f"the course is in {to}. Next: cd {to}, then: grader")

@@ -10,11 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.terminal import safe, signed, who
-from grader.feedback.verdict import WORDINGS
-from grader.records.grade import TestStatus
+from grader.feedback.terminal import safe, who
 from grader.records.rows import ABSENT, Person, Row, called, counted, number, some_of
-from grader.student.progress import Progress
 
 if TYPE_CHECKING:
     from grader.author.audit import Difference, Finding, Verdict
@@ -194,30 +191,3 @@ def _verdict(verdict: Verdict | None) -> str:
 
 def _share(counts: tuple[int, int]) -> str:
     return f"{counts[0]}/{counts[1]}"
-
-
-def exercises(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
-    """The exercises by unit, each with a sign, and the next one to solve."""
-    for count, unit in enumerate(course.units, start=1):
-        chosen = [exercise for exercise in unit.exercise if exercise.name in names]
-        if not chosen:
-            continue
-        solved = sum(exercise.name in progress.solved for exercise in chosen)
-        yield Text.assemble(
-            f"\n{count} ",
-            (unit.name, "bold"),
-            f": {unit.title}",
-            (f"  {solved}/{len(chosen)}", "dim"),
-        )
-        for exercise in chosen:
-            status: TestStatus = "passed" if exercise.name in progress.solved else "missing"
-            sign, style = signed(WORDINGS[status])
-            read = progress.hints.get(exercise.name, 0)
-            hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
-            other = "" if exercise.name in course.asked else "  (not asked)"
-            yield Text.assemble(
-                (f" {sign}", style), f"{exercise.name:32} {exercise.title}", (other + hints, "dim")
-            )
-    todo = progress.first_unsolved(course.asked)
-    if todo is not None:
-        yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")

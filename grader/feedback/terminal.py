@@ -41,6 +41,11 @@ def indented(console: Console, text: Text, indent: int = 0) -> None:
         console.print(Text(" " * indent if line else "").append_text(line), soft_wrap=True)
 
 
+def print_plain(console: Console, text: str, style: str = "", indent: int = 0) -> None:
+    """Print text in which no markup and no control character means anything."""
+    indented(console, Text(safe(text), style=style), indent)
+
+
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """A sign of life while something takes seconds; nothing where nobody looks."""

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS grades (
     student TEXT PRIMARY KEY,
     submission TEXT NOT NULL,
     status TEXT NOT NULL,
-    key TEXT NOT NULL,  -- what decided it: see `grader.run.workers`
+    key TEXT NOT NULL,  -- what decided it: see `grader.grading.order`
     grade BLOB NOT NULL  -- one Grade as JSON
 ) STRICT;
 CREATE INDEX IF NOT EXISTS grades_by_submission ON grades (submission);

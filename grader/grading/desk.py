@@ -9,11 +9,10 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -43,12 +42,14 @@ from grader.proxies.calls import Calls, StudentRaised
 from grader.proxies.remote import Student
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
-from grader.sandbox import jails
-from grader.sandbox.jails import Isolation, shortfall
+from grader.sandbox.jails import shortfall
 from grader.sandbox.session import Backend, Device, Killed, Limits, Session, StudentLost, Unlike
 from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
+
+if TYPE_CHECKING:
+    from grader.grading.order import Order
 
 
 @dataclass
@@ -168,71 +169,62 @@ class Seat:
         return Student(self.calls)
 
 
-@contextmanager
-def open_desk(
-    course: Course,
-    *,
-    seed: str,
-    files: Mapping[Path, bool],
-    only: Sequence[str] = (),
-    stubs: bool = True,
-    isolation: Isolation = "weak",
-    secrets: Sequence[Path] = (),
-    backend: AbstractContextManager[Backend] | None = None,
-    device: Device = "cpu",
-    outcomes: MistakesFile | None = None,
-) -> Iterator[Desk]:
-    """Start the warm process, and meanwhile load references and tests.
+def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) -> Desk:
+    """Load references and tests for a desk, before a back end that has been started.
 
-    `files` are test files, each with whether its tests are hidden; `only` limits the exercises.
-    Without `stubs`, answers are not compared with the stubs in the course's folder: a student
-    writes the answers into these very files. With strong `isolation`, raises `CallError` unless
-    submissions are sure to be kept from `secrets` (besides the solutions). Student code runs in
-    jails, or in another `backend`, on `device`. Where there are no solutions, recordings answer
-    instead. How mistakes end in tests is looked up in `outcomes`, and kept there.
+    Where there are no solutions, recordings answer instead. How mistakes end in tests is looked up
+    in `outcomes`, and kept there. Raises `CallError` if the course or the machine is unfit.
     """
-    # It loads torch in the background while this process does.
-    with backend or jails.Warm() as behind:
-        if device == "cuda" and not torch.cuda.is_available():
-            raise CallError("torch finds no CUDA device here: leave out --device cuda")
-        recorded = None if course.has_solutions else Recorded(course)
-        oracle: Oracle = recorded or open_oracle(course)
-        chosen = course.select(only)
-        tests: list[Test] = []
-        for hidden in (False, True):
-            group = [path for path, is_hidden in files.items() if is_hidden is hidden]
-            tests += collect(group, hidden, course) if group else []
-        tests.sort(key=lambda test: rung.order.index(test.rung))
-        if any(files.values()):
-            _refuse_unpaid(chosen, tests)
-        by_exercise = {name: [test for test in tests if test.exercise == name] for name in chosen}
-        pristine: dict[str, str] = {}
-        for text in course.stubs().values() if stubs else ():
-            pristine |= skeletons(text)
-        torch.set_num_threads(1)
-        solutions = () if recorded else course.secrets
-        reach = shortfall(behind, [*solutions, *secrets])
-        if reach is not None and isolation == "strong":
-            raise CallError(
-                f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
-                "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
-            )
-        layers = (*behind.layers, "weak") if reach is not None else behind.layers
-        desk = Desk(
-            course,
-            oracle,
-            behind,
-            seed,
-            by_exercise,
-            course.fingerprint(),
-            pristine,
-            recorded,
-            layers,
-            device,
+    course = order.course
+    if order.device == "cuda" and not torch.cuda.is_available():
+        raise CallError("torch finds no CUDA device here: leave out --device cuda")
+    recorded = None if course.has_solutions else Recorded(course)
+    oracle: Oracle = recorded or open_oracle(course)
+    tests = _collected(order)
+    pristine: dict[str, str] = {}
+    for text in course.stubs().values() if order.stubs else ():
+        pristine |= skeletons(text)
+    torch.set_num_threads(1)
+    desk = Desk(
+        course,
+        oracle,
+        behind,
+        order.seed,
+        tests,
+        course.fingerprint(),
+        pristine,
+        recorded,
+        _layers(order, behind),
+        order.device,
+    )
+    if recorded is None:
+        desk.known = live_known(desk, load_library(course), outcomes)
+    return desk
+
+
+def _collected(order: Order) -> dict[str, list[Test]]:
+    """The tests of each exercise that is asked for, in ladder order."""
+    chosen = order.course.select(order.only)
+    tests: list[Test] = []
+    for hidden in (False, True):
+        group = [path for path, is_hidden in order.files.items() if is_hidden is hidden]
+        tests += collect(group, hidden, order.course) if group else []
+    tests.sort(key=lambda test: rung.order.index(test.rung))
+    if any(order.files.values()):
+        _refuse_unpaid(chosen, tests)
+    return {name: [test for test in tests if test.exercise == name] for name in chosen}
+
+
+def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
+    """What keeps submissions from the solutions and secrets, with "weak" where it is not enough."""
+    solutions = order.course.secrets if order.course.has_solutions else ()
+    reach = shortfall(behind, [*solutions, *order.secrets])
+    if reach is not None and order.isolation == "strong":
+        raise CallError(
+            f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "
+            "lists the layers; --isolation=weak grades all the same, and says so in each grade)"
         )
-        if recorded is None:
-            desk.known = live_known(desk, load_library(course), outcomes)
-        yield desk
+    return behind.layers if reach is None else (*behind.layers, "weak")
 
 
 def live_known(desk: Desk, library: Library, outcomes: MistakesFile | None = None) -> LiveKnown:

@@ -20,8 +20,9 @@ from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.feedback import sentences
-from grader.grading.desk import Desk, Ran, Seat, open_desk, run_test
+from grader.grading.desk import Desk, Ran, Seat, run_test
 from grader.grading.ladder import FOUNDATIONS
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
 from grader.records.grade import Picture, TestStatus
@@ -130,14 +131,16 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
     course.one(name, "name one exercise of it")
     answers = folder or course.folder
     submission = read_answers(answers, course)
-    with open_desk(
+    order = Order(
         course,
-        seed=course.seed,
-        files=course.checks_of([name]),
-        only=[name],
+        course.seed,
+        course.checks_of([name]),
+        only=(name,),
         stubs=course.has_stubs_beside(answers),
+        isolation="weak",
         backend=nullcontext(Nowhere()),
-    ) as desk:
+    )
+    with order.desk() as desk:
         yield Bench(desk, name, submission)
 
 

@@ -14,12 +14,16 @@ from typing import Any
 
 import msgspec
 import torch
+from rich.console import Console
+from rich.text import Text
 from torch import nn
 
 from grader import wire
 from grader.course.collection import Test
 from grader.course.references import Consulted
-from grader.grades.corrections import at_stake
+from grader.feedback.terminal import print_plain, safe
+from grader.feedback.verdict import mistake_of
+from grader.grades.corrections import at_stake, command
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.transcripts import Said
@@ -36,9 +40,10 @@ from grader.inspection.cases import (
     runs_answer,
     without_calls,
 )
+from grader.inspection.screen import show_cases
 from grader.records.faults import CallError
 from grader.records.grade import FIRSTS, Grade, TestResult
-from grader.records.rows import Adjustment
+from grader.records.rows import Adjustment, number
 from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
 
@@ -277,10 +282,10 @@ def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
     start = place.line - 1
     depth = _indentation(lines[start])
     end = start + 1
-    for number, line in enumerate(lines[end : start + MAX_LINES], start=end):
+    for row, line in enumerate(lines[end : start + MAX_LINES], start=end):
         bare = line.strip()
         if _indentation(line) > depth or bare.startswith((")", "]")):
-            end = number + 1
+            end = row + 1
         elif bare and not bare.startswith("#"):
             break
     return Excerpt(place.file, place.line, tuple(lines[start:end]))
@@ -296,9 +301,9 @@ def _around(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
 def _lines(sources: Sequence[SourceText], place: Place) -> list[str]:
     """The lines of the file or the cell in which a place is; none if it is in none of them."""
     for source in sources:
-        for number, cell in enumerate(source.cells, start=1):
+        for count, cell in enumerate(source.cells, start=1):
             notebook = source.name.endswith(".ipynb")
-            if place.file == (f"{source.name} cell {number}" if notebook else source.name):
+            if place.file == (f"{source.name} cell {count}" if notebook else source.name):
                 lines = re.sub(r"\r\n?", "\n", cell).split("\n")
                 return lines if 0 < place.line <= len(lines) else []
     return []
@@ -314,3 +319,50 @@ def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
     path = Path(inspect.getfile(test))
     name = path.relative_to(folder) if path.is_relative_to(folder) else path
     return Excerpt(name.as_posix(), first, tuple(line.rstrip("\n") for line in lines))
+
+
+# --- in a terminal --------------------------------------------------------------------------------
+
+
+AT_STAKE = (
+    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
+    "skipped behind them carry {} points. To give them back:"
+)
+
+
+def show_explanation(explained: Explanation, folder: str, console: Console) -> None:
+    """One test: its text, the student's, and what happened between them.
+
+    `folder` is that of the grades, as it was named.
+    """
+    graded = explained.graded
+    kind = "hidden" if graded.hidden else "public"
+    print_plain(console, f"{explained.student}: {explained.exercise}/{graded.name}", "bold")
+    print_plain(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
+    if mistake := mistake_of(graded):
+        print_plain(console, mistake.heading, "italic")
+    if explained.at_stake is not None:
+        print_plain(console, AT_STAKE.format(explained.exercise, number(explained.at_stake.points)))
+        line = command(folder, explained.student, explained.at_stake)
+        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
+    if explained.also:
+        print_plain(console, f"not passed either: {', '.join(explained.also)}")
+    for note in explained.notes:
+        print_plain(console, note, "yellow")
+    if explained.statement is not None:
+        _show_excerpt(console, "the test", explained.statement)
+    for part in explained.answer:
+        _show_excerpt(console, "the answer", part)
+    if explained.cases_passed:
+        console.print()
+        print_plain(console, f"cases that passed before this one: {explained.cases_passed}", "dim")
+    show_cases([explained.shown], console)
+
+
+def _show_excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
+    console.print()
+    print_plain(console, f"{what}, {excerpt.file}", "bold")
+    for count, line in enumerate(excerpt.lines, start=excerpt.first):
+        sign, style = (">", "red") if count == excerpt.marked else (" ", "")
+        source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
+        console.print(Text(source, style=style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Traced cases and an explanation in a terminal.
+"""Traced cases in a terminal.
 
 Names, messages, source lines, values and prints come from student code: they are printed as plain
 text.
@@ -12,57 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.feedback.pictures.text import drawn
-from grader.feedback.terminal import indented, safe, signed
-from grader.feedback.verdict import WORDINGS, mistake_of
-from grader.grades.corrections import command
+from grader.feedback.terminal import indented, print_plain, safe, signed
+from grader.feedback.verdict import WORDINGS
 from grader.inspection.cases import CallTrace, CaseTrace, NamedValue, Step
-from grader.inspection.explanation import Excerpt, Explanation
-from grader.records.rows import number
 
 SOURCE_WIDTH = 48  # columns for a source line before what it bound; longer ones push it aside
 MAX_SOURCE = 100  # characters of a source line
-AT_STAKE = (
-    "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
-    "skipped behind them carry {} points. To give them back:"
-)
-
-
-def show_explanation(explained: Explanation, folder: str, console: Console) -> None:
-    """One test: its text, the student's, and what happened between them.
-
-    `folder` is that of the grades, as it was named.
-    """
-    graded = explained.graded
-    kind = "hidden" if graded.hidden else "public"
-    _prose(console, f"{explained.student}: {explained.exercise}/{graded.name}", "bold")
-    _prose(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
-    if mistake := mistake_of(graded):
-        _prose(console, mistake.heading, "italic")
-    if explained.at_stake is not None:
-        _prose(console, AT_STAKE.format(explained.exercise, number(explained.at_stake.points)))
-        line = command(folder, explained.student, explained.at_stake)
-        console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
-    if explained.also:
-        _prose(console, f"not passed either: {', '.join(explained.also)}")
-    for note in explained.notes:
-        _prose(console, note, "yellow")
-    if explained.statement is not None:
-        _show_excerpt(console, "the test", explained.statement)
-    for part in explained.answer:
-        _show_excerpt(console, "the answer", part)
-    if explained.cases_passed:
-        console.print()
-        _prose(console, f"cases that passed before this one: {explained.cases_passed}", "dim")
-    show_cases([explained.shown], console)
-
-
-def _show_excerpt(console: Console, what: str, excerpt: Excerpt) -> None:
-    console.print()
-    _prose(console, f"{what}, {excerpt.file}", "bold")
-    for count, line in enumerate(excerpt.lines, start=excerpt.first):
-        sign, style = (">", "red") if count == excerpt.marked else (" ", "")
-        source = f"{sign}{count:>5}  {safe(line.expandtabs(4))}".rstrip()
-        console.print(Text(source, style=style), soft_wrap=True)
 
 
 def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
@@ -84,7 +39,7 @@ def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
         if one.picture is not None:
             picture = drawn(one.picture, width=min(console.width - 4, 76)) or ""
             if picture.strip():
-                _prose(console, picture, indent=4)
+                print_plain(console, picture, indent=4)
     return well
 
 
@@ -140,7 +95,3 @@ def _step(step: Step, width: int) -> Text:
 def _print(console: Console, indent: int, text: Text) -> None:
     for line in text.split("\n", allow_blank=True):
         console.print(Text(" " * indent).append_text(line), soft_wrap=True)
-
-
-def _prose(console: Console, text: str, style: str = "", indent: int = 0) -> None:
-    indented(console, Text(safe(text), style=style), indent)

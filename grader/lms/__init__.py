@@ -1,34 +1,37 @@
 """Systems around us: where submissions come from, where grades go, and what runs us.
 
-All that concerns one system stands in one module here (otter has three): how its downloads are
-recognised and read, how grades are written for it, how it calls us, and what its bundle holds.
-`SYSTEMS` is the table of them, and the commands read it: a new system is a new module and one line
-here (see README.md). Points are none of its business: it hands a submission to `grading`. It knows
-no command.
+All that concerns one system stands in one module here (otter has three, Classroom two): how its
+downloads are recognised and read, how grades are written for it, how it calls us, and what its
+bundle holds. `SYSTEMS` is the table of them, and the commands read it: a new system is a new module
+and one line here (see README.md). Points are none of its business: it hands a submission to
+`grading`. It knows no command.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+
 from grader.intake.downloads import Downloads
-from grader.lms.canvas import CANVAS
-from grader.lms.classroom import CLASSROOM
-from grader.lms.gradescope import GRADESCOPE
-from grader.lms.moodle import MOODLE
-from grader.lms.nbgrader import NBGRADER
-from grader.lms.otter import OTTER
-from grader.lms.sheets import SPREADSHEET
 from grader.lms.system import System
 
-# In the order of the help. Names in a download may fit several of these: the last one is meant.
-# So what fits almost any name, as Canvas' pattern does, stands first.
-SYSTEMS: tuple[System, ...] = (
-    SPREADSHEET,
-    CANVAS,
-    MOODLE,
-    GRADESCOPE,
-    NBGRADER,
-    OTTER,
-    CLASSROOM,
+# The module of each system, in the order of the help. Names in a download may fit several of these:
+# the last one is meant. So what fits almost any name, as Canvas' pattern does, stands first.
+MODULES = (
+    "sheets",
+    "canvas",
+    "moodle",
+    "gradescope",
+    "nbgrader",
+    "otter",
+    "classroom",
+)
+
+# Those that are here: a repository of GitHub Classroom holds the module that its workflow runs.
+SYSTEMS: tuple[System, ...] = tuple(
+    import_module(f"{__name__}.{module}").SYSTEM
+    for module in MODULES
+    if find_spec(f"{__name__}.{module}") is not None
 )
 
 

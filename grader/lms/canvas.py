@@ -184,7 +184,7 @@ def _about_points(cell: str, most: float) -> Iterator[str]:
         )
 
 
-CANVAS = System(
+SYSTEM = System(
     "canvas",
     "Canvas",
     downloads=Downloads("Canvas", _made, _hand_ins),

@@ -1,4 +1,4 @@
-"""GitHub Classroom: the repository that it hands out, and the step of its workflow.
+"""GitHub Classroom: the step of its workflow, which checks a unit.
 
 The step's results are in the format of GitHub Classroom's graders, version 3. Its reporter adds up
 the scores, and prints each test's name; what else it knows of a test it may print.
@@ -7,14 +7,13 @@ the scores, and prints each test's name; what else it knows of a test it may pri
 from __future__ import annotations
 
 import base64
-import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from rich.console import Console
@@ -25,8 +24,6 @@ from grader.feedback.verdict import Finding, verdict_of
 from grader.lms.system import Bundle, Host, System
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult, TestStatus, counted_elsewhere, scaled
-from grader.release import texts
-from grader.release.student import write_student_bundle
 
 # --- the public checks of a unit, as the reporter takes them -------------------------------------
 
@@ -163,67 +160,22 @@ def _no_commands() -> Iterator[None]:
     print(f"::{token}::", flush=True)
 
 
-# --- the repository: the student bundle, with a workflow that checks it --------------------------
-
-WORKFLOW = ".github/workflows/classroom.yml"
-
-ON_GITHUB = """
-## On GitHub
-
-In a repository of GitHub Classroom these checks run again at every push, and the points that they
-give are shown there. They are for you to learn by. Whoever can push to a repository can also change
-its checks and its workflow, so marks are given elsewhere, on tests that are not here.
-"""
-
-STEP = """\
-      - name: {title}
-        id: {unit}
-        run: grader host classroom {unit}
-"""
-RESULT = """\
-          {name}_RESULTS: "${{{{steps.{unit}.outputs.result}}}}"
-"""
+# --- the system ----------------------------------------------------------------------------------
+#
+# A student's repository holds the step, and not what writes repositories: that is loaded when one
+# is written.
 
 
-def release_classroom(
-    course: Course,
-    to: Path,
-    report: Callable[[str], None] = lambda _: None,
-    *,
-    replace: bool = False,
-    jobs: int = 1,
-) -> list[Path]:
-    """Write the repository into `to`, and return its files; else like `write_student_bundle`."""
-    return write_student_bundle(
-        course,
-        to,
-        report,
-        replace=replace,
-        jobs=jobs,
-        texts_beside={
-            WORKFLOW: _workflow(course),
-            "README.md": texts.readme(course) + ON_GITHUB,
-        },
-    )
+def _write(*given: Any, **options: Any) -> list[Path]:
+    from grader.lms.classroom_repository import release_classroom
 
-
-def _workflow(course: Course) -> str:
-    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
-    units = [unit.name for unit in course.units]
-    return texts.template(
-        "classroom.yml",
-        __package__,
-        steps="".join(STEP.format(title=json.dumps(u.title), unit=u.name) for u in course.units),
-        results="".join(RESULT.format(name=unit.upper(), unit=unit) for unit in units),
-        units=",".join(units),
-    )
+    return release_classroom(*given, **options)
 
 
 def _said(to: Path, files: int) -> Sequence[str]:
-    return (
-        f"{files} files in {to}: push them to the assignment's template repository",
-        f"students can change {WORKFLOW} and the checks: give marks elsewhere",
-    )
+    from grader.lms.classroom_repository import said
+
+    return said(to, files)
 
 
 _HOST_HELP = """\
@@ -238,7 +190,7 @@ Whoever can push can change the checks: what Classroom shows is for learning. Gi
 `grader grade`.
 """
 
-CLASSROOM = System(
+SYSTEM = System(
     "classroom",
     "GitHub Classroom",
     host=Host(
@@ -249,7 +201,7 @@ CLASSROOM = System(
         help=_HOST_HELP,
     ),
     bundle=Bundle(
-        release_classroom,
+        _write,
         _said,
         example="attention-template/",
         help=_RELEASE_HELP,

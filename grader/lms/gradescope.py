@@ -31,14 +31,8 @@ from grader.records.grade import (
 )
 from grader.records.rows import Person, Row, number
 from grader.release import texts
-from grader.release.student import (
-    carried_seed,
-    carry,
-    copy_engine,
-    licence,
-    load_carried,
-    write_text,
-)
+from grader.release.engine import copy_engine
+from grader.release.student import carried_seed, carry, licence, load_carried, write_text
 from grader.sandbox.session import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------
@@ -403,7 +397,7 @@ Write an autograder for Gradescope. It holds the solutions: give it to nobody el
 Gradescope shows public checks at once, and hidden tests when grades are published.
 """
 
-GRADESCOPE = System(
+SYSTEM = System(
     "gradescope",
     "Gradescope",
     downloads=Downloads("Gradescope", _made, _hand_ins),

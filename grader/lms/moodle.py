@@ -145,7 +145,7 @@ def _as_number(cell: str) -> float | None:
         return None
 
 
-MOODLE = System(
+SYSTEM = System(
     "moodle",
     "Moodle",
     downloads=Downloads("Moodle", _made, _hand_ins),

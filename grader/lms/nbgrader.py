@@ -37,6 +37,6 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
     ]
 
 
-NBGRADER = System(
+SYSTEM = System(
     "nbgrader", "nbgrader", downloads=Downloads("nbgrader", _made, _hand_ins, folder=_SUBMITTED)
 )

@@ -8,6 +8,7 @@ that it grades. otter calls us through a plugin (`otter_plugin`), which the auto
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from grader.lms.system import Bundle, System
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
+from grader.release.engine import copy_engine
 from grader.release.student import carry, refuse_solved_stubs, write_student_bundle, write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
@@ -101,13 +103,14 @@ def _notebooks() -> ModuleType:
 
 
 def _kit(student: Path) -> bytes:
-    """A zip that pip installs: the engine of the students' bundle, with what jails need."""
+    """A zip that pip installs: the whole engine, with what jails need."""
     with TemporaryDirectory() as temporary:
-        project = Path(temporary, "pyproject.toml")
-        write_text(project, texts.pyproject(jails=True))
-        engine = [f"grader/{name.as_posix()}" for name in files_in(student / "grader")]
-        files = {name: student / name for name in (*engine, "README.md", "LICENSE")}
-        return zipped({**files, project.name: project})
+        here = Path(temporary)
+        copy_engine(here / "grader")
+        write_text(here / "pyproject.toml", texts.pyproject(jails=True))
+        for name in ("README.md", "LICENSE"):
+            shutil.copyfile(student / name, here / name)
+        return zipped({name.as_posix(): here / name for name in files_in(here)})
 
 
 def _write_autograder(to: Path, supplies: Path, graded: Sequence[str], more: Sequence[str]) -> None:
@@ -192,7 +195,7 @@ The autograders and masters hold the solutions: only DIR/student is to be given 
 checks are recorded for it, as for the student bundle.
 """
 
-OTTER = System(
+SYSTEM = System(
     "otter",
     "otter-grader",
     bundle=Bundle(

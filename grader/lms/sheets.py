@@ -147,4 +147,4 @@ def _fresh(totals: Totals) -> Filled:
     return Filled(gradebook_csv(totals.rows, totals.exercises))
 
 
-SPREADSHEET = System("csv", "a spreadsheet", grades=Table("grades.csv", _fresh, nameless=True))
+SYSTEM = System("csv", "a spreadsheet", grades=Table("grades.csv", _fresh, nameless=True))

@@ -165,7 +165,7 @@ def grade_one(
     `secrets` is what no submission may read, besides the solutions. Raises `CallError` where the
     isolation that is asked for cannot be had.
     """
-    from grader.run.workers import Order  # commands that grade nothing need not load it
+    from grader.grading.order import Order  # commands that grade nothing need not load it
 
     order = Order(
         course,

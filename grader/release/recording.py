@@ -27,6 +27,7 @@ from grader.course.course import Course, below
 from grader.course.references import open_oracle
 from grader.grading.desk import Desk, replay
 from grader.grading.diagnosis import shows_numbers
+from grader.grading.order import Order
 from grader.grading.recorded import (
     PASSED,
     SCHEMA,
@@ -45,7 +46,7 @@ from grader.mistakes import Variant
 from grader.proxies.adoption import biases, probe, without_biases
 from grader.proxies.calls import Heard
 from grader.records.faults import CallError
-from grader.run.workers import Order, share
+from grader.run.workers import share
 from grader.sandbox.session import Nowhere
 from grader.wire import payload
 

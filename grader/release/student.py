@@ -1,24 +1,22 @@
 """The bundle for students: a folder that stands alone, and holds no solution.
 
-Recorded results take the place of references; the engine comes along as source, so that
-``pip install .`` in the folder is all that it takes.
+Recorded results take the place of references; what a student needs of the engine comes along as
+source, so that ``pip install .`` in the folder is all that it takes.
 """
 
 from __future__ import annotations
 
 import ast
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-import grader
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError, HostFault
 from grader.records.files import drafted, files_in, require_free, write_sums
 from grader.release import texts
 from grader.release.courses import course_toml
-
-BUILT = {".pyc", ".pyo", ".so", ".pyd"}
+from grader.release.engine import DESK, copy_engine, copy_source
 
 
 def write_student_bundle(
@@ -30,14 +28,15 @@ def write_student_bundle(
     jobs: int = 1,
     texts_beside: Mapping[str, str] | None = None,
     notebooks: bool = True,
+    engine: Collection[str] = DESK,
 ) -> list[Path]:
     """Write the bundle into `to`, and return its files.
 
     `texts_beside` are files that go into it too, by path; they win over those of the same name.
-    Without `notebooks` it has none but those. The same course gives the same bytes. Raises
-    `CallError` where `to` holds something else, or an earlier bundle with changes that only
-    `replace` may lose; and where a stub is solved, since the bundle would give the solution away.
-    `report` is told of each unit that is recorded.
+    Without `notebooks` it has none but those; it has these parts of the `engine`. The same course
+    gives the same bytes. Raises `CallError` where `to` holds something else, or an earlier bundle
+    with changes that only `replace` may lose; and where a stub is solved, since the bundle would
+    give the solution away. `report` is told of each unit that is recorded.
     """
     course.require_solutions("release student")
     refuse_solved_stubs(course)
@@ -55,7 +54,7 @@ def write_student_bundle(
         }
         for name, text in written.items():
             write_text(draft / name, text)
-        copy_engine(draft / "grader")
+        copy_engine(draft / "grader", engine)
         _record(course, draft / "exercises" / "recorded", report, jobs)
         write_sums(draft)
         names = files_in(draft)
@@ -84,22 +83,6 @@ def copy_exercises(course: Course, to: Path) -> None:
         shutil.copyfile(path, to / path.name)
     for path in course.check_files():
         shutil.copyfile(path, to / "checks" / path.name)
-
-
-def copy_engine(to: Path) -> None:
-    """Copy the engine's source and its data."""
-    # A wheel carries a bundle inside the engine: a bundle does not carry another.
-    copy_source(Path(grader.__file__).parent, to, without="bundle")
-
-
-def copy_source(folder: Path, to: Path, *, without: str = "") -> None:
-    """Copy a folder, except what was built from it, and one folder in it."""
-    for path in files_in(folder):
-        hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
-        if hidden or path.suffix in BUILT or path.name.endswith("~") or path.parts[0] == without:
-            continue
-        (to / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / path, to / path)
 
 
 def _is_stub(node: ast.stmt) -> bool:

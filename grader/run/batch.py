@@ -26,11 +26,12 @@ from grader.grades.gradebook import (
     refuse_loss,
     refuse_strangers,
 )
+from grader.grading.order import Order, keys
 from grader.intake import NOBODY, Arrivals, Roster, Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
 from grader.records.rows import Person, Row
-from grader.run.workers import Order, default_jobs, keys, share
+from grader.run.workers import default_jobs, share
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk

@@ -26,11 +26,12 @@ import msgspec
 
 from grader import __version__
 from grader.course.course import Course
+from grader.grading.order import Order, kit
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
 from grader.records.rows import counted
-from grader.run.workers import Order, apart, kit
+from grader.run.workers import apart
 
 if TYPE_CHECKING:
     from dask.typing import Key

@@ -1,39 +1,22 @@
-"""How to grade, as one value, and what it decides; work at desks, here or in other processes.
-
-While the key of a submission is the same, so is its grade.
-"""
+"""Work at desks, here or in other processes of this machine."""
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
-import platform
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
-from grader.course.course import Course
-from grader.intake import Submission
+from grader.grading.order import Order
 from grader.records.faults import CallError, HostFault
-from grader.sandbox import jails
-from grader.sandbox.jails import WITHOUT
-from grader.sandbox.session import Device
-from grader.unsandboxed import worker
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk
-    from grader.sandbox.jails import Isolation
-    from grader.sandbox.session import Backend
 
 
 WorkItem = TypeVar("WorkItem")
@@ -42,52 +25,6 @@ Result = TypeVar("Result")
 SAFE_PATH = "PYTHONSAFEPATH"  # tells Python to leave the working directory out of its path
 TRIES = 2  # pools of processes that may break before any of them has a result
 FEW = 4  # items for which another process, which loads torch again, is not worth it
-
-
-@dataclass(frozen=True)
-class Order:
-    """Enough to set up a desk in any process."""
-
-    course: Course
-    seed: str
-    files: Mapping[Path, bool]  # test files, each with whether it is hidden
-    only: tuple[str, ...] = ()
-    stubs: bool = True  # whether answers are compared with the stubs
-    isolation: Isolation = "strong"
-    secrets: tuple[Path, ...] = ()  # what no submission may read, besides the solutions
-    # Where student code runs; jails, unless it needs a device.
-    backend: AbstractContextManager[Backend] | None = None
-    device: Device = "cpu"
-    # A folder of this machine where it is kept how known mistakes end; else each desk finds out.
-    outcomes: Path | None = None
-
-    @contextmanager
-    def desk(self) -> Iterator[Desk]:
-        """The desk, in this process; raises `CallError` if the course is unfit."""
-        # The other process loads torch while this one does, so it is started before the import.
-        cpu = self.device == "cpu"
-        start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
-        with start as behind:
-            from grader.grading.desk import open_desk
-            from grader.grading.diagnosis import kept_in
-
-            kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
-            with (
-                kept as outcomes,
-                open_desk(
-                    self.course,
-                    seed=self.seed,
-                    files=self.files,
-                    only=self.only,
-                    stubs=self.stubs,
-                    isolation=self.isolation,
-                    secrets=self.secrets,
-                    backend=nullcontext(behind),
-                    device=self.device,
-                    outcomes=outcomes,
-                ) as desk,
-            ):
-                yield desk
 
 
 def default_jobs(items: int) -> int:
@@ -212,51 +149,3 @@ def _work_here(work: Callable[[Desk, WorkItem], Result], item: WorkItem) -> Resu
         raise _refusal
     assert _desk is not None
     return work(_desk, item)
-
-
-# --- reuse ---------------------------------------------------------------------------------------
-#
-# What decides a grade, as a key: while the key is the same, so would be the grade.
-#
-# A student's name is no part of it, nor are marks of lateness, attempts and groups: those are
-# taken from today's hand-in.
-
-
-KIT = Path(__file__).parents[1]
-CARRIED = "bundle"  # the course in a wheel: no part of the kit
-
-
-def keys(order: Order) -> Callable[[Submission], str]:
-    """The key of each submission, under all else that decides its grade."""
-    shared = _digest(
-        basis(order), order.course.select(order.only), order.isolation, os.environ.get(WITHOUT, "")
-    )
-    return lambda submission: _digest(shared, submission.sources, submission.problems)
-
-
-def basis(order: Order) -> str:
-    """What decides how any code ends in the tests: ours too, which runs in no jail.
-
-    Ours never runs on the device, but tests allow for what one computes otherwise.
-    """
-    return _digest(
-        order.course.fingerprint(),
-        order.seed,
-        order.device,
-        kit(),
-        metadata.version("torch"),
-        platform.python_version(),
-    )
-
-
-def kit() -> str:
-    """The version of the kit; its text says more than its number, in a clone that is pulled."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(KIT.rglob("*.py")):
-        if path.relative_to(KIT).parts[0] != CARRIED:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
+from grader.grading.order import Order
 from grader.intake.arrivals import read_answers
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.run.workers import Order
 from grader.sandbox.session import Device
 from grader.student.progress import read_progress
 from grader.unsandboxed import worker

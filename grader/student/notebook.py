@@ -21,8 +21,9 @@ from grader.course.course import Course, NoCourse, find_course, load_course
 from grader.feedback import terminal
 from grader.feedback.sentences import MISSING, UNTOUCHED, at
 from grader.feedback.verdict import mistake_of
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, TestResult
@@ -141,13 +142,14 @@ class _Desks:
             files = dict.fromkeys(course.check_files(), False)
             with undisturbed():
                 desk = self._stack.enter_context(
-                    open_desk(
+                    Order(
                         course,
-                        seed=course.seed,
-                        files=files,
+                        course.seed,
+                        files,
                         stubs=False,
                         backend=nullcontext(notebook),
-                    )
+                        isolation="weak",
+                    ).desk()
                 )
             self._open[folder] = notebook, desk
         return self._open[folder]

@@ -16,9 +16,10 @@ from grader.course.course import Course, load_course
 from grader.grades.gradebook import Gradebook, open_gradebook
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import Grade
-from grader.run.workers import Order, share
+from grader.run.workers import share
 from tests.support.places import ROOT
 
 ADA = ROOT / "tests" / "submissions" / "ada"

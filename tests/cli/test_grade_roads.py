@@ -11,10 +11,10 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import open_gradebook
+from grader.grading.order import Order
 from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arrivals import arriving
 from grader.run.batch import grade_arrivals, grade_into
-from grader.run.workers import Order
 from tests.conftest import Grader
 from tests.support.places import TINY
 

@@ -10,9 +10,9 @@ import torch
 from grader.course.course import load_course
 from grader.feedback.differences.pair import computed_on, differing
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.records.grade import Grade
-from grader.run.workers import Order
 from grader.sandbox.session import Device
 from grader.wire import payload
 from tests.conftest import Grader

@@ -14,11 +14,11 @@ from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import FILE, Given, MistakesFile, kept
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order, basis
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
-from grader.run.workers import Order, basis
 from grader.wire import SourceText, payload
 from tests.support.places import TINY
 

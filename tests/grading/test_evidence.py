@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from grader.course.course import load_course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.sandbox.jails import Warm
@@ -26,7 +27,7 @@ from tests.support.places import REAL
 def desk(warm: Warm) -> Iterator[Desk]:
     course = load_course(REAL)
     seed, files = course.hidden_seed(), course.test_files()
-    with sharing(warm), open_desk(course, seed=seed, files=files) as desk:
+    with sharing(warm), Order(course, seed, files, isolation="weak").desk() as desk:
         yield desk
 
 

@@ -14,8 +14,9 @@ import pytest
 from grader.course.course import load_course
 from grader.feedback.verdict import mistake_of
 from grader.grades.gradebook import open_gradebook
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
@@ -35,7 +36,7 @@ TITLE = "The diagonal is hidden too, so a token cannot see itself"
 def opened(warm: Warm, folder: Path) -> Iterator[Desk]:
     course = load_course(folder / "exercises")
     seed, files = course.hidden_seed(), course.test_files()
-    with sharing(warm), open_desk(course, seed=seed, files=files, only=NAMES) as desk:
+    with sharing(warm), Order(course, seed, files, only=NAMES, isolation="weak").desk() as desk:
         yield desk
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from grader.course.collection import rung
 from grader.course.course import Course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Grade, TestResult, share_out
@@ -59,7 +60,7 @@ def desk_with(
             path = tmp_path / "test_broken.py"
             path.write_text(f"import pytest\nfrom grader.testing import *\n\n{text}", "utf-8")
             return stack.enter_context(
-                open_desk(tiny, seed="s", files={path: True}, only=["center"])
+                Order(tiny, "s", {path: True}, only=("center",), isolation="weak").desk()
             )
 
         yield open_it
@@ -379,7 +380,7 @@ def test_public_checks_carry_the_points_where_there_is_nothing_else(
     tiny: Course, right: str
 ) -> None:
     files = dict.fromkeys(tiny.check_files(), False)
-    with open_desk(tiny, seed="s", files=files, only=["staircase"]) as desk:
+    with Order(tiny, "s", files, only=("staircase",), isolation="weak").desk() as desk:
         graded = grade_text(desk, right)
     assert (graded.total, graded.max) == (1, 1)
     assert [result.name for result in graded.exercises] == ["staircase"]

@@ -11,8 +11,9 @@ import pytest
 
 from grader.course.collection import Test
 from grader.course.course import Course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import Grade
 from grader.sandbox.jails import Warm
@@ -45,7 +46,9 @@ def fresh(warm: Warm, tiny: Course) -> Iterator[Callable[[], Desk]]:
         def opened() -> Desk:
             files = tiny.test_files()
             return stack.enter_context(
-                open_desk(tiny, seed=tiny.hidden_seed(), files=files, backend=nullcontext(warm))
+                Order(
+                    tiny, tiny.hidden_seed(), files, backend=nullcontext(warm), isolation="weak"
+                ).desk()
             )
 
         yield opened

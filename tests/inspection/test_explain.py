@@ -13,10 +13,10 @@ import pytest
 
 from grader.course.course import Course
 from grader.grades.gradebook import open_gradebook
+from grader.grading.order import Order
 from grader.inspection.explanation import excerpts_of_answer
 from grader.intake import Arrivals, Submission
 from grader.run.batch import grade_into
-from grader.run.workers import Order
 from grader.sandbox.jails import Warm
 from grader.wire import Place, SourceText
 from tests.conftest import Grader, sharing

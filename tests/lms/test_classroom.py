@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from grader.course.course import Course, load_course
-from grader.lms.classroom import WORKFLOW, check_unit, release_classroom, unit_results
+from grader.lms.classroom import check_unit, unit_results
+from grader.lms.classroom_repository import WORKFLOW, release_classroom
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, TestResult
 from tests.conftest import Grader, assigned

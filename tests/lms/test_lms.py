@@ -21,8 +21,8 @@ ROOM = ROOT / "grader" / "lms"
 # The line that a contributor adds, where the commands are not loaded yet.
 ADDED = """
 from grader import lms
-from ilias import ILIAS
-lms.SYSTEMS += (ILIAS,)
+from ilias import SYSTEM
+lms.SYSTEMS += (SYSTEM,)
 from grader.cli import main
 main()
 """

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.grading.desk import open_desk
+from grader.grading.order import Order
 from grader.grading.recorded import UnitSheet
 from grader.mistakes import load_library
 from grader.records.faults import CallError
@@ -226,7 +226,7 @@ def test_a_check_that_fails_on_the_reference_is_not_recorded(
 def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path) -> None:
     course = load_course(tiny_recording)
     files = dict.fromkeys(course.check_files(), False)
-    with sharing(warm), open_desk(course, seed=course.seed, files=files) as desk:
+    with sharing(warm), Order(course, course.seed, files, isolation="weak").desk() as desk:
         assert not hasattr(desk.oracle, "definitions")
 
 

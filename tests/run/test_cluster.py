@@ -15,10 +15,10 @@ from subprocess import PIPE, Popen
 import pytest
 
 from grader.course.course import Course, load_course
+from grader.grading.order import Order
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
 from grader.run.batch import BookedGrade, grade_into
-from grader.run.workers import Order
 from tests.conftest import Grader
 from tests.support import crews
 from tests.support.crews import Bare

@@ -18,8 +18,9 @@ import msgspec
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import find_submissions, read_submission
 from grader.records.grade import Grade
 from tests.support.attacks_table import Attack, all_attacks
@@ -51,7 +52,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Course:
 def alone(impatient: Course) -> Iterator[Desk]:
     files = impatient.test_files()
     seed = impatient.hidden_seed()
-    with open_desk(impatient, seed=seed, files=files, only=UNITS) as desk:
+    with Order(impatient, seed, files, only=UNITS, isolation="weak").desk() as desk:
         yield desk
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import Grade, TestResult
 from grader.sandbox.jails import Jail
@@ -25,7 +26,7 @@ from tests.support.seats import warm_of
 def alone(tiny: Course) -> Iterator[Desk]:
     """A desk with a warm process of its own, which may be killed."""
     files = tiny.test_files()
-    with open_desk(tiny, seed="hostile", files=files) as desk:
+    with Order(tiny, "hostile", files, isolation="weak").desk() as desk:
         yield desk
 
 

@@ -22,8 +22,9 @@ import pytest
 
 from grader import wire
 from grader.course.course import Course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
 from grader.guest import lockdown
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
@@ -544,7 +545,7 @@ def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
     tiny: Course, right: str
 ) -> None:
     files = tiny.test_files()
-    with open_desk(tiny, seed="bar", files=files) as desk:
+    with Order(tiny, "bar", files, isolation="weak").desk() as desk:
         pid = warm_of(desk)._process.pid
         few = 2**30
         resource.prlimit(pid, resource.RLIMIT_AS, (few, few))  # a jail may not raise it again

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
-from grader.run.workers import Order
 
 if TYPE_CHECKING:
     from grader.grading.desk import Desk

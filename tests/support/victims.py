@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from grader.run.workers import Order
+from grader.grading.order import Order
 from tests.support.places import TINY
 
 Victim = Literal["grader", "worker", "warm process", "jail"]

@@ -16,11 +16,12 @@ from playwright.sync_api import Page
 from grader.author.practice import write_class
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import existing_gradebook
+from grader.grading.order import Order
 from grader.intake import read_roster, take_in
 from grader.records.rows import Adjustment
 from grader.report import write_pages
 from grader.run.batch import grade_into
-from grader.run.workers import Order, default_jobs
+from grader.run.workers import default_jobs
 from tests.support.browser import chromium
 
 ROOT = Path(__file__).parents[2]

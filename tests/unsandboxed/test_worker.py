@@ -26,8 +26,9 @@ from torch import Tensor, nn
 from torch.overrides import BaseTorchFunctionMode
 
 from grader.course.course import Course, load_course
-from grader.grading.desk import Desk, open_desk
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
+from grader.grading.order import Order
 from grader.guest.cleanup import Untouched
 from grader.intake import Submission, find_submissions
 from grader.records.faults import CallError, HostFault
@@ -121,10 +122,10 @@ def both(course: Course, warm: Warm, workers: Workers) -> tuple[Results, Results
             found[student] = {result.name: result for result in results}
         return found
 
-    with sharing(warm), open_desk(course, seed=course.seed, files=files) as desk:
+    with sharing(warm), Order(course, course.seed, files, isolation="weak").desk() as desk:
         in_jails = checked(desk)
     kept = nullcontext(workers)  # other tests want them, too
-    with open_desk(course, seed=course.seed, files=files, backend=kept) as desk:
+    with Order(course, course.seed, files, backend=kept, isolation="weak").desk() as desk:
         assert desk.isolation == ("weak",)
         return in_jails, checked(desk)
 
@@ -325,7 +326,9 @@ def test_files_of_the_same_names_are_those_of_the_running_submission(workers: Wo
     course = dataclasses.replace(course, file=msgspec.structs.replace(course.file, limits=limits))
     files = dict.fromkeys(course.check_files(), False)
     main = "from .helpers import offset\n\ndef center(x):\n    return x - offset(x)\n"
-    with open_desk(course, seed=course.seed, files=files, backend=nullcontext(workers)) as desk:
+    with Order(
+        course, course.seed, files, backend=nullcontext(workers), isolation="weak"
+    ).desk() as desk:
         for body, solved in (("x.mean()", True), ("x.sum()", False), ("x.mean()", True)):
             helpers = f"def offset(x):\n    return {body}\n"
             sources = SourceText("basics.py", (main,)), SourceText("helpers.py", (helpers,))
@@ -479,9 +482,11 @@ worker.COMMAND = (sys.executable, "-I", "-c", HIDE + run)
 
 import msgspec
 import grader.cli, grader.student.checking, grader.grading.ladder, grader.run.batch
+from grader.cli import commands
+commands.load(commands.offered())
 import grader.sandbox.jails, grader.author.audit, grader.pytest_plugin
 from grader.course.course import load_course
-from grader.grading.desk import open_desk
+from grader.grading.order import Order
 from grader.intake import Submission
 from grader.wire import SourceText
 
@@ -493,7 +498,7 @@ right = (course.solutions / "basics.py").read_text("utf-8")
 layers = (course.solutions / "layers.py").read_text("utf-8")
 verdicts = []
 files = dict.fromkeys(course.check_files(), False)
-with open_desk(course, seed=course.seed, files=files, backend=worker.Workers()) as desk:
+with Order(course, course.seed, files, backend=worker.Workers(), isolation="weak").desk() as desk:
     for text in (right, right + loops, right):
         sources = SourceText("basics.py", (text,)), SourceText("layers.py", (layers,))
         with desk.seat(Submission("someone", sources)) as seat:

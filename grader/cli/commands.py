@@ -1,0 +1,36 @@
+"""The table of commands: which module of this room brings which one.
+
+A module is loaded when one of its commands is asked for, or help lists them all. A student's bundle
+holds the modules of a student's desk alone, and offers what they bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
+
+ROOM = __package__
+# In the order of the help, within each heading.
+MODULE_OF = {
+    "check": "student", "list": "student", "hint": "student", "reset": "student",
+    "pack": "student", "watch": "student", "init": "init",
+    "grade": "grade",
+    "explain": "conversation", "adjust": "conversation", "forget": "conversation",
+    "diff": "conversation",
+    "report": "conversation", "export": "conversation", "release": "release",
+    "audit": "author", "doctor": "doctor", "new": "author",
+    "host": "host",
+}  # fmt: skip
+
+
+def offered() -> list[str]:
+    """The commands whose modules are here."""
+    here = {module for module in MODULE_OF.values() if find_spec(f"{ROOM}.{module}") is not None}
+    return [name for name, module in MODULE_OF.items() if module in here]
+
+
+def load(names: Iterable[str]) -> None:
+    """Load what brings these commands; each adds itself to the program."""
+    for module in dict.fromkeys(MODULE_OF[name] for name in names):
+        import_module(f"{ROOM}.{module}")

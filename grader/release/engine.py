@@ -1,0 +1,67 @@
+"""The engine's source, to go along with a bundle: all of it, or what a student's desk needs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+import grader
+from grader.records.files import files_in
+
+# What a student's commands, notebooks and plain pytest need: rooms, and single modules of rooms.
+# What is not named here is in no student's bundle.
+DESK = (
+    *("__init__", "__main__", "testing", "mistakes", "pytest_plugin"),
+    *("records", "wire", "course", "guest", "sandbox", "unsandboxed", "proxies"),
+    *("feedback", "intake", "grading", "inspection", "student"),
+    *("cli.app", "cli.commands", "cli.student", "cli.doctor"),
+)
+# In those rooms, what only instructors have a use for.
+INSTRUCTORS = ("feedback.visible", "inspection.explanation")
+
+TYPED = Path("py.typed")
+BUILT = {".pyc", ".pyo", ".so", ".pyd"}
+
+
+def copy_engine(to: Path, parts: Collection[str] | None = None) -> None:
+    """Copy the engine's source and its data, or these rooms and modules of it."""
+    source = Path(grader.__file__).parent
+    # A wheel carries a bundle inside the engine: a bundle does not carry another.
+    for path in source_files(source, without="bundle"):
+        if parts is None or path == TYPED or _belongs(path, parts):
+            _copy(source / path, to / path)
+
+
+def _belongs(path: Path, parts: Collection[str]) -> bool:
+    """Whether a file is in one of these rooms, is one of these modules, or opens its room."""
+    name = ".".join(path.with_suffix("").parts)
+    if name in INSTRUCTORS:
+        return False
+    opens = name.removesuffix(".__init__") if path.name == "__init__.py" else None
+    return (
+        name in parts
+        or path.parts[0] in parts
+        or any(part.startswith(f"{opens}.") for part in parts)
+    )
+
+
+def copy_source(folder: Path, to: Path) -> None:
+    """Copy a folder, except what was built from it."""
+    for path in source_files(folder):
+        _copy(folder / path, to / path)
+
+
+def source_files(folder: Path, *, without: str = "") -> list[Path]:
+    """The files of a folder, except what was built from it, and one folder in it."""
+    return [path for path in files_in(folder) if path.parts[0] != without and not _is_built(path)]
+
+
+def _is_built(path: Path) -> bool:
+    hidden = any(part.startswith((".", "__pycache__")) for part in path.parts)
+    return hidden or path.suffix in BUILT or path.name.endswith("~")
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, to)
