@@ -44,7 +44,7 @@ EXCUSES = "audit.toml"  # beside the library
 
 
 @dataclass(frozen=True)
-class Finding:
+class Audited:
     """One case: what was tried on which exercise, and what came of it."""
 
     exercise: str
@@ -71,15 +71,15 @@ def audit_course(
     course: Course,
     only: Sequence[str],
     jobs: int,
-    report: Callable[[Sequence[Finding]], object] = id,
+    report: Callable[[Sequence[Audited]], object] = id,
     *,
     seed: str | None = None,
-) -> list[Finding]:
+) -> list[Audited]:
     """Try everything on these exercises; `report` hears of each exercise as it is done."""
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
     order = Order(course, seed, course.test_files(), tuple(only), isolation="weak")
-    findings: list[Finding] = []
+    findings: list[Audited] = []
     # Those known best take longest, and the last to end should be a short one.
     size = Counter(variant.exercise for variant in load_library(course).variants)
     names = sorted(only, key=lambda name: -size[name])
@@ -103,20 +103,20 @@ def _read_excuses(course: Course) -> Excuses:
 # --- one exercise --------------------------------------------------------------------------------
 
 
-def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Finding]:
+def _examine(excuses: Excuses, desk: Desk, name: str) -> list[Audited]:
     findings = list(_findings(excuses, desk, name))
     return findings + list(_stale(excuses, name, findings))
 
 
-def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
+def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
     library, unit = desk.live.library, desk.course.unit_of[name]
     # Some calls load a part of torch when they are first made: that is no mistake's time.
     for test in desk.tests[name]:
         if not all(replay(desk, desk.definitions, test, case).passed for case in test.cases):
             text = "the reference fails it outside a jail"
-            yield Finding(name, unit, "exercise", f"{name}/{test.name}", False, text)
+            yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
-        yield Finding(name, unit, "exercise", f"{name}/{fault}", False, fault)
+        yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
     result = _graded(desk, name, library.submission(name))
     yield _known(unit, "reference", f"{name}/reference", result, result.solved)
     result = _graded(desk, name, _stub(desk.course, unit))
@@ -135,13 +135,13 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Finding]:
         tellers[mutant.id] = killers = _killers(desk, variant)
         excuse = None if killers else excuses.equivalent.get(mutant.id)
         text = ", ".join(sorted(killers)) or excuse or f"survives: {mutant.description}"
-        yield Finding(
+        yield Audited(
             name, unit, "mutant", mutant.id, bool(killers or excuse), text, excused=bool(excuse)
         )
     yield from _tests(desk, name, tellers, excuses)
 
 
-def _stale(excuses: Excuses, exercise: str, findings: Sequence[Finding]) -> Iterator[Finding]:
+def _stale(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
     """Excuses for what needs none, or is not there any more."""
     needed = {finding.name for finding in findings if finding.excused or not finding.well}
     kinds: tuple[tuple[FindingKind, Mapping[str, str]], ...] = (
@@ -153,7 +153,7 @@ def _stale(excuses: Excuses, exercise: str, findings: Sequence[Finding]) -> Iter
         for name in names:
             if name.partition("/")[0] == exercise and name not in needed:
                 text = f"{EXCUSES} excuses it without need"
-                yield Finding(exercise, findings[0].unit, kind, name, False, text)
+                yield Audited(exercise, findings[0].unit, kind, name, False, text)
 
 
 def _faults(desk: Desk, name: str) -> Iterator[str]:
@@ -192,8 +192,8 @@ def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
     return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
 
 
-def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Finding:
-    return Finding(
+def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Audited:
+    return Audited(
         result.name,
         unit,
         kind,
@@ -211,7 +211,7 @@ def _given(result: ExerciseResult) -> tuple[str, ...]:
 
 def _mistake(
     library: Library, variant: Variant, result: ExerciseResult, excuses: Excuses
-) -> Finding:
+) -> Audited:
     alike = {v.title for v in library.of(variant.exercise, "mistake") if v.slug in variant.same_as}
     caught = result.points < result.max
     names = {*_given(result)}
@@ -227,7 +227,7 @@ def _mistake(
         text = f"is given another's name: {', '.join(sorted(names))}"
     elif not (named or exact):
         text = excuse or f"not named: {text}"
-    return Finding(
+    return Audited(
         variant.exercise,
         library.unit_of[variant.exercise],
         "mistake",
@@ -243,7 +243,7 @@ def _mistake(
 
 def _tests(
     desk: Desk, name: str, tellers: Mapping[str, frozenset[str]], excuses: Excuses
-) -> Iterator[Finding]:
+) -> Iterator[Audited]:
     """Each hidden test must tell of something that no other hidden test tells of."""
     unit = desk.course.unit_of[name]
     for test in desk.tests[name]:
@@ -260,7 +260,7 @@ def _tests(
             text = excuse or f"tells of {len(told)} wrong answers, as other tests do of each"
         else:
             text = "tells of no wrong answer"
-        yield Finding(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
+        yield Audited(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
 
 
 # --- trying --------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def _memory_suffices(desk: Desk, name: str) -> bool:
 # --- counting ------------------------------------------------------------------------------------
 
 
-def audit_totals(findings: Sequence[Finding]) -> dict[str, dict[str, tuple[int, int]]]:
+def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, int]]]:
     """By unit, and by what was counted: how many are as they should be, of how many.
 
     What is excused counts as not proved: a mutant that lives, a test that tells of nothing alone.
@@ -398,7 +398,7 @@ class NotAudited(Exception):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SettingVerdict:
     """What must not depend on the processor: how a case ended, its points and its names."""
 
     well: bool
@@ -413,7 +413,7 @@ class Difference:
 
     kind: FindingKind
     name: str
-    verdicts: tuple[Verdict | None, ...]
+    verdicts: tuple[SettingVerdict | None, ...]
 
 
 def label(setting: Mapping[str, str]) -> str:
@@ -421,7 +421,7 @@ def label(setting: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in setting.items()) or "as it is"
 
 
-def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Finding]:
+def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Audited]:
     """What `grader audit` finds in a setting; `arguments` are those of the command."""
     ran = subprocess.run(
         [sys.executable, "-I", "-m", "grader", "audit", "--json", *arguments],
@@ -431,13 +431,13 @@ def audited(setting: Mapping[str, str], arguments: Sequence[str]) -> list[Findin
     )
     if ran.returncode not in (0, 1):
         raise NotAudited(ran.returncode)
-    return msgspec.json.decode(ran.stdout, type=list[Finding])
+    return msgspec.json.decode(ran.stdout, type=list[Audited])
 
 
-def differences(audits: Sequence[Sequence[Finding]]) -> Iterator[Difference]:
+def differences(audits: Sequence[Sequence[Audited]]) -> Iterator[Difference]:
     """The cases whose verdicts are not the same in all of these audits."""
     tables = [
-        {(f.kind, f.name): Verdict(f.well, f.excused, f.points, f.given) for f in findings}
+        {(f.kind, f.name): SettingVerdict(f.well, f.excused, f.points, f.given) for f in findings}
         for findings in audits
     ]
     for kind, name in dict.fromkeys(case for table in tables for case in table):

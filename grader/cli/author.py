@@ -43,7 +43,7 @@ def audit(
     or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
     libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
-    from grader.author.audit import Finding, audit_totals
+    from grader.author.audit import Audited, audit_totals
     from grader.author.audit import audit_course as examine
     from grader.cli import tables
     from grader.feedback import terminal
@@ -58,7 +58,7 @@ def audit(
     if machines:
         raise typer.Exit(_audit_machines(opened, chosen, jobs, seed, as_json=as_json))
 
-    def heard(findings: Sequence[Finding]) -> None:
+    def heard(findings: Sequence[Audited]) -> None:
         advance()
         for finding in findings:
             if not finding.well and not as_json:

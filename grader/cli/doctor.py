@@ -23,7 +23,7 @@ PACKAGES = (
 )  # fmt: skip
 GRADING = ("jaxtyping", "sandlock", "pyseccomp")  # which a student does without
 # Absent is what this machine lacks and can do without.
-State = Literal["well", "bad", "absent"]
+Standing = Literal["well", "bad", "absent"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Condition:
 
     topic: str
     name: str
-    state: State
+    state: Standing
     text: str
 
 
@@ -46,7 +46,7 @@ def examine(given: Path | None) -> list[Condition]:
     return [*_versions(student), *_course(course), *_isolation(course, student)]
 
 
-def _state(well: bool, needed: bool = True) -> State:
+def _state(well: bool, needed: bool = True) -> Standing:
     return "well" if well else "bad" if needed else "absent"
 
 

@@ -78,7 +78,7 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="NAME", help="Just this exercise or unit; may be repeated."),
 ]
-ReplaceOption = Annotated[
+LoseOption = Annotated[
     bool, typer.Option("--replace", help="Lose earlier grades in DIR that this run leaves out.")
 ]
 IsolationOption = Annotated[
@@ -128,7 +128,7 @@ def grade(
     seed: SeedOption = None,
     only: OnlyOption = None,
     assignment: AssignmentOption = None,
-    replace: ReplaceOption = False,
+    replace: LoseOption = False,
     isolation: IsolationOption = "strong",
     device: DeviceOption = "cpu",
     fresh: FreshOption = False,

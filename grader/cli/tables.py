@@ -14,7 +14,7 @@ from grader.feedback.terminal import safe, who
 from grader.records.rows import ABSENT, Person, Row, called, counted, number, some_of
 
 if TYPE_CHECKING:
-    from grader.author.audit import Difference, Finding, Verdict
+    from grader.author.audit import Audited, Difference, SettingVerdict
     from grader.intake import Arrivals, Roster, Submission
 
 
@@ -134,7 +134,7 @@ EXCUSED = {
 
 
 def audit_report(
-    findings: Sequence[Finding], counted: Mapping[str, Mapping[str, tuple[int, int]]]
+    findings: Sequence[Audited], counted: Mapping[str, Mapping[str, tuple[int, int]]]
 ) -> Iterator[Table | Text]:
     """What was excused, and a row for each unit: as they should be / all."""
     for kind, title in EXCUSED.items():
@@ -161,7 +161,7 @@ def audit_report(
     yield table
 
 
-def audited_setting(label: str, findings: Sequence[Finding]) -> Iterator[str]:
+def audited_setting(label: str, findings: Sequence[Audited]) -> Iterator[str]:
     """What an audit in one setting came to, and what was wrong in it."""
     wrong = [finding for finding in findings if not finding.well]
     ending = f"{len(wrong)} not as they should be" if wrong else "all as they should be"
@@ -180,7 +180,7 @@ def differing_settings(labels: Sequence[str], found: Sequence[Difference]) -> It
         yield f"verdicts, names and points are the same in {counted(len(labels), 'setting')}"
 
 
-def _verdict(verdict: Verdict | None) -> str:
+def _verdict(verdict: SettingVerdict | None) -> str:
     if verdict is None:
         return "no such case"
     told = "excused" if verdict.excused else "as it should be" if verdict.well else "wrong"

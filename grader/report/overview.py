@@ -58,7 +58,7 @@ class ExerciseNumbers:
 
 
 @dataclass(frozen=True)
-class Mistake:
+class MadeMistake:
     """A known mistake, and who made it."""
 
     exercise: str
@@ -89,7 +89,7 @@ class Classroom:
     median: float | None
     distribution: tuple[Bar, ...]
     exercises: tuple[ExerciseNumbers, ...]
-    mistakes: tuple[Mistake, ...]  # those that most students made first
+    mistakes: tuple[MadeMistake, ...]  # those that most students made first
     settings: tuple[RunSetting, ...]  # the commonest first
     slowest: tuple[Grade, ...]  # one a submission
 
@@ -124,7 +124,7 @@ def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]
     return tuple(Bar(k * width, (k + 1) * width, places[k]) for k in range(BARS))
 
 
-def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Mistake, ...]:
+def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[MadeMistake, ...]:
     """The known mistakes, those that most students made first; then in the course's order.
 
     What only follows from a mistake in an earlier exercise is not counted.
@@ -138,7 +138,7 @@ def ranked_mistakes(rows: Sequence[Row], exercises: Sequence[str]) -> tuple[Mist
                 hints[exercise.name, title] = hint
     order = {name: place for place, name in enumerate(exercises)}
     ranked = sorted(made, key=lambda key: (-len(made[key]), order.get(key[0], -1), key[1]))
-    return tuple(Mistake(*key, hints[key], tuple(made[key])) for key in ranked)
+    return tuple(MadeMistake(*key, hints[key], tuple(made[key])) for key in ranked)
 
 
 def mistakes_in(exercise: ExerciseResult) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import Finding, audit_course, audit_totals
+from grader.author.audit import Audited, audit_course, audit_totals
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
 from tests.conftest import Grader
@@ -33,7 +33,7 @@ def excuse(course: Course, text: str) -> None:
     (course.solutions / "mistakes" / "audit.toml").write_text(text, "utf-8")
 
 
-def found(course: Course, kind: str, *only: str) -> dict[str, Finding]:
+def found(course: Course, kind: str, *only: str) -> dict[str, Audited]:
     findings = audit_course(course, only or ("center",), jobs=1)
     return {finding.name: finding for finding in findings if finding.kind == kind}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.author.audit import SETTINGS, Finding, differences
+from grader.author.audit import SETTINGS, Audited, differences
 from grader.sandbox.jails import Warm
 from grader.wire.frames import PROCESSOR
 from tests.conftest import Grader
@@ -119,10 +119,10 @@ def test_a_fault_of_the_course_ends_the_first_audit_with_its_line(
 
 
 def test_a_case_that_is_not_there_in_each_setting_differs() -> None:
-    one = Finding("center", "basics", "mutant", "center/L1:a->b", True, "killed")
+    one = Audited("center", "basics", "mutant", "center/L1:a->b", True, "killed")
     found = list(differences([[one], [one], []]))
     assert [(d.kind, d.name, d.verdicts[2]) for d in found] == [("mutant", one.name, None)]
-    same = Finding("center", "basics", "mutant", "center/L1:a->b", True, "by another test")
+    same = Audited("center", "basics", "mutant", "center/L1:a->b", True, "by another test")
     assert list(differences([[one], [same], [one]])) == []
 
 
