@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,9 @@ from grader.course.tensors import Make
 from grader.feedback import sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
-from grader.grading.diagnosis import Answer, Diagnosis, Given, Known, LiveKnown, MistakesFile, kept
+from grader.grading.diagnosis import Diagnosis, Given, Known, LiveKnown, MistakesFile
 from grader.grading.recorded import Recorded
-from grader.grading.transcripts import CaseKey, Said, Transcript, Transcripts
+from grader.grading.transcripts import CaseKey, Transcript, Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
 from grader.proxies.calls import Calls, StudentRaised
@@ -254,35 +254,22 @@ def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
 # --- playing a test ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Ran:
-    """How a test ended, and what its calls gave, case by case, for a diagnosis."""
-
-    status: TestStatus
-    message: str | None
-    answers: Sequence[Answer]
-    picture: Picture | None = None
-    case: str = ""  # the label of the case that did not pass
-    said: tuple[Said, ...] = ()  # in the last case; only where one listens
-
-
-def run_test(desk: Desk, seat: Seat, test: Test) -> Ran:
-    """Run all cases of a test until one does not pass."""
-    answers: list[Answer] = []
+def run_test(desk: Desk, seat: Seat, test: Test) -> dict[str, Transcript]:
+    """Play the cases of a test until one does not pass; the transcript of each, by its label."""
+    played: dict[str, Transcript] = {}
     for case in test.cases:
-        played = play(desk, seat, test, case)
-        passed = played.status == "passed"
-        # What depends on more than answers names no mistake.
-        gave = kept(played.seen.gave()) if played.status in ("failed", "error") else ()
-        answers.append(Answer(test.key, case.label, passed, gave))
-        if not passed:
-            message, picture = played.message, played.picture
-            if desk.holds_back(test):
-                picture = None  # its inputs and what was expected are for no one to read back
-            else:
-                message = sentences.with_prints(message, played.seen.printed)
-            return Ran(played.status, message, answers, picture, case.label, played.said)
-    return Ran("passed", None, answers, said=played.said)
+        played[case.label] = play_case(desk, seat, test, case)
+        if not played[case.label].passed:
+            break
+    return played
+
+
+def play_case(desk: Desk, seat: Seat, test: Test, case: Case) -> Transcript:
+    """Play a case, and tell of it what may be told: of a hidden one no picture and no print."""
+    played = play(desk, seat, test, case)
+    if desk.holds_back(test):  # its inputs and what was expected are for no one to read back
+        return replace(played, picture=None)
+    return replace(played, message=sentences.with_prints(played.message, played.seen.printed))
 
 
 def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) -> Transcript:

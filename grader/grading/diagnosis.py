@@ -55,13 +55,17 @@ def weight(value: Heard) -> int:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A case of a test that a student's answer ran, how it ended, and what its calls gave."""
+class Given:
+    """What calls gave in one case of a test, and whether it passed."""
 
-    test: str
-    case: str
     passed: bool
     heard: tuple[Heard, ...]
+
+
+NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
+
+CaseName = tuple[str, str]  # a test's key and a case's label
+Answers = Mapping[CaseName, Given]  # what a student's answer gave
 
 
 class Diagnosis:
@@ -70,53 +74,47 @@ class Diagnosis:
     def __init__(self, known: Known) -> None:
         self._known = known
 
-    def name(self, exercise: str, answers: Sequence[Answer]) -> Variant | None:
+    def name(self, exercise: str, answers: Answers) -> Variant | None:
         """The one mistake, or pair of mistakes, that gives the same; None if there is no such."""
-        failed = [answer for answer in answers if not answer.passed and answer.heard]
+        failed = {at: own for at, own in answers.items() if not own.passed and own.heard}
         if not failed:
             return None
         found = self._fitting(self._known.mistakes(exercise), failed)
         found = found or self._fitting(self._known.pairs(exercise), failed)
-        found = [v for v in found if all(self._explains(v, answer) for answer in failed)]
+        found = [v for v in found if all(self._explains(v, *case) for case in failed.items())]
         if len(found) > 1:  # what passed tells them apart
-            found = self._fitting(found, [answer for answer in answers if answer.passed])
+            found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
         alike = {variant.slug for variant in found[:1]}
         for variant in found[1:]:
             if not alike & variant.same_as.keys():
                 return None
         return found[0] if found else None
 
-    def follows(self, exercise: str, base: Variant, answers: Sequence[Answer]) -> bool:
+    def follows(self, exercise: str, base: Variant, answers: Answers) -> bool:
         """Whether the references, all built on a mistake in one, give the same in `exercise`.
 
         Numbers show that, in every test that failed. An exception does not: anyone can raise it.
         """
-        failed = [answer for answer in answers if not answer.passed]
-        if exercise == base.exercise or not all(shows_numbers(answer.heard) for answer in failed):
+        failed = {at: own for at, own in answers.items() if not own.passed}
+        if exercise == base.exercise or not all(shows_numbers(o.heard) for o in failed.values()):
             return False
-        built = (self._known.built_on(base, answer.test, answer.case) for answer in failed)
-        return all(
-            not given.passed and same(given.heard, answer.heard)
-            for given, answer in zip(built, failed, strict=True)
-        )
+        built = ((self._known.built_on(base, *at), own) for at, own in failed.items())
+        return all(not given.passed and same(given.heard, own.heard) for given, own in built)
 
-    def _explains(self, variant: Variant, answer: Answer) -> bool:
+    def _explains(self, variant: Variant, at: CaseName, own: Given) -> bool:
         """Whether a variant that fits explains how far from right the results are."""
-        to_reference = gap_between(answer.heard, self._given(None, answer).heard)
-        to_variant = gap_between(answer.heard, self._given(variant, answer).heard)
+        to_reference = gap_between(own.heard, self._known.given(None, *at).heard)
+        to_variant = gap_between(own.heard, self._known.given(variant, *at).heard)
         return to_reference.right or to_variant.largest <= NEARER * to_reference.largest
 
-    def _fitting(self, variants: Iterable[Variant], answers: Sequence[Answer]) -> list[Variant]:
+    def _fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
         """Variants that end as the student's answer did in each of these, and give the same."""
-        return [v for v in variants if all(self._fits(v, answer) for answer in answers)]
+        return [v for v in variants if all(self._fits(v, *case) for case in answers.items())]
 
-    def _fits(self, variant: Variant, answer: Answer) -> bool:
-        given = self._given(variant, answer)
+    def _fits(self, variant: Variant, at: CaseName, own: Given) -> bool:
+        given = self._known.given(variant, *at)
         # Of two right results nobody can say how they came about.
-        return given.passed is answer.passed and (given.passed or same(given.heard, answer.heard))
-
-    def _given(self, variant: Variant | None, answer: Answer) -> Given:
-        return self._known.given(variant, answer.test, answer.case)
+        return given.passed is own.passed and (given.passed or same(given.heard, own.heard))
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -238,17 +236,6 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
 
 
 COMMON = 12  # mistakes of an exercise, from the first in the library, that are tried in pairs
-
-
-@dataclass(frozen=True)
-class Given:
-    """What calls gave in one case of a test, and whether it passed."""
-
-    passed: bool
-    heard: tuple[Heard, ...]
-
-
-NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
 
 
 class Known(Protocol):

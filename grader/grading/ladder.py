@@ -21,7 +21,7 @@ from grader.course.contract import Contract
 from grader.course.course import below
 from grader.feedback import sentences
 from grader.grading.desk import Desk, Seat, run_test
-from grader.grading.diagnosis import Answer
+from grader.grading.diagnosis import Answers, CaseName, Given
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
@@ -123,7 +123,7 @@ class _Tried:
 
     firsts: list[TestResult]
     results: list[TestResult]
-    answers: list[Answer] = field(default_factory=list)
+    answers: Answers = field(default_factory=dict)
     known: Variant | None = None  # the mistake that gives the same
 
 
@@ -151,7 +151,7 @@ class _Climb:
         self._firsts = [_exists(self._found)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
-        self._answers: list[Answer] = []
+        self._answers: dict[CaseName, Given] = {}
         if self._firsts[0].status == "passed":
             self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
         if self._firsts[-1].status != "passed":
@@ -164,14 +164,16 @@ class _Climb:
                 self._run(test)
 
     def _run(self, test: Test) -> None:
-        ran = run_test(self._desk, self._seat, test)
-        status, message = ran.status, ran.message
-        self._answers += ran.answers
+        played = run_test(self._desk, self._seat, test)
+        self._answers |= {(test.key, case): one.given for case, one in played.items()}
+        case, last = list(played.items())[-1]
+        status, message = last.status, last.message
         if test.rung == "efficiency" and status == "passed" and self._found.evasions:
             first = self._found.evasions[0]
             use = wire.Use(first.function, self._seat.session.line(first.place))
             status, message = "failed", sentences.uncounted(use)
-        self._results[test.key] = _result(test, status, message, ran.picture, ran.case)
+        at = "" if last.passed else case
+        self._results[test.key] = _result(test, status, message, last.picture, at)
         if status != "passed" and test.rung in FOUNDATIONS:
             # What never ended would not end again.
             failed_at = NOWHERE if status == "timeout" else rung.order.index(test.rung)
@@ -210,7 +212,7 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
 def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestResult]:
     """An exercise's results; those that fail only for an earlier mistake say so."""
     own = tried[name]
-    wrong = {answer.test for answer in own.answers if not answer.passed}
+    wrong = {test for (test, _), given in own.answers.items() if not given.passed}
     if desk.diagnosis is None or not wrong:
         return own.results
     for base in below(desk.course, name):

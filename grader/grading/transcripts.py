@@ -16,7 +16,7 @@ import msgspec
 
 from grader import wire
 from grader.course.references import Consulted
-from grader.grading.diagnosis import kept, weight
+from grader.grading.diagnosis import Given, kept, weight
 from grader.proxies.calls import Calls, Seen
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.session import Asked
@@ -45,6 +45,12 @@ class Transcript:
     def passed(self) -> bool:
         """Whether the case passed."""
         return self.status == "passed"
+
+    @property
+    def given(self) -> Given:
+        """What calls gave, for a diagnosis; what depends on more than answers names no mistake."""
+        counts = self.status in ("failed", "error")
+        return Given(self.passed, kept(self.seen.gave()) if counts else ())
 
 
 CaseKey = tuple[str, str, str, str]  # seed, exercise, the test's key, the case's label

@@ -20,9 +20,10 @@ from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.feedback import sentences
-from grader.grading.desk import Desk, Ran, Seat, run_test
+from grader.grading.desk import Desk, Seat, play_case
 from grader.grading.ladder import FOUNDATIONS
 from grader.grading.order import Order
+from grader.grading.transcripts import Transcript
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
 from grader.records.grade import Picture, TestStatus
@@ -158,7 +159,7 @@ def obstacle(bench: Bench, seat: Seat) -> CaseTrace | None:
     return without_calls(sentences.SIGNATURE, "failed", unlike) if unlike else None
 
 
-def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
+def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Transcript]]:
     """Run each case of the tests; of a test, up to the first that does not pass.
 
     When one on a rung fails that others stand on, tests of other rungs are left out.
@@ -169,11 +170,13 @@ def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Ran]]:
         if failed_at is not None and test.rung != failed_at:
             continue
         for case in test.cases:
-            ran = run_test(bench.desk, seat, replace(test, cases=(case,)))
-            if test.rung == "efficiency" and ran.status == "passed" and found.evasions:
-                ran = replace(ran, status="failed", message=sentences.uncounted(found.evasions[0]))
-            yield test, case, ran
-            if ran.status != "passed":
+            played = play_case(bench.desk, seat, test, case)
+            if test.rung == "efficiency" and played.status == "passed" and found.evasions:
+                played = replace(
+                    played, status="failed", message=sentences.uncounted(found.evasions[0])
+                )
+            yield test, case, played
+            if played.status != "passed":
                 failed_at = test.rung if test.rung in FOUNDATIONS else failed_at
                 break
 
@@ -196,7 +199,7 @@ def without_calls(title: str, status: TestStatus, message: str) -> CaseTrace:
     return CaseTrace(title, "", "", (), 0, status, message)
 
 
-def case_trace(test: Test, case: Case, ran: Ran, calls: Sequence[CallTrace]) -> CaseTrace:
+def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallTrace]) -> CaseTrace:
     """One case of a test, with its first and its last calls."""
     half = MAX_CALLS // 2
     some = calls if len(calls) <= MAX_CALLS else [*calls[:half], *calls[-half:]]
@@ -206,9 +209,9 @@ def case_trace(test: Test, case: Case, ran: Ran, calls: Sequence[CallTrace]) -> 
         case.label,
         tuple(some),
         len(calls) - len(some),
-        ran.status,
-        ran.message or "",
-        ran.picture,
+        played.status,
+        played.message or "",
+        played.picture,
     )
 
 
@@ -217,9 +220,9 @@ def runs_answer(call: wire.Call) -> bool:
     return isinstance(call, wire.Backward) or (isinstance(call, wire.Invoke) and call.result != 0)
 
 
-def calls_of(ran: Ran) -> list[Asked]:
+def calls_of(played: Transcript) -> list[Asked]:
     """The calls of the answer in a case, in the order in which they were made."""
-    return [one for one in ran.said if isinstance(one, Asked) and runs_answer(one.call)]
+    return [one for one in played.said if isinstance(one, Asked) and runs_answer(one.call)]
 
 
 class CallReader:

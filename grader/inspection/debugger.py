@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from pdb import Pdb
 from types import FrameType, TracebackType
@@ -15,7 +15,8 @@ from grader import wire
 from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
-from grader.grading.desk import Ran, run_test
+from grader.grading.desk import play_case
+from grader.grading.transcripts import Transcript
 from grader.inspection.cases import (
     calls_of,
     forbidden_use,
@@ -64,11 +65,11 @@ def debug(
             why = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
             print(safe(why), file=out)
             return hindrance is not None
-        test, case, ran = found
+        test, case, played = found
         label = f" [{case.label}]" if case.label else ""
-        message = ran.message or ran.status
+        message = played.message or played.status
         print(safe(f"{test.title}{label}\n{message}\n".expandtabs()), file=out)
-        number, raised = _place(ran)
+        number, raised = _place(played)
         if number is None:
             print(NO_LINE, file=out)
             return True
@@ -77,11 +78,11 @@ def debug(
         stop = _Stop(answers, number, raised, _Debugger(stdin, stdout))
         channel = InProcess(answers, around=stop.do)
         with bench.seat(channel) as seat, redirect_stdout(out):
-            run_test(bench.desk, seat, replace(test, cases=(case,)))
+            play_case(bench.desk, seat, test, case)
     return True
 
 
-def _first(cases: Iterable[tuple[Test, Case, Ran]]) -> tuple[Test, Case, Ran] | None:
+def _first(cases: Iterable[tuple[Test, Case, Transcript]]) -> tuple[Test, Case, Transcript] | None:
     """The first case that does not pass."""
     return next((one for one in cases if one[-1].status != "passed"), None)
 
@@ -92,11 +93,11 @@ def _unseen(_: wire.Call, do: Do) -> wire.Outcome:
         return do()
 
 
-def _place(ran: Ran) -> tuple[int | None, bool]:
+def _place(played: Transcript) -> tuple[int | None, bool]:
     """Which call of a case to stop at, and whether that is where it raises."""
-    calls = calls_of(ran)
+    calls = calls_of(played)
     last = calls[-1].outcome if calls else None
-    if ran.status == "error" and isinstance(last, wire.Raised):
+    if played.status == "error" and isinstance(last, wire.Raised):
         # What was stopped by Ctrl-C would not end this time either.
         return len(calls) - 1, last.kind != "KeyboardInterrupt"
     invoked = [n for n, one in enumerate(calls) if isinstance(one.call, wire.Invoke)]
