@@ -11,7 +11,9 @@ from grader.wire.definitions import EVASIONS, HIDING_MODULES
 EXISTS = "The exercise is there"
 SIGNATURE = "It takes the arguments of the contract"
 UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
+UNTOUCHED_CELL = "still the stub: write your own lines, run the cell, and check again"
 MISSING = "no definition with this name was found in your files"
+NOT_RUN = "it is not defined in this session yet: run the cell that defines it, and check again"
 
 
 def at(place: Place | None) -> str:
@@ -19,8 +21,12 @@ def at(place: Place | None) -> str:
     return f"{place.file} line {place.line}" if place else "a line that could not be found"
 
 
-def not_defined(found: Found) -> str:
-    """A name that no file defines."""
+def unwritten(found: Found, in_cells: bool = False) -> str:
+    """What to do about a stub, or about a name that no file or cell defines."""
+    if found.status == "stub":
+        return UNTOUCHED_CELL if in_cells else UNTOUCHED
+    if in_cells:
+        return NOT_RUN
     return f"{MISSING}; there is {found.message}: is that it?" if found.message else MISSING
 
 

@@ -148,7 +148,7 @@ class _Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = next(found for found in seat.listing.found if found.name == name)
-        self._firsts = [_exists(self._found)]
+        self._firsts = [_exists(self._found, desk.backend.in_cells)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
@@ -231,14 +231,12 @@ def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestR
 # --- the rungs that the engine itself checks -----------------------------------------------------
 
 
-def _exists(found: wire.Found) -> TestResult:
+def _exists(found: wire.Found, in_cells: bool) -> TestResult:
     match found.status:
         case "found":
             status, message = "passed", None
-        case "stub":
-            status, message = "missing", sentences.UNTOUCHED
-        case "missing":
-            status, message = "missing", sentences.not_defined(found)
+        case "stub" | "missing":
+            status, message = "missing", sentences.unwritten(found, in_cells)
         case "broken":
             status, message = "error", sentences.broken(found)
     return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]

@@ -149,10 +149,8 @@ def obstacle(bench: Bench, seat: Seat) -> CaseTrace | None:
     """Why no test can be run, if so."""
     found = seat.calls.found[bench.name]
     match found.status:
-        case "stub":
-            return without_calls(sentences.EXISTS, "missing", sentences.UNTOUCHED)
-        case "missing":
-            return without_calls(sentences.EXISTS, "missing", sentences.not_defined(found))
+        case "stub" | "missing":
+            return without_calls(sentences.EXISTS, "missing", sentences.unwritten(found))
         case "broken":
             return without_calls(sentences.EXISTS, "error", sentences.broken(found))
     unlike = sentences.signature(found, bench.contract)

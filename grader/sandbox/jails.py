@@ -73,6 +73,8 @@ class _Ordered:
 class Warm:
     """Starts the warm process, and has it fork jails: the next one while the last is at work."""
 
+    in_cells = False
+
     def __init__(self) -> None:
         self._ahead: _Ordered | None = None
         self._start()

@@ -107,6 +107,10 @@ class Backend(Protocol):
     """Where student code runs: in jails, in a worker process, or right here."""
 
     @property
+    def in_cells(self) -> bool:
+        """Whether answers are what a notebook's cells have defined, and stand in no file."""
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """The isolation layers of each channel."""
 
@@ -118,6 +122,7 @@ class Nowhere:
     """A back end for a desk at which no submission is seated: no process is started for it."""
 
     layers: tuple[str, ...] = ()
+    in_cells = False
 
     def open(self, limits: Limits) -> Channel:
         """Never asked for."""

@@ -15,11 +15,9 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-import msgspec
-
 from grader.course.course import Course, NoCourse, find_course, load_course
 from grader.feedback import terminal
-from grader.feedback.sentences import MISSING, UNTOUCHED, at
+from grader.feedback.sentences import at
 from grader.feedback.verdict import mistake_of
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
@@ -38,8 +36,6 @@ from grader.student.notebook_display import (
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, undisturbed
 
-NOT_DEFINED = "it is not defined in this session yet: run the cell that defines it, and check again"
-STILL_A_STUB = "still the stub: write your own lines, run the cell, and check again"
 NOTHING_DEFINED = "no exercise of the course is defined yet: run a cell that defines one"
 NO_COURSE = (
     "no course.toml was found near {here}: name its folder, as in "
@@ -84,7 +80,7 @@ def _check(
         desk.seat(Submission("you", ()), chosen) as seat,
     ):
         results = grade_exercises(desk, seat, chosen)
-    return _remembered(desk.course, tuple(map(_in_words_of_notebooks, results)))
+    return _remembered(desk.course, tuple(results))
 
 
 def found_course(given: str | Path | None) -> Path:
@@ -95,14 +91,6 @@ def found_course(given: str | Path | None) -> Path:
         return find_course(None, student=True)
     except NoCourse:
         raise CallError(NO_COURSE.format(here=Path.cwd())) from None
-
-
-def _in_words_of_notebooks(result: ExerciseResult) -> ExerciseResult:
-    """What is missing is not missing from a file, but was not run."""
-    words = {MISSING: NOT_DEFINED, UNTOUCHED: STILL_A_STUB}
-    first, *rest = result.tests
-    first = msgspec.structs.replace(first, message=words.get(first.message or "", first.message))
-    return msgspec.structs.replace(result, tests=(first, *rest))
 
 
 def _remembered(course: Course, results: tuple[ExerciseResult, ...]) -> Checked:

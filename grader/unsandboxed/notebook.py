@@ -59,6 +59,8 @@ class Stopped(KeyboardInterrupt):
 class Notebook:
     """The back end of a notebook's checks: each looks into the namespace of that moment."""
 
+    in_cells = True
+
     def __init__(self) -> None:
         self._namespace: Mapping[str, Any] = {}
         self._cell_name: CellName = cell_name

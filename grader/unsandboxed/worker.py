@@ -174,6 +174,8 @@ class Workers:
     Tensors of submissions are on `device`: a GPU does not survive a fork, and these are none.
     """
 
+    in_cells = False
+
     def __init__(self, device: str = "cpu") -> None:
         self._device = device
         self._lock = threading.Lock()  # a window may be closed while a thread of it checks
