@@ -581,10 +581,10 @@ def test_doctor_lists_versions_the_course_and_every_layer(
 def test_doctor_says_what_is_missing_instead_of_failing(
     grader: Grader, nowhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: Warm) -> None:
+    def broken() -> Warm:
         raise HostFault("no process could be started")
 
-    monkeypatch.setattr(Warm, "__init__", broken)
+    monkeypatch.setattr(jails, "Warm", broken)
     ran = grader("doctor")
     assert ran.code == 1
     assert "no process could be started" in ran.out
