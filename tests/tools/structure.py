@@ -287,14 +287,17 @@ def walked(sample: Path, exercise: str) -> Walk:
     met: set[str] = set()
     switches = 0
 
+    def is_ours(file: str) -> bool:
+        return file.startswith(home) and file.endswith(".py")  # a page's template is no module
+
     def see(frame: FrameType, event: str, _: object) -> None:
         nonlocal switches
         here = frame.f_code.co_filename
-        if event != "call" or not here.startswith(home):
+        if event != "call" or not is_ours(here):
             return
         met.add(here)
         above = frame.f_back.f_code.co_filename if frame.f_back is not None else here
-        switches += above != here and above.startswith(home)
+        switches += above != here and is_ours(above)
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         for attempt in ("warm-up", "counted"):
