@@ -26,7 +26,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course.course import Course
-from grader.lms import SYSTEMS, downloads
+from grader.lms import DOWNLOADS, SYSTEMS
 from grader.records.faults import CallError
 from grader.records.rows import counted, listed
 
@@ -285,7 +285,7 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
     from grader.cli import tables
     from grader.intake import take_in
 
-    arrivals = take_in(paths, course, roster, downloads())
+    arrivals = take_in(paths, course, roster, DOWNLOADS)
     console = Console(highlight=False)
     for line in tables.arrivals_lines(arrivals):
         console.print(line, soft_wrap=True)
@@ -306,7 +306,7 @@ def _once(
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
 
-    arrivals = take_in(paths, run.order.course, roster, downloads())
+    arrivals = take_in(paths, run.order.course, roster, DOWNLOADS)
     stderr = Console(stderr=True, highlight=False)
     in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
     if in_time and run.kind == "people":
@@ -365,7 +365,7 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str) -> None:
     course, console = run.order.course, Console(highlight=False)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    looks = arriving(folder, course, roster, Event(), downloads())
+    looks = arriving(folder, course, roster, Event(), DOWNLOADS)
     for rows in grade_arrivals(run.out, run.order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(tables.row_line(row))

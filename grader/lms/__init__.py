@@ -34,7 +34,7 @@ SYSTEMS: tuple[System, ...] = tuple(
     if find_spec(f"{__name__}.{module}") is not None
 )
 
-
-def downloads() -> tuple[Downloads, ...]:
-    """The downloads that are recognised, in the order in which to try."""
-    return tuple(system.downloads for system in reversed(SYSTEMS) if system.downloads is not None)
+# The downloads that are recognised, in the order in which to try.
+DOWNLOADS: tuple[Downloads, ...] = tuple(
+    system.downloads for system in reversed(SYSTEMS) if system.downloads is not None
+)

@@ -338,17 +338,18 @@ BASE = HEIGHT - BELOW
 
 def histogram(bars: Sequence[Bar], title: str) -> str:
     """Counts stand above the bars, points below them; who does not see it is told in words."""
-    described = "; ".join(f"{_points(b.low)} to {_points(b.high)} points: {b.count}" for b in bars)
+    ends = {end: number(round(end, 1)) for end in {e for b in bars for e in (b.low, b.high)}}
+    described = "; ".join(f"{ends[b.low]} to {ends[b.high]} points: {b.count}" for b in bars)
     return (
         f'<svg class="histogram" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
         ' aria-labelledby="histogram-title" aria-describedby="histogram-described">'
         f'<title id="histogram-title">{escape(title)}</title>'
         f'<desc id="histogram-described">{escape(described)}</desc>'
-        f'{"".join(_bars(bars))}<path class="axis" d="M0 {BASE}H{WIDTH}"/></svg>'
+        f'{"".join(_bars(bars, ends))}<path class="axis" d="M0 {BASE}H{WIDTH}"/></svg>'
     )
 
 
-def _bars(bars: Sequence[Bar]) -> Iterator[str]:
+def _bars(bars: Sequence[Bar], ends: Mapping[float, str]) -> Iterator[str]:
     most = max((bar.count for bar in bars), default=0)
     step = WIDTH / max(len(bars), 1)
     for place, bar in enumerate(bars):
@@ -360,15 +361,11 @@ def _bars(bars: Sequence[Bar]) -> Iterator[str]:
         )
         if bar.count:
             yield _text(middle, BASE - height - 6, str(bar.count), "middle", "count")
-        yield _text(left, HEIGHT - 9, _points(bar.low), "middle" if place else "start")
+        yield _text(left, HEIGHT - 9, ends[bar.low], "middle" if place else "start")
     if bars:
-        yield _text(WIDTH, HEIGHT - 9, _points(bars[-1].high), "end")
+        yield _text(WIDTH, HEIGHT - 9, ends[bars[-1].high], "end")
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
     styled = f' class="{kind}"' if kind else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'
-
-
-def _points(value: float) -> str:
-    return number(round(value, 1))

@@ -15,7 +15,7 @@ from grader import intake
 from grader.course.course import Course
 from grader.intake import NOBODY, Arrivals, Roster, read_roster
 from grader.intake import files as limits
-from grader.lms import downloads
+from grader.lms import DOWNLOADS
 from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x\n"
@@ -54,7 +54,7 @@ def download(request: pytest.FixtureRequest, tmp_path: Path) -> Download:
 
 def take_in(paths: Sequence[Path], course: Course, roster: Roster = NOBODY) -> Arrivals:
     """As `grader grade` does."""
-    return intake.take_in(paths, course, roster, downloads())
+    return intake.take_in(paths, course, roster, DOWNLOADS)
 
 
 def files_of(arrived: Arrivals) -> dict[str, list[str]]:
