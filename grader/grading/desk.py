@@ -254,16 +254,6 @@ def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:
 # --- playing a test ------------------------------------------------------------------------------
 
 
-def run_test(desk: Desk, seat: Seat, test: Test) -> dict[str, Transcript]:
-    """Play the cases of a test until one does not pass; the transcript of each, by its label."""
-    played: dict[str, Transcript] = {}
-    for case in test.cases:
-        played[case.label] = play_case(desk, seat, test, case)
-        if not played[case.label].passed:
-            break
-    return played
-
-
 def play_case(desk: Desk, seat: Seat, test: Test, case: Case) -> Transcript:
     """Play a case, and tell of it what may be told: of a hidden one no picture and no print."""
     played = play(desk, seat, test, case)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import msgspec
 import torch
 
 from grader import wire
-from grader.course.collection import Test, rung
+from grader.course.collection import Case, Test, rung
 from grader.course.contract import Contract
 from grader.course.course import below
 from grader.feedback import sentences
-from grader.grading.desk import Desk, Seat, run_test
+from grader.grading.desk import Desk, Seat, play_case
 from grader.grading.diagnosis import Answers, CaseName, Given
+from grader.grading.transcripts import Transcript
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault
@@ -133,7 +134,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     What a public check ends with is shown in full. Code that has met a hidden test could put its
     inputs there, so it meets no public check any more.
     """
-    climbs = [_Climb(desk, seat, name) for name in names]
+    climbs = [Climb(desk, seat, name) for name in names]
     for hidden in (False, True):
         seat.calls.before.changed.clear()  # a public check has told of it
         for climb in climbs:
@@ -141,43 +142,80 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     return {climb.name: climb.tried() for climb in climbs}
 
 
-class _Climb:
-    """One exercise's tests, on their way up the ladder."""
+class Climb:
+    """One exercise's tests on one answer, on their way up the ladder."""
 
     def __init__(self, desk: Desk, seat: Seat, name: str) -> None:
         self.name = name
         self._desk, self._seat = desk, seat
-        self._found = next(found for found in seat.listing.found if found.name == name)
+        self._found = seat.calls.found[name]
         self._firsts = [_exists(self._found, desk.backend.in_cells)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}
         if self._firsts[0].status == "passed":
             self._firsts.append(_signature(self._found, desk.oracle.contracts[name]))
-        if self._firsts[-1].status != "passed":
+        if self.hindrance is not None:
             self._top = NOWHERE
 
-    def run(self, hidden: bool) -> None:
-        """Run the hidden tests, or the public ones, until one fails that others stand on."""
-        for test in self._desk.tests[self.name]:
-            if test.hidden is hidden and rung.order.index(test.rung) <= self._top:
-                self._run(test)
+    @property
+    def hindrance(self) -> TestResult | None:
+        """Why no test can be run, if so."""
+        return self._firsts[-1] if self._firsts[-1].status != "passed" else None
 
-    def _run(self, test: Test) -> None:
-        played = run_test(self._desk, self._seat, test)
-        self._answers |= {(test.key, case): one.given for case, one in played.items()}
-        case, last = list(played.items())[-1]
-        status, message = last.status, last.message
-        if test.rung == "efficiency" and status == "passed" and self._found.evasions:
-            first = self._found.evasions[0]
-            use = wire.Use(first.function, self._seat.session.line(first.place))
-            status, message = "failed", sentences.uncounted(use)
-        at = "" if last.passed else case
-        self._results[test.key] = _result(test, status, message, last.picture, at)
-        if status != "passed" and test.rung in FOUNDATIONS:
+    def cases(self, tests: Iterable[Test]) -> Iterator[tuple[Test, Case, Transcript]]:
+        """Play these tests, of each the cases up to the first that does not pass.
+
+        Once one fails that others stand on, tests of higher rungs are left out.
+        """
+        for test in tests:
+            if rung.order.index(test.rung) > self._top:
+                continue
+            for case in test.cases:
+                played = play_case(self._desk, self._seat, test, case)
+                yield test, case, played
+                if not played.passed:
+                    self._failed(test, played)
+                    break
+
+    def _failed(self, test: Test, played: Transcript) -> None:
+        if test.rung in FOUNDATIONS:
             # What never ended would not end again.
-            failed_at = NOWHERE if status == "timeout" else rung.order.index(test.rung)
-            self._top = min(self._top, failed_at)
+            timeout = played.status == "timeout"
+            self._top = min(self._top, NOWHERE if timeout else rung.order.index(test.rung))
+
+    def counted(self, test: Test, played: Transcript) -> Transcript:
+        """What a case comes to: counts are worth nothing where operations are hidden from them."""
+        if test.rung != "efficiency" or not played.passed or not self._found.evasions:
+            return played
+        first = self._found.evasions[0]
+        use = wire.Use(first.function, self._seat.session.line(first.place))
+        return replace(played, status="failed", message=sentences.uncounted(use))
+
+    def forbidden(self) -> TestResult | None:
+        """The verdict on forbidden operations, for exercises that forbid any."""
+        groups = self._desk.course.exercises[self.name].forbidden
+        if not groups:
+            return None
+        uses = self._seat.calls.uses(self.name)
+        titles = [self._desk.course.file.operations[group].title for group in groups]
+        return TestResult(
+            OPERATIONS,
+            sentences.forbidden_title(titles),
+            "failed" if uses else "passed",
+            hidden=False,
+            message=sentences.forbidden(uses) if uses else None,
+        )
+
+    def run(self, hidden: bool) -> None:
+        """Run the hidden tests, or the public ones, and keep what they end with."""
+        tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
+        for test, case, played in self.cases(tests):
+            self._answers[test.key, case.label] = played.given
+            counted, at = self.counted(test, played), "" if played.passed else case.label
+            self._results[test.key] = _result(  # that of the last case stands
+                test, counted.status, counted.message, counted.picture, at
+            )
 
     def tried(self) -> _Tried:
         """How all of them ended, with the mistake's name where it is a known one."""
@@ -194,7 +232,7 @@ class _Climb:
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
             results = _named(results, known.title, known.hint)
-        forbidden = _forbidden(self._desk, self._seat, self.name)
+        forbidden = self.forbidden()
         firsts = [*self._firsts, *([forbidden] if forbidden is not None else [])]
         return _Tried(firsts, results, self._answers, known)
 
@@ -250,22 +288,6 @@ def _signature(found: wire.Found, contract: Contract) -> TestResult:
         "failed" if message else "passed",
         hidden=False,
         message=message,
-    )
-
-
-def _forbidden(desk: Desk, seat: Seat, name: str) -> TestResult | None:
-    """The verdict on forbidden operations, for exercises that forbid any."""
-    groups = desk.course.exercises[name].forbidden
-    if not groups:
-        return None
-    uses = seat.calls.uses(name)
-    titles = [desk.course.file.operations[group].title for group in groups]
-    return TestResult(
-        OPERATIONS,
-        sentences.forbidden_title(titles),
-        "failed" if uses else "passed",
-        hidden=False,
-        message=sentences.forbidden(uses) if uses else None,
     )
 
 

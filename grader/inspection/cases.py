@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,14 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.course.collection import Case, Test
-from grader.course.contract import Contract
 from grader.course.course import Course
-from grader.feedback import sentences
-from grader.grading.desk import Desk, Seat, play_case
-from grader.grading.ladder import FOUNDATIONS
+from grader.grading.desk import Desk, Seat
+from grader.grading.ladder import Climb
 from grader.grading.order import Order
 from grader.grading.transcripts import Transcript
 from grader.intake import Submission
 from grader.intake.arrivals import read_answers
-from grader.records.grade import Picture, TestStatus
+from grader.records.grade import Picture, TestResult, TestStatus
 from grader.sandbox.session import Asked, Channel, Limits, Nowhere, Session
 from grader.wire import payload
 
@@ -103,11 +101,6 @@ class Bench:
     name: str
     submission: Submission
 
-    @property
-    def contract(self) -> Contract:
-        """What the exercise promises."""
-        return self.desk.oracle.contracts[self.name]
-
     @contextmanager
     def seat(self, channel: Channel) -> Iterator[Seat]:
         """Load the student's text behind this channel; each test keeps the calls that it makes."""
@@ -145,48 +138,10 @@ def open_bench(course: Course, name: str, folder: Path | None = None) -> Iterato
         yield Bench(desk, name, submission)
 
 
-def obstacle(bench: Bench, seat: Seat) -> CaseTrace | None:
-    """Why no test can be run, if so."""
-    found = seat.calls.found[bench.name]
-    match found.status:
-        case "stub" | "missing":
-            return without_calls(sentences.EXISTS, "missing", sentences.unwritten(found))
-        case "broken":
-            return without_calls(sentences.EXISTS, "error", sentences.broken(found))
-    unlike = sentences.signature(found, bench.contract)
-    return without_calls(sentences.SIGNATURE, "failed", unlike) if unlike else None
-
-
-def run_cases(bench: Bench, seat: Seat) -> Iterator[tuple[Test, Case, Transcript]]:
-    """Run each case of the tests; of a test, up to the first that does not pass.
-
-    When one on a rung fails that others stand on, tests of other rungs are left out.
-    """
-    found = seat.calls.found[bench.name]
-    failed_at: str | None = None
-    for test in bench.desk.tests[bench.name]:
-        if failed_at is not None and test.rung != failed_at:
-            continue
-        for case in test.cases:
-            played = play_case(bench.desk, seat, test, case)
-            if test.rung == "efficiency" and played.status == "passed" and found.evasions:
-                played = replace(
-                    played, status="failed", message=sentences.uncounted(found.evasions[0])
-                )
-            yield test, case, played
-            if played.status != "passed":
-                failed_at = test.rung if test.rung in FOUNDATIONS else failed_at
-                break
-
-
-def forbidden_use(bench: Bench, seat: Seat) -> CaseTrace | None:
-    """The forbidden operations that were used, if any were."""
-    uses = seat.calls.uses(bench.name)
-    groups = bench.desk.course.exercises[bench.name].forbidden
-    if not uses or not groups:
-        return None
-    titles = [bench.desk.course.file.operations[group].title for group in groups]
-    return without_calls(sentences.forbidden_title(titles), "failed", sentences.forbidden(uses))
+def run_cases(bench: Bench, climb: Climb) -> Iterator[tuple[Test, Case, Transcript]]:
+    """Play the exercise's tests as a grading does, and say what each case comes to."""
+    for test, case, played in climb.cases(bench.desk.tests[bench.name]):
+        yield test, case, climb.counted(test, played)
 
 
 # --- what happened in a case ---------------------------------------------------------------------
@@ -195,6 +150,13 @@ def forbidden_use(bench: Bench, seat: Seat) -> CaseTrace | None:
 def without_calls(title: str, status: TestStatus, message: str) -> CaseTrace:
     """What no case of a test shows: why there is nothing to run, or a forbidden operation."""
     return CaseTrace(title, "", "", (), 0, status, message)
+
+
+def check_trace(check: TestResult | None) -> CaseTrace | None:
+    """What a check of the engine's own shows, where it did not pass."""
+    if check is None or check.status == "passed":
+        return None
+    return without_calls(check.title, check.status, check.message or "")
 
 
 def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallTrace]) -> CaseTrace:

@@ -16,11 +16,11 @@ from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
 from grader.grading.desk import play_case
+from grader.grading.ladder import Climb
 from grader.grading.transcripts import Transcript
 from grader.inspection.cases import (
     calls_of,
-    forbidden_use,
-    obstacle,
+    check_trace,
     open_bench,
     run_cases,
     runs_answer,
@@ -58,9 +58,10 @@ def debug(
     out = stdout or sys.stdout
     with open_bench(course, name, folder) as bench:
         with bench.seat(InProcess(Loaded(), around=_unseen)) as seat:
-            hindrance = obstacle(bench, seat)
-            found = None if hindrance else _first(run_cases(bench, seat))
-            hindrance = hindrance or forbidden_use(bench, seat)
+            climb = Climb(bench.desk, seat, bench.name)
+            hindrance = check_trace(climb.hindrance)
+            found = None if hindrance else _first(run_cases(bench, climb))
+            hindrance = hindrance or check_trace(climb.forbidden())
         if found is None:
             why = f"{hindrance.title}: {hindrance.message}" if hindrance else NOTHING.format(name)
             print(safe(why), file=out)

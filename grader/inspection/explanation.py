@@ -26,6 +26,7 @@ from grader.feedback.verdict import mistake_of
 from grader.grades.corrections import at_stake, command
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
+from grader.grading.ladder import Climb
 from grader.grading.transcripts import Said
 from grader.inspection.cases import (
     Bench,
@@ -33,9 +34,8 @@ from grader.inspection.cases import (
     CallTrace,
     CaseTrace,
     case_trace,
-    forbidden_use,
+    check_trace,
     named,
-    obstacle,
     run_cases,
     runs_answer,
     without_calls,
@@ -163,11 +163,11 @@ class _Ran:
 
 def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
     """Run cases up to the first that does not pass, or that uses what is forbidden."""
-    hindrance = obstacle(bench, seat)
-    if hindrance is not None:
+    climb = Climb(bench.desk, seat, bench.name)
+    if (hindrance := check_trace(climb.hindrance)) is not None:
         return _Ran(hindrance)
     reader = CallReader(seat.listing)
-    for ended in run_cases(bench, seat):
+    for ended in run_cases(bench, climb):
         said, uses = ended[-1].said, seat.calls.uses(bench.name)
         if uses or ended[-1].status != "passed":
             break
@@ -176,7 +176,7 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
     if calls and ran.status == "passed":  # of one that did not, the message tells what it printed
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_trace(test, case, ran, calls)
-    used, place = forbidden_use(bench, seat), _raised_at(said)
+    used, place = check_trace(climb.forbidden()), _raised_at(said)
     if used is not None and (asked.name in FIRSTS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.course.course import Course
+from grader.grading.ladder import Climb
 from grader.inspection.cases import (
     CallReader,
     CaseTrace,
@@ -28,9 +29,8 @@ from grader.inspection.cases import (
     Step,
     calls_of,
     case_trace,
+    check_trace,
     described,
-    forbidden_use,
-    obstacle,
     open_bench,
     run_cases,
     runs_answer,
@@ -52,12 +52,12 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Case
     with open_bench(course, name, folder) as bench:
         watched = _Watched(Loaded())
         with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
-            hindrance = obstacle(bench, seat)
-            if hindrance is not None:
+            climb = Climb(bench.desk, seat, bench.name)
+            if (hindrance := check_trace(climb.hindrance)) is not None:
                 yield hindrance
                 return
             reader = CallReader(seat.listing)
-            for test, case, ran in run_cases(bench, seat):
+            for test, case, ran in run_cases(bench, climb):
                 calls = [
                     replace(
                         reader.trace(asked),
@@ -70,8 +70,7 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Case
                 yield case_trace(test, case, ran, calls)
                 if watched.stopped:
                     return
-            used = forbidden_use(bench, seat)
-            if used is not None:
+            if (used := check_trace(climb.forbidden())) is not None:
                 yield used
 
 

@@ -261,8 +261,9 @@ def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     lesson = Lesson(assigned(course.folder, "staircase", "weigh"))
     assert (lesson.name, lesson.begin_all()) == ("staircase", ("staircase", "weigh"))
     assert [row.name for row in lesson.rows() if not row.asked] == ["center", "Projection"]
+    passed = TestResult("test_it", "It is right", "passed")
     told = [
-        lesson.hear(CheckedOne(ExerciseResult(name, "basics", 0, 1), remaining))
+        lesson.hear(CheckedOne(ExerciseResult(name, "basics", 0, 1, (passed,)), remaining))
         for name, remaining in (("staircase", 1), ("weigh", 0))
     ]
     assert told == ["Checking all of them: 1 of 2.", "2 of 2 asked pass now."]
