@@ -1,5 +1,5 @@
 """Proof of a course, for its authors: known answers and mechanical mutants, on its tests.
 
-It knows the course whole, solutions and all, and so stands in nothing that a student gets to run on
-solutions. It gives no grade to anyone.
+And a made-up class to practise on. It knows the course whole, solutions included, so no bundle for
+students holds it. It gives no grade to anyone.
 """

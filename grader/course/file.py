@@ -1,6 +1,6 @@
 """A course: the order, points, hints, prerequisites and forbidden operations in ``course.toml``.
 
-The only room that knows the file format. Mistakes in it are told with file, line and key.
+Mistakes in it are told with file, line and key.
 """
 
 from __future__ import annotations

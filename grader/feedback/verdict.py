@@ -1,8 +1,8 @@
 """A verdict: one exercise's result as every screen tells it.
 
 `verdict_of` makes it, once; the terminal, plain lines, notebooks, pages, Gradescope, otter and
-GitHub Classroom render it. A screen chooses what it shows and how. It reads no meaning out of a
-text, and has no words of its own for how a test ended: those are in `WORDINGS`.
+GitHub Classroom render it. A screen chooses what it shows and how, and reads no meaning out of a
+text. Words for how a test ended are in `WORDINGS`.
 """
 
 from __future__ import annotations

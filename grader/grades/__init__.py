@@ -1,4 +1,4 @@
 """What becomes of grades: the gradebook, corrections, comparisons of two runs, names taken out.
 
-It knows rows and nothing of tests: it neither runs nor judges anything.
+It reads how tests ended, and runs and judges nothing.
 """

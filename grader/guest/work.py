@@ -1,7 +1,7 @@
 """The worker process: torch loaded once, one submission after another.
 
 Started as ``python -I -m grader.guest.work`` with two pipes for standard input and output. Nothing
-is isolated here: it serves a student's own checks, where there is no fork.
+is isolated here: it serves a student's own checks where there is no fork, and answers on a GPU.
 """
 
 from __future__ import annotations

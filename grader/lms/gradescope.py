@@ -31,8 +31,9 @@ from grader.records.grade import (
 )
 from grader.records.rows import Person, Row, number
 from grader.release import texts
+from grader.release.courses import carried_seed, carry, load_carried
 from grader.release.engine import copy_engine
-from grader.release.student import carried_seed, carry, licence, load_carried, write_text
+from grader.release.texts import licence, write_text
 from grader.sandbox.session import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------

@@ -23,8 +23,10 @@ from grader.lms.system import Bundle, System
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums, zipped
 from grader.release import texts
+from grader.release.courses import carry
 from grader.release.engine import copy_engine
-from grader.release.student import carry, refuse_solved_stubs, write_student_bundle, write_text
+from grader.release.student import refuse_solved_stubs, write_student_bundle
+from grader.release.texts import write_text
 
 PLUGIN = "grader.lms.otter_plugin.Plugin"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # what the course was released with

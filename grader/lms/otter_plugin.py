@@ -32,7 +32,7 @@ from grader.intake import read_submission
 from grader.lms.system import grade_one
 from grader.records.faults import HostFault
 from grader.records.grade import ExerciseResult, Grade, counted_elsewhere
-from grader.release.student import load_carried
+from grader.release.courses import load_carried
 
 COURSE = Path("source", "files", "course")  # where otter unpacks what an autograder carries
 STUDENT = "submission"  # otter does not say whose it is

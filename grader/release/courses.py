@@ -1,4 +1,4 @@
-"""Courses as folders to begin with: the kit's own, a private one over another, a part of one."""
+"""Courses as folders: the kit's own, one over another, a part of one, one carried elsewhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from typing import Any
 import msgspec
 
 import grader
-from grader.course.course import Course
+from grader.course.course import Course, load_course
 from grader.course.file import Assignment, Unit
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_empty
+from grader.release.engine import copy_source
+from grader.release.texts import write_text
 
 CARRIED = Path(grader.__file__).parent / "bundle"
 
@@ -134,3 +136,43 @@ def _table(assignment: Assignment) -> dict[str, Any]:
     """An assignment without what it does not say."""
     fields = msgspec.structs.asdict(assignment)
     return {key: value for key, value in fields.items() if value not in (None, "")}
+
+
+def copy_exercises(course: Course, to: Path) -> None:
+    """Copy what a student may see of a course: its file, stubs and public checks."""
+    (to / "checks").mkdir(parents=True)
+    write_text(to / "course.toml", course_toml(course))
+    for path in (course.stub_file(unit.name) for unit in course.units):
+        shutil.copyfile(path, to / path.name)
+    for path in course.check_files():
+        shutil.copyfile(path, to / "checks" / path.name)
+
+
+# --- carrying ------------------------------------------------------------------------------------
+#
+# A course with its solutions in another system's folder: written there, and found again.
+#
+# A private course that is laid over another one stays so: it may add hidden tests to the other's.
+
+
+PRIVATE = "private"
+
+
+def carry(course: Course, to: Path) -> None:
+    """Copy all that grades a course into the new folder `to`."""
+    copy_exercises(course, to / "exercises")
+    copy_source(course.solutions, to / "solutions")
+    if course.private is not None:
+        copy_source(course.private / "solutions", to / PRIVATE / "solutions")
+        write_text(to / PRIVATE / "course.toml", 'overlay = "../exercises"\n')
+
+
+def carried_seed(course: Course) -> str:
+    """Where the hidden seed lies in a folder that a course was carried into."""
+    return f"{PRIVATE}/solutions/seed" if course.private is not None else "solutions/seed"
+
+
+def load_carried(folder: Path) -> Course:
+    """The course that was carried into this folder."""
+    private = folder / PRIVATE
+    return load_course(private if private.is_dir() else folder / "exercises")

@@ -7,16 +7,15 @@ source, so that ``pip install .`` in the folder is all that it takes.
 from __future__ import annotations
 
 import ast
-import shutil
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from grader.course.course import Course, load_course
-from grader.records.faults import CallError, HostFault
+from grader.course.course import Course
+from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_free, write_sums
 from grader.release import texts
-from grader.release.courses import course_toml
-from grader.release.engine import DESK, copy_engine, copy_source
+from grader.release.courses import copy_exercises
+from grader.release.engine import DESK, copy_engine
 
 
 def write_student_bundle(
@@ -49,11 +48,11 @@ def write_student_bundle(
             "README.md": texts.readme(course),
             "AGENTS.md": texts.agents(course),
             "pyproject.toml": texts.pyproject(),
-            "LICENSE": licence(),
+            "LICENSE": texts.licence(),
             **(texts_beside or {}),
         }
         for name, text in written.items():
-            write_text(draft / name, text)
+            texts.write_text(draft / name, text)
         copy_engine(draft / "grader", engine)
         _record(course, draft / "exercises" / "recorded", report, jobs)
         write_sums(draft)
@@ -73,16 +72,6 @@ def refuse_solved_stubs(course: Course) -> None:
             name = getattr(node, "name", "")
             if course.unit_of.get(name) == unit and not _is_stub(node):
                 raise CallError(f"{path} holds a solution of {name}: a bundle would give it away")
-
-
-def copy_exercises(course: Course, to: Path) -> None:
-    """Copy what a student may see of a course: its file, stubs and public checks."""
-    (to / "checks").mkdir(parents=True)
-    write_text(to / "course.toml", course_toml(course))
-    for path in map(course.stub_file, _units(course)):
-        shutil.copyfile(path, to / path.name)
-    for path in course.check_files():
-        shutil.copyfile(path, to / "checks" / path.name)
 
 
 def _is_stub(node: ast.stmt) -> bool:
@@ -115,49 +104,3 @@ def _record(course: Course, folder: Path, report: Callable[[str], None], jobs: i
     from grader.release.recording import record_course  # it loads torch
 
     record_course(course, folder, report, jobs)
-
-
-def licence() -> str:
-    """The text under which the engine is given away."""
-    from importlib import metadata  # slow to load, and every command loads this module
-
-    text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
-    if text is None:
-        raise HostFault("this install of attention-grader came without its LICENSE")
-    return text
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, in a folder of its own if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())  # the same line ends everywhere
-
-
-# --- carrying ------------------------------------------------------------------------------------
-#
-# A course with its solutions in another system's folder: written there, and found again.
-#
-# A private course that is laid over another one stays so: it may add hidden tests to the other's.
-
-
-PRIVATE = "private"
-
-
-def carry(course: Course, to: Path) -> None:
-    """Copy all that grades a course into the new folder `to`."""
-    copy_exercises(course, to / "exercises")
-    copy_source(course.solutions, to / "solutions")
-    if course.private is not None:
-        copy_source(course.private / "solutions", to / PRIVATE / "solutions")
-        write_text(to / PRIVATE / "course.toml", 'overlay = "../exercises"\n')
-
-
-def carried_seed(course: Course) -> str:
-    """Where the hidden seed lies in a folder that a course was carried into."""
-    return f"{PRIVATE}/solutions/seed" if course.private is not None else "solutions/seed"
-
-
-def load_carried(folder: Path) -> Course:
-    """The course that was carried into this folder."""
-    private = folder / PRIVATE
-    return load_course(private if private.is_dir() else folder / "exercises")

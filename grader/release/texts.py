@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from string import Template
 
 import msgspec
 
 from grader.course.course import Course
 from grader.course.file import Unit
-from grader.records.faults import CallError
+from grader.records.faults import CallError, HostFault
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace
@@ -106,3 +107,19 @@ def _exercises(course: Course, unit: Unit) -> str:
     asked, of = course.asked_in(unit.name), len(unit.exercise)
     names = ", ".join(f"`{name}`" for name in asked)
     return f"{of}" if len(asked) == of else f"{len(asked)} of {of}: {names}"
+
+
+def licence() -> str:
+    """The text under which the engine is given away."""
+    from importlib import metadata  # slow to load, and every command loads this module
+
+    text = metadata.distribution("attention-grader").read_text("licenses/LICENSE")
+    if text is None:
+        raise HostFault("this install of attention-grader came without its LICENSE")
+    return text
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, in a folder of its own if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())  # the same line ends everywhere

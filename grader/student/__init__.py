@@ -1,4 +1,5 @@
 """What students type: checks at each save, once, or in a notebook; hints, progress, reset, the zip.
 
-It knows public checks and recordings only: whatever stands here goes to every student.
+It knows public checks, and recordings or solutions, whichever the course comes with: whatever
+stands here goes to every student.
 """

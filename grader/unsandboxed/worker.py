@@ -1,4 +1,4 @@
-"""The trusted end of workers: for a student's own checks, on computers without fork.
+"""The trusted end of workers: for a student's own checks without fork, and for a GPU.
 
 A worker runs one submission after another in a process that has torch loaded, and a spare has torch
 loaded too: when a submission never ends, or takes its process down, the spare takes over at once.

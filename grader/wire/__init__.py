@@ -1,6 +1,6 @@
 """The wire between the trusted process and a student's process: its messages.
 
-A frame is an eight-byte little-endian length and one msgpack message, which is decoded into the
+A frame is an eight-byte little-endian length and, as a rule, one msgpack message, which is decoded into the
 types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a module
 or a piece of code on the receiving side. `payload` turns tensors into these types and back; this
 module is light, so that what only starts a process or reads files need not load torch.
