@@ -1,7 +1,8 @@
 """The same channels without a wall: a student's own worker, a notebook, our own definitions.
 
-Nothing here isolates anything: a grade that is made with it says so (`--device cuda` needs it). It knows the guest, the
-wire and the sandbox's channels, and must not know what is asked: no test, no reference, no point.
+Nothing here isolates anything, and a grade that is made with it says so (`--device cuda` needs it).
+It knows the guest, the wire and the sandbox's channels, and must not know what is asked: no test,
+no reference, no point.
 
 An auditor reads, after `sandbox`:
 

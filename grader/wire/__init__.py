@@ -1,9 +1,9 @@
 """The wire between the trusted process and a student's process: its messages.
 
-A frame is an eight-byte little-endian length and, as a rule, one msgpack message, which is decoded into the
-types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a module
-or a piece of code on the receiving side. `payload` turns tensors into these types and back; this
-module is light, so that what only starts a process or reads files need not load torch.
+A frame is an eight-byte little-endian length and, as a rule, one msgpack message, which is decoded
+into the types below or refused. Nothing is ever unpickled, and nothing in a message names a file, a
+module or a piece of code on the receiving side. `payload` turns tensors into these types and back;
+this module is light, so that what only starts a process or reads files need not load torch.
 
 Both sides of the wall import this folder, and it imports nothing else of the kit. It is the first
 of the three folders of the trust boundary; `guest` and `sandbox` come next. In this order:

@@ -27,8 +27,7 @@ from grader.lms.otter import KIT, release_otter
 from grader.records.faults import CallError, HostFault
 from grader.records.files import files_in
 from grader.records.grade import ExerciseResult, Grade, TestResult
-from grader.release.courses import part_of
-from grader.release.courses import carry, load_carried
+from grader.release.courses import carry, load_carried, part_of
 from tests.conftest import Grader
 from tests.support.bundles import recorded_in_name, recorded_once
 from tests.support.places import TINY
