@@ -132,14 +132,25 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
         if before is None:
             found[test.name] = test
         elif before.function is test.function:
-            cases = (*before.cases, *test.cases)
-            found[test.name] = replace(before, cases=cases)
+            _refuse_alike(before, test)
+            found[test.name] = replace(before, cases=(*before.cases, *test.cases))
         else:
             raise CallError(f"{test.place}: there is another test called {test.name}")
     if hidden:
         for name in course.exercises:
             _check_weights(name, [test for test in found.values() if test.exercise == name])
     return list(found.values())
+
+
+def _refuse_alike(before: Test, test: Test) -> None:
+    """A case is known by its label: of two with one label, the second would end as the first."""
+    labels = {case.label for case in before.cases}
+    for case in test.cases:
+        if case.label in labels:
+            raise CallError(
+                f"{test.place}: two cases of {test.name} are called [{case.label}]: "
+                "give their parameters other ids"
+            )
 
 
 def _check_weights(exercise: str, tests: Sequence[Test]) -> None:

@@ -197,6 +197,17 @@ def test_a_grader_file_that_cannot_be_imported_is_told_with_its_name(
     assert why in str(error.value)
 
 
+def test_two_cases_of_a_test_that_have_one_label_are_refused(collected: Write) -> None:
+    text = (
+        '@rung.value("center", points=3)\n'
+        '@pytest.mark.parametrize("size", [pytest.param(2, id="b-c"), pytest.param(7, id="c")])\n'
+        '@pytest.mark.parametrize("kind", ["a", "a-b"])\n'
+        'def test_it(student, size, kind):\n    """T."""\n'
+    )
+    with pytest.raises(CallError, match=r"test_some.py:\d+: two cases of test_it .* \[a-b-c\]"):
+        collected(text)
+
+
 def test_a_grader_file_without_tests_is_refused(collected: Write) -> None:
     with pytest.raises(CallError, match="no tests"):
         collected("x = 1\n")
