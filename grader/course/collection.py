@@ -212,6 +212,7 @@ class _Collector:
     def __init__(self) -> None:
         self.items: list[pytest.Item] = []
         self.errors: list[str] = []
+        self.interrupted = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep the items."""
@@ -221,6 +222,10 @@ class _Collector:
         """Keep what could not be imported."""
         if report.failed:
             self.errors.append(str(report.longrepr))
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Keep that Ctrl-C came, which pytest itself takes for an end like others."""
+        self.interrupted = excinfo.errisinstance(KeyboardInterrupt)
 
 
 @contextlib.contextmanager
@@ -263,6 +268,8 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
     for name in set(sys.modules) - before:
         if name.partition(".")[0] in {path.stem for path in files}:
             del sys.modules[name]
+    if collector.interrupted:
+        raise KeyboardInterrupt
     if collector.errors:
         raise CallError(f"a test file cannot be collected:\n{collector.errors[0]}")
     if code != pytest.ExitCode.OK:

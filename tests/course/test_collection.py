@@ -208,6 +208,11 @@ def test_two_cases_of_a_test_that_have_one_label_are_refused(collected: Write) -
         collected(text)
 
 
+def test_ctrl_c_while_graders_are_collected_is_heard(collected: Write) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        collected("raise KeyboardInterrupt\n")
+
+
 def test_a_grader_file_without_tests_is_refused(collected: Write) -> None:
     with pytest.raises(CallError, match="no tests"):
         collected("x = 1\n")
