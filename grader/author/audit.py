@@ -276,7 +276,7 @@ def _first_said(result: ExerciseResult) -> str:
     """The points, and the first thing that a student would read."""
     for test in result.tests:
         if test.status not in ("passed", "skipped"):
-            said = " ".join((test.mistake or test.message or "").split())
+            said = " ".join((test.mistake or test.told or "").split())
             return f"{result.points:g} of {result.max:g}: {test.name} {test.status}: {said[:160]}"
     return f"{result.points:g} of {result.max:g}"
 
