@@ -224,8 +224,8 @@ class _Collector:
             self.errors.append(str(report.longrepr))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Keep that Ctrl-C came, which pytest itself takes for an end like others."""
-        self.interrupted = excinfo.errisinstance(KeyboardInterrupt)
+        """Keep that Ctrl-C came, which pytest takes for an end like others."""
+        self.interrupted = excinfo.type is KeyboardInterrupt  # its own ends are subclasses
 
 
 @contextlib.contextmanager
