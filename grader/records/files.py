@@ -242,7 +242,6 @@ def _moments(folder: Path, kinds: tuple[str, ...], stop: Event, poll: bool) -> I
                 stop_event=stop,
                 rust_timeout=EVERY,
                 yield_on_timeout=True,
-                raise_interrupt=False,
                 ignore_permission_denied=True,
             ):
                 yield

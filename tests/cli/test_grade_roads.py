@@ -231,6 +231,32 @@ def test_what_arrives_in_a_folder_is_graded_and_what_is_known_is_not(
     assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
 
 
+class _Interrupted:
+    """In place of what waits for events: Ctrl-C comes at once."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> _Interrupted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def watch(self, *_: object) -> str:
+        return "signal"
+
+
+def test_one_ctrl_c_ends_the_wait_for_what_arrives(
+    tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("watchfiles.main.RustNotify", _Interrupted)
+    stop = Event()
+    monkeypatch.setattr(stop, "wait", lambda _: pytest.fail("it waits on"))
+    with pytest.raises(KeyboardInterrupt):
+        list(arriving(folder(tmp_path / "in", ada=CENTER), tiny, NOBODY, stop))
+
+
 def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(
     grader: Grader, course: Path, tmp_path: Path
 ) -> None:
