@@ -15,7 +15,7 @@ from grader.course.course import NAMED, Course, find_course, load_course
 from grader.records.faults import CallError, exit_codes
 
 WHOLE_KIT = (
-    "{} is a command of the instructors' kit, and this is a student's part of it: "
+    "{} is a command of the whole kit, and this is a student's part of it: "
     "pip install attention-grader, in another environment"
 )
 
