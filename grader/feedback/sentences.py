@@ -21,7 +21,7 @@ def at(place: Place | None) -> str:
     return f"{place.file} line {place.line}" if place else "a line that could not be found"
 
 
-def unwritten(found: Found, in_cells: bool = False) -> str:
+def still_missing(found: Found, in_cells: bool = False) -> str:
     """What to do about a stub, or about a name that no file or cell defines."""
     if found.status == "stub":
         return UNTOUCHED_CELL if in_cells else UNTOUCHED

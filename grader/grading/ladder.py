@@ -274,7 +274,7 @@ def _exists(found: wire.Found, in_cells: bool) -> TestResult:
         case "found":
             status, message = "passed", None
         case "stub" | "missing":
-            status, message = "missing", sentences.unwritten(found, in_cells)
+            status, message = "missing", sentences.still_missing(found, in_cells)
         case "broken":
             status, message = "error", sentences.broken(found)
     return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
