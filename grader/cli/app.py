@@ -23,7 +23,7 @@ WHOLE_KIT = (
 class _Program(TyperGroup):
     """The commands of the table: loaded when they are asked for, listed by who types them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (Click passes it)
         """Those that are here, in the table's order."""
         return commands.offered()
 

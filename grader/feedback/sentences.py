@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.course.contract import Contract, Signature
+from grader.records import rows
 from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, HIDING_MODULES
 
@@ -105,9 +106,7 @@ def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> 
 
 def forbidden_title(titles: Sequence[str]) -> str:
     """The title of the check for forbidden operations."""
-    *others, last = titles
-    listed = f"{', '.join(others)} or {last}" if others else last
-    return f"It is written without torch's own {listed}"
+    return f"It is written without torch's own {rows.listed(titles, 'or')}"
 
 
 def forbidden(uses: Sequence[Use]) -> str:

@@ -118,18 +118,17 @@ def all_asked(course: Course) -> str:
     return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
 
 
-def signed(wording: Wording) -> tuple[str, str]:
+def signed(told: Verdict | Wording) -> tuple[str, str]:
     """A sign with a space behind it, and its colour."""
-    return f"{wording.sign} ", wording.color
+    return f"{told.sign} ", told.color
 
 
 def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     """One exercise: solved, untouched, or what is wrong with it first."""
     again = "  (it was solved before)" if verdict.lost else ""
-    head = Text.assemble(
-        " ", (f"{verdict.sign} ", verdict.color), (verdict.exercise, "bold"), (again, "yellow")
+    console.print(
+        Text.assemble(" ", signed(verdict), (verdict.exercise, "bold"), (again, "yellow"))
     )
-    console.print(head)
     if not detail and verdict.state != "unsolved":
         return
     if verdict.mistake is not None:  # one name for all that failed
@@ -152,5 +151,4 @@ def _finding(console: Console, finding: Finding) -> None:
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:
     if text.strip():
-        body = Text(safe(text.strip("\n").rstrip()), style=style)
-        indented(console, body, indent)
+        print_plain(console, text.strip("\n").rstrip(), style, indent)

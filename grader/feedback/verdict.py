@@ -85,19 +85,20 @@ class Finding:
     max: float
     case: str  # the parameters that it did not pass with; empty where it has none
     reason: str  # why it did not pass, or empty; it may hold what a student's code printed
+    message: str  # the reason, with the case that it is about
     mistake: Mistake | None
     picture: Picture | None
     is_best_picture: bool  # the picture to show where one is enough: it shows the most
 
     @property
-    def message(self) -> str:
-        """The reason, with the case that it is about."""
-        return f"[{self.case}] {self.reason}" if self.case and self.reason else self.reason
-
-    @property
     def wording(self) -> Wording:
         """How it ended, in words."""
         return WORDINGS[self.status]
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The mistake's heading and hint, where one is named."""
+        return (self.mistake.heading, self.mistake.hint) if self.mistake is not None else ()
 
     @property
     def quiet(self) -> bool:
@@ -200,6 +201,7 @@ def _finding(test: TestResult, best_picture: bool) -> Finding:
         test.max,
         test.case or "",
         test.message or "",
+        test.told or "",
         mistake_of(test),
         test.picture,
         best_picture,

@@ -33,6 +33,7 @@ from grader.records.grade import (
     ExerciseResult,
     Grade,
     Picture,
+    SubmissionStatus,
     TestResult,
     TestStatus,
     from_thousandths,
@@ -53,7 +54,8 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
     """Grade one submission. Never raises for what a student did."""
     started = time.perf_counter()
     exercises: list[ExerciseResult] = []
-    status, message, notes = "graded", None, list(submission.problems)
+    status: SubmissionStatus = "graded"
+    message, notes = None, list(submission.problems)
     if submission.status != "ready":
         status, notes = submission.status, []
         message = "; ".join(submission.problems) or "no .py file and no notebook was handed in"
@@ -76,7 +78,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
     return Grade(
         submission.student,
         submission.student,
-        status,  # type: ignore[arg-type]
+        status,
         _total(exercise.points for exercise in exercises),
         _total(desk.course.exercises[name].points for name in desk.tests),
         desk.seed,
@@ -270,6 +272,8 @@ def _following(desk: Desk, name: str, tried: Mapping[str, _Tried]) -> list[TestR
 
 
 def _exists(found: wire.Found, in_cells: bool) -> TestResult:
+    status: TestStatus
+    message: str | None
     match found.status:
         case "found":
             status, message = "passed", None
@@ -277,7 +281,7 @@ def _exists(found: wire.Found, in_cells: bool) -> TestResult:
             status, message = "missing", sentences.still_missing(found, in_cells)
         case "broken":
             status, message = "error", sentences.broken(found)
-    return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)  # type: ignore[arg-type]
+    return TestResult(EXISTS, sentences.EXISTS, status, hidden=False, message=message)
 
 
 def _signature(found: wire.Found, contract: Contract) -> TestResult:

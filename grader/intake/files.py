@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from grader.wire import SourceText, clean
 
@@ -338,7 +338,7 @@ class Submission:
         return self.group or (self.student,)
 
     @property
-    def status(self) -> str:
+    def status(self) -> Literal["ready", "unreadable", "empty"]:
         """``empty`` without any source file, ``unreadable`` if none could be read."""
         if self.sources:
             return "ready"

@@ -105,9 +105,8 @@ def _status(status: TestStatus) -> Status:
 
 
 def _message(finding: Finding) -> str | None:
-    named = (finding.mistake.heading, finding.mistake.hint) if finding.mistake else ()
     said = finding.message or (finding.status == "skipped" and NOT_TRIED)
-    return _shown("\n".join(part for part in (*named, said) if part)) or None
+    return _shown("\n".join(part for part in (*finding.named, said) if part)) or None
 
 
 def _shown(text: str) -> str:

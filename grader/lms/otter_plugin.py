@@ -133,8 +133,7 @@ def _in_words_of_otter(result: ExerciseResult) -> ExceptionTestFile:
 
 def _lines(finding: Finding) -> Iterator[str]:
     yield f"{finding.wording.sign} {finding.status}"
-    named = (finding.mistake.heading, finding.mistake.hint) if finding.mistake else ()
-    yield from (terminal.safe(told) for told in (finding.message, *named) if told)
+    yield from (terminal.safe(told) for told in (finding.message, *finding.named) if told)
 
 
 def _remarks(grade: Grade) -> Iterator[str]:

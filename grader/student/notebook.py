@@ -18,13 +18,13 @@ from typing import Any
 from grader.course.course import Course, NoCourse, find_course, load_course
 from grader.feedback import terminal
 from grader.feedback.sentences import at
-from grader.feedback.verdict import mistake_of
+from grader.feedback.verdict import Finding, verdict_of
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
 from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
-from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult, TestResult
+from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
 from grader.student.notebook_display import (
     BOX,
     OTHER_GROUND,
@@ -239,18 +239,18 @@ def require(exercise: str, test: str) -> None:
     `CallError` where there is nothing to check.
     """
     (result,) = check(exercise).results
-    found = next((one for one in result.tests if one.name == test), None)
+    findings = verdict_of(result).findings
+    found = next((one for one in findings if one.name == test), None)
     if found is None or found.status != "passed":
-        raise AssertionError(terminal.safe("\n".join(_told(result, found))))
+        raise AssertionError(terminal.safe("\n".join(_told(findings, found))))
 
 
-def _told(result: ExerciseResult, found: TestResult | None) -> Iterator[str]:
+def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
     """Why a check did not pass: its own reason, or the first one where it was not tried."""
-    first = next(one for one in result.tests if one.status != "passed")
+    first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
         # `exists` and `signature` are nobody's own check: what they say is said here.
         asked = first.name in (EXISTS, SIGNATURE)
-        yield first.told or "" if asked else NOT_TRIED.format(title=first.title)
+        yield first.message if asked else NOT_TRIED.format(title=first.title)
         return
-    mistake = mistake_of(found)
-    yield from filter(None, (found.told, *((mistake.heading, mistake.hint) if mistake else ())))
+    yield from filter(None, (found.message, *found.named))

@@ -16,6 +16,7 @@ from grader.intake import NOBODY, read_roster, take_in
 from grader.intake.arrivals import arriving
 from grader.run.batch import grade_arrivals, grade_into
 from tests.conftest import Grader
+from tests.support.gradebooks import folder
 from tests.support.places import TINY
 
 CENTER = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"
@@ -25,13 +26,6 @@ WRONG = "def center(x):\n    return x\n"
 def cells(out: Path, *columns: str) -> list[tuple[str, ...]]:
     with (out / "gradebook.csv").open(newline="", encoding="utf-8") as file:
         return [tuple(row[column] for column in columns) for row in csv.DictReader(file)]
-
-
-def folder(place: Path, **files: str) -> Path:
-    place.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (place / f"{name}.py").write_text(text, "utf-8")
-    return place
 
 
 @pytest.fixture

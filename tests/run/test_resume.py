@@ -34,19 +34,13 @@ from grader.sandbox.session import Limits
 from grader.wire import SourceText
 from tests.conftest import Grader, Ran
 from tests.grades.test_gradebook import grade_of
+from tests.support.gradebooks import folder
 from tests.support.places import TINY
 from tests.support.seats import warm_of
 from tests.support.victims import Deskless, Grading, dies, dies_once, results, write_class
 
 CENTER = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"
 WRONG = "def center(x):\n    return x\n"
-
-
-def folder(place: Path, **files: str) -> Path:
-    place.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (place / f"{name}.py").write_text(text, "utf-8")
-    return place
 
 
 @pytest.fixture
