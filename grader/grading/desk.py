@@ -44,6 +44,7 @@ from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.jails import shortfall
 from grader.sandbox.session import Backend, Device, Killed, Limits, Session, StudentLost, Unlike
+from grader.unsandboxed import forked
 from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
@@ -100,6 +101,16 @@ class Desk:
         assert isinstance(self.known, LiveKnown)
         return self.known
 
+    def close(self) -> None:
+        """End what known mistakes run in."""
+        if isinstance(self.known, LiveKnown):
+            self.known.close()
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What a submission may use, and a known mistake."""
+        return Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
+
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """Names mistakes, in a course that knows some."""
@@ -113,7 +124,6 @@ class Desk:
 
         It is asked for these exercises only, where they are named.
         """
-        limits = Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
         every = [
             wire.Wanted(name, unit, self.stubs.get(name, ""))
             for name, unit in self.course.unit_of.items()
@@ -122,7 +132,7 @@ class Desk:
         opening = wire.Open(
             submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
-        session = Session(self.backend.open, opening, limits, self.watched)
+        session = Session(self.backend.open, opening, self.limits, self.watched)
         session.listens = self.listener is not None
         try:
             yield Seat(self, session, self.watched)
@@ -240,6 +250,8 @@ def live_known(desk: Desk, library: Library, outcomes: MistakesFile | None = Non
         desk.definitions,
         lambda definitions, *which: replay(desk, definitions, *cases[which]),
         outcomes,
+        # A fork would keep to itself what a listener hears.
+        lambda: desk.limits if forked.possible() and desk.listener is None else None,
     )
 
 

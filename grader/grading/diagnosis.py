@@ -28,6 +28,8 @@ import torch
 from grader import wire
 from grader.mistakes import Library, Variant
 from grader.proxies.calls import Heard
+from grader.sandbox.session import Limits
+from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
 
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
@@ -261,8 +263,27 @@ GivenKey = tuple[str, ...]  # what was run, the test, the case
 Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """A case of a test, and what it is played on: a variant, or else the references."""
+
+    test: str
+    case: str
+    variant: Variant | None = None
+    below: bool = False  # the references are all built on the variant
+
+    @property
+    def key(self) -> GivenKey:
+        name = self.variant.id if self.variant else ""
+        return (*(("all",) if self.below else ()), name, self.test, self.case)
+
+
 class LiveKnown:
-    """Runs the mistakes themselves when they are first asked for, and keeps what they give."""
+    """Runs the mistakes themselves when they are first asked for, and keeps what they give.
+
+    Where there are `limits`, they run in a fork of this process, and those of one exercise share it
+    until one of them takes too much or goes down; that one is run no more. The references run here.
+    """
 
     def __init__(
         self,
@@ -270,15 +291,20 @@ class LiveKnown:
         references: Mapping[str, Any],
         replay: Replay,
         kept: MistakesFile | None = None,
+        limits: Callable[[], Limits | None] = lambda: None,
     ) -> None:
         self.library = library
         self._kept = kept
+        self._limits = limits
         self._references = references
         self._replay = replay
         self._made: dict[str, Mapping[str, Any]] = {}
         self._pairs: dict[str, list[Variant]] = {}
         self._built: dict[str, Mapping[str, Any]] = {}
         self._givens: dict[GivenKey, Given] = {}
+        self._fork: Forked | None = None
+        self._forked_for = ""  # the exercise whose mistakes run there
+        self._unfit: set[str] = set()  # variants that did not end within the limits
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""
@@ -294,29 +320,63 @@ class LiveKnown:
 
     def given(self, variant: Variant | None, test: str, case: str) -> Given:
         """See `Known`."""
-        return self._once(
-            (variant.id if variant else "", test, case),
-            lambda: self.definitions(variant) if variant else self._references,
-        )
+        return self._once(_Trial(test, case, variant))
 
     def built_on(self, base: Variant, test: str, case: str) -> Given:
         """See `Known`."""
-        return self._once(("all", base.id, test, case), lambda: self._on(base))
+        return self._once(_Trial(test, case, base, below=True))
 
-    def _once(self, key: GivenKey, definitions: Callable[[], Mapping[str, Any]]) -> Given:
-        if key not in self._givens:
-            kept = self._kept.get(key) if self._kept is not None else None
-            self._givens[key] = kept or self._found(key, definitions)
-        return self._givens[key]
+    def close(self) -> None:
+        """End the fork, if there is one."""
+        if self._fork is not None:
+            self._fork.close()
+            self._fork = None
 
-    def _found(self, key: GivenKey, definitions: Callable[[], Mapping[str, Any]]) -> Given:
-        try:
-            given = self._replay(definitions(), *key[-2:])
-        except Exception:  # a pair of changes need not make sense
+    def _once(self, trial: _Trial) -> Given:
+        if trial.key not in self._givens:
+            kept = self._kept.get(trial.key) if self._kept is not None else None
+            self._givens[trial.key] = kept or self._found(trial)
+        return self._givens[trial.key]
+
+    def _found(self, trial: _Trial) -> Given:
+        given = self._tried(trial) if trial.variant is None else self._limited(trial, trial.variant)
+        if given is None:
             return NOTHING
         if self._kept is not None:
-            self._kept.keep(key, given)
+            self._kept.keep(trial.key, given)
         return given
+
+    def _tried(self, trial: _Trial) -> Given | None:
+        """What comes of a trial in this process; None where it cannot even be made."""
+        variant = trial.variant
+        try:
+            if variant is None:
+                definitions = self._references
+            else:
+                definitions = self._on(variant) if trial.below else self.definitions(variant)
+            return self._replay(definitions, trial.test, trial.case)
+        except Exception:  # a pair of changes need not make sense
+            return None
+
+    def _limited(self, trial: _Trial, variant: Variant) -> Given | None:
+        """What comes of a trial within the limits; None where nothing does."""
+        if (limits := self._limits()) is None:
+            return self._tried(trial)
+        if variant.id in self._unfit:
+            return None
+        if self._fork is None or self._fork.ended or self._forked_for != variant.exercise:
+            self.close()
+            self._fork = Forked(self._answer, limits)
+            self._forked_for = variant.exercise
+        try:
+            answer = self._fork.ask(trial)
+        except Ended:
+            self._unfit.add(variant.id)
+            return None
+        return msgspec.msgpack.decode(answer, type=Given | None)
+
+    def _answer(self, trial: _Trial) -> bytes:
+        return msgspec.msgpack.encode(self._tried(trial))
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
         """The references, and instead of one of them this variant."""

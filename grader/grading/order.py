@@ -9,7 +9,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -63,8 +63,8 @@ class Order:
             from grader.grading.diagnosis import kept_in
 
             kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
-            with kept as outcomes:
-                yield set_up(self, behind, outcomes)
+            with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
+                yield desk
 
 
 # --- the key of a grade --------------------------------------------------------------------------

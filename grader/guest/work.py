@@ -98,7 +98,7 @@ def main() -> NoReturn:
         while True:
             begin = msgspec.msgpack.decode(line.receive(), type=Begin)
             if begin.device == "cpu":  # a GPU's driver maps far more than it uses
-                _limit_memory(begin.memory_mb)
+                limit_memory(begin.memory_mb)
             _serve(line, clock, begin)
             why_not = untouched.restore()
             clock.stop()
@@ -151,7 +151,7 @@ def _preload() -> Untouched:
     return Untouched()
 
 
-def _limit_memory(megabytes: int) -> None:
+def limit_memory(megabytes: int) -> None:
     """Let what a submission allocates beyond this raise an error, where the kernel counts it."""
     try:
         import resource

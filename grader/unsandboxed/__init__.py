@@ -11,4 +11,5 @@ An auditor reads, after `sandbox`:
 2. `in_process`: the one channel to definitions of this very process: our own, and a text that a
    student wants to see at work.
 3. `notebook`: what is special about a notebook's definitions.
+4. `forked`: a fork of this process for our own code that may not end: known mistakes.
 """

@@ -161,6 +161,7 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
     )
 
     assert ran.returncode == 0, ran.stderr
+    assert left_over(before) == set()
     lines = (out / "results.jsonl").read_bytes().splitlines()
     grades = [Grade.from_json(line) for line in lines]
     assert len(grades) == 2 * EACH_HALF
@@ -183,7 +184,6 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
     ]
     assert len(list((out / "feedback").iterdir())) == 2 * EACH_HALF
     assert list(temporary.iterdir()) == []
-    assert left_over(before) == set()
     assert of_jails(*WRITABLE) == files
     assert shared_kernel_objects() == kernel
 
