@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -78,6 +79,7 @@ def test_what_did_not_end_is_kept_for_no_other_grading(
     assert kept_of(tmp_path / FILE, "center/adds") > 0
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_during_a_mistake_ends_the_grading_and_is_no_outcome(
     desk: Desk, right: str, tiny: Course, tmp_path: Path
 ) -> None:
@@ -91,6 +93,7 @@ def test_ctrl_c_during_a_mistake_ends_the_grading_and_is_no_outcome(
         assert kept_of(tmp_path / FILE, "center/odd") == 0
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_during_a_mistake_that_runs_without_limits_is_no_outcome_either(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +105,14 @@ def test_ctrl_c_during_a_mistake_that_runs_without_limits_is_no_outcome_either(
     ):
         names(other, right)
     assert kept_of(tmp_path / FILE, "center/odd") == 0
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C counts: a process in which tests run side by side ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def kept_of(file: Path, mistake: str) -> int:
