@@ -257,23 +257,30 @@ class Course:
         units = ", ".join(unit.name for unit in self.units)
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
+    def solution_files(self) -> dict[str, Path]:
+        """All Python files of the solutions, by their place there; of two, the private one.
+
+        References and what they import, graders, mistakes.
+        """
+        found: dict[str, Path] = {}
+        for folder in self.secrets if self.has_solutions else ():
+            for path in sorted(folder.rglob("*.py")):
+                found.setdefault(path.relative_to(folder).as_posix(), path)
+        return found
+
     def fingerprint(self) -> str:
         """A hash over everything that decides a grade.
 
-        Course file, checks, graders, references; stubs, which are no answers; known mistakes too,
-        since their names stand in a grade.
+        Course file, checks, graders, references and what they import; stubs, which are no answers;
+        known mistakes too, since their names stand in a grade.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]
-        files = [folder / "course.toml" for folder in folders]
-        files += [*self.check_files(), *self.grader_files()]
-        if self.common_mistakes_file.is_file():
-            files.append(self.common_mistakes_file)
-        references, mistakes = self.reference_files(), self.mistakes_files()
-        for unit in references:
-            files += [self.pristine(unit), references[unit], mistakes[unit]]
-        for path in files:
-            digest.update(path.name.encode())
+        shown = [folder / "course.toml" for folder in folders] + self.check_files()
+        shown += [self.pristine(unit.name) for unit in self.units]
+        named = [(path.name, path) for path in shown]
+        for name, path in (*named, *self.solution_files().items()):
+            digest.update(name.encode())
             if path.is_file():
                 digest.update(hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()

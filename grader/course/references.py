@@ -7,10 +7,15 @@ there are none, `grader.grading.recorded` answers in their place.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from os import stat_result
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -26,14 +31,23 @@ from grader.records.faults import CallError
 WEIGHT_SCALE = 0.7  # large enough that a missing scale or a swapped projection is visible
 
 
+PRIVATE = "_solutions_"  # how the package of a course's references is called
+
+
 def load_solutions(course: Course) -> Mapping[str, ModuleType]:
-    """Import the references of each unit as one private package; relative imports work."""
-    folders = [str(folder) for folder in course.secrets]
-    digest = hashlib.blake2b("\0".join(folders).encode(), digest_size=6)
-    package = f"_solutions_{digest.hexdigest()}"
+    """Import the references of each unit as one private package; relative imports work.
+
+    A process that lives for long loads them again when their text is another one.
+    """
+    digest = hashlib.blake2b(digest_size=6)
+    for path in course.solution_files().values():
+        digest.update(str(path).encode() + path.read_bytes())
+    package = f"{PRIVATE}{digest.hexdigest()}"
     if package not in sys.modules:
         sys.modules[package] = ModuleType(package)
-        sys.modules[package].__path__ = folders
+        sys.modules[package].__path__ = [str(folder) for folder in course.secrets]
+    if not any(isinstance(finder, _Texts) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Texts())
     modules = {}
     for unit, path in course.reference_files().items():
         if not path.is_file():
@@ -43,6 +57,32 @@ def load_solutions(course: Course) -> Mapping[str, ModuleType]:
         except Exception as error:
             raise CallError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
     return modules
+
+
+class _Texts(MetaPathFinder):
+    """Finds the modules of the private packages by their text alone.
+
+    Bytecode that lies beside a text is found by its time in seconds and its size: it may be of what
+    the text was before it was edited.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `MetaPathFinder`."""
+        del target
+        stem = name.rpartition(".")[2]
+        for folder in path or () if name.startswith(PRIVATE) else ():
+            for file in (Path(folder, f"{stem}.py"), Path(folder, stem, "__init__.py")):
+                if file.is_file():
+                    return spec_from_file_location(name, file, loader=_Text(name, str(file)))
+        return None
+
+
+class _Text(SourceFileLoader):
+    def path_stats(self, path: str) -> stat_result:  # type: ignore[override]
+        """No times, so that no bytecode is looked for, and none is written."""
+        raise OSError(path)
 
 
 class Oracle(Protocol):

@@ -11,9 +11,10 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -92,23 +93,35 @@ def basis(order: Order) -> str:
 
     Ours never runs on the device, but tests allow for what one computes otherwise.
     """
-    return _digest(
-        order.course.fingerprint(),
-        order.seed,
-        order.device,
-        kit(),
-        metadata.version("torch"),
-        platform.python_version(),
-    )
+    return _digest(order.seed, order.device, deciding(order.course))
 
 
-def kit() -> str:
-    """The version of the kit; its text says more than its number, in a clone that is pulled."""
-    digest = hashlib.blake2b(digest_size=16)
+class Deciding(NamedTuple):
+    """What decides a grade on this machine, besides the submission and the order."""
+
+    python: str
+    torch: str
+    kit: str
+    course: str
+
+
+def deciding(course: Course) -> Deciding:
+    """Full versions, and hashes of the kit's and the course's text."""
+    return Deciding(*_loaded(), course.fingerprint())
+
+
+@cache
+def _loaded() -> tuple[str, str, str]:
+    """Python, torch and the kit, as they were when this was first asked.
+
+    That is when a desk is opened: a process keeps what it has loaded then, whatever is installed
+    or pulled later. The text of the kit says more than its number, in a clone.
+    """
+    digest = hashlib.blake2b(digest_size=8)
     for path in sorted(KIT.rglob("*.py")):
         if path.relative_to(KIT).parts[0] != CARRIED:
             digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return platform.python_version(), metadata.version("torch"), digest.hexdigest()
 
 
 def _digest(*parts: object) -> str:

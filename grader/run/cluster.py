@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import platform
 import time
 import uuid
 import weakref
@@ -18,15 +17,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from grader import __version__
-from grader.course.course import Course
-from grader.grading.order import Order, kit
+from grader.grading.order import Deciding, Order, deciding
 from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
@@ -151,7 +147,7 @@ class _Crew:
         self._client = client
         self._order = order
         self._work = work
-        self._must = _deciding(order.course)
+        self._must = deciding(order.course)
         self._waiting = deque(map(_Item, submissions))
         self._posts: dict[str, _Post] = {}  # by address
         self._unfit: set[str] = set()
@@ -350,15 +346,6 @@ def _told(error: BaseException) -> str:
 # --- on a worker ---------------------------------------------------------------------------------
 
 
-class _Deciding(NamedTuple):
-    """What decides a grade, besides the submission and the order."""
-
-    python: str
-    torch: str
-    kit: str
-    course: str
-
-
 class _About(NamedTuple):
     """What this side has to know of an open desk."""
 
@@ -382,9 +369,9 @@ class _OpenDesk:
         raise TypeError("a desk stays where it is")
 
 
-def _open_desk(order: Order, must: _Deciding) -> _OpenDesk:
-    here = _deciding(order.course)
-    for name, ours, theirs in zip(_Deciding._fields, here, must, strict=True):
+def _open_desk(order: Order, must: Deciding) -> _OpenDesk:
+    here = deciding(order.course)
+    for name, ours, theirs in zip(Deciding._fields, here, must, strict=True):
         if ours != theirs and name == "course":
             raise CallError(f"it has another course in {order.course.folder}, or none")
         if ours != theirs:
@@ -401,9 +388,3 @@ def _work_at(desk: _OpenDesk, process: str, work: Work, submission: bytes) -> by
     if desk.process != process:
         return None
     return work(desk.desk, msgspec.msgpack.decode(submission, type=Submission)).to_json()
-
-
-def _deciding(course: Course) -> _Deciding:
-    python = ".".join(platform.python_version_tuple()[:2])
-    torch = metadata.version("torch").partition("+")[0]
-    return _Deciding(python, torch, f"{__version__} ({kit()[:8]})", course.fingerprint())

@@ -15,7 +15,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from grader.course.course import Course, load_course
-from grader.grading.order import Order
+from grader.grading.order import Order, deciding
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
 from grader.run.batch import BookedGrade, grade_into
@@ -126,11 +126,13 @@ def test_a_fault_of_the_call_is_told_as_it_is_here(bare: Bare) -> None:
 # --- who may grade -------------------------------------------------------------------------------
 
 
-def test_a_worker_with_another_kit_is_refused_by_name(
-    two: LocalCluster, bare: Bare, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["python", "torch", "kit"])
+def test_a_worker_with_another_version_is_refused_by_name(
+    two: LocalCluster, bare: Bare, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(cluster, "__version__", "0.0.9")
-    told = r"worker tcp://127.*: it has kit 0\.1\.\d .*, and this machine has 0\.0\.9"
+    here = deciding(bare.course)
+    monkeypatch.setattr(cluster, "deciding", lambda _: here._replace(**{what: "9.9"}))
+    told = rf"worker tcp://127.*: it has {what} {re.escape(getattr(here, what))}, and this .* 9\.9"
     with pytest.raises(CallError, match=told):
         list(cluster.share_on_cluster(two.scheduler_address, bare, crews.mark, SUBMISSIONS))
 
