@@ -20,7 +20,16 @@ import msgspec
 
 from grader import wire
 from grader.records.faults import CallError, HostFault
-from grader.sandbox.session import WALL_FACTOR, Backend, Killed, Limits, Loss, StudentLost, Wired
+from grader.sandbox.session import (
+    IDLE_TEST,
+    WALL_FACTOR,
+    Backend,
+    Killed,
+    Limits,
+    Loss,
+    StudentLost,
+    Wired,
+)
 from grader.wire.frames import (
     HEADER,
     PROCESSOR,
@@ -50,7 +59,9 @@ MEANING = {
 LAYERS = tuple(MEANING)
 
 
-TICK = 0.02  # seconds between looks at a silent jail's clock
+TICK = 0.02  # seconds between looks at a silent jail's clocks
+TOO_LONG = "it took too long: does a loop never end?"
+IDLE = "it took too long: does it sleep, or wait for something that never comes?"
 AT_ONCE = 2**16  # bytes
 
 
@@ -233,8 +244,10 @@ class Jail(Wired):
         self._poll.register(connection, select.POLLIN)
         self._heard = bytearray()
         self._used = 0.0
+        self._at_work: tuple[float, float] | None = None  # when last looked at, and for how long
         self._locked = False
         self._stopped = False  # by us
+        self._idle_limit = IDLE_TEST
         self.ended_by: int | None = None  # a signal, or 0; None while it lives
 
     def cpu_seconds(self) -> float:
@@ -243,14 +256,16 @@ class Jail(Wired):
             self._used = time.clock_gettime(self._clock)
         return self._used
 
-    def ask(self, question: bytes, cpu_seconds: float) -> bytes:
+    def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
         """See `Wired`.
 
         `cpu_seconds` is what the jail may use from now on, in CPU time; ten times as much wall
-        clock is the backstop.
+        clock is the backstop, also where the kernel does not tell when a jail is idle.
         """
         cpu_limit = self.cpu_seconds() + cpu_seconds
         wall_limit = time.monotonic() + WALL_FACTOR * cpu_seconds
+        self._idle_limit = self.idle_seconds + idle_seconds
+        self._at_work = None
         try:
             self._connection.settimeout(WALL_FACTOR * cpu_seconds)
             send(self._connection, question)
@@ -258,7 +273,7 @@ class Jail(Wired):
                 self._see_locked(self._frame(cpu_limit, wall_limit))
             return self._frame(cpu_limit, wall_limit)
         except TimeoutError:
-            raise self.lost("timeout", "it took too long: does a loop never end?") from None
+            raise self.lost("timeout", TOO_LONG) from None
         except OSError:
             raise self._died() from None
 
@@ -285,15 +300,27 @@ class Jail(Wired):
     def _hear(self, cpu_limit: float, wall_limit: float) -> None:
         """Wait a moment for more."""
         ready = self._poll.poll(TICK * 1000)
+        if not ready:
+            self._note_rest()
+            if self.idle_seconds > self._idle_limit:
+                raise self.lost("timeout", IDLE)
         # Also while bytes come in: one that drips would otherwise never be late.
         if time.monotonic() > wall_limit or self.cpu_seconds() > cpu_limit:
-            raise self.lost("timeout", "it took too long: does a loop never end?")
+            raise self.lost("timeout", TOO_LONG)
         if ready:
             with contextlib.suppress(BlockingIOError):  # it only looked ready
                 heard = self._connection.recv(AT_ONCE, socket.MSG_DONTWAIT)
                 if not heard:
                     raise self._died()
                 self._heard += heard
+
+    def _note_rest(self) -> None:
+        """Count the time since the last look in which the jail neither ran nor waited to run."""
+        now, before = time.monotonic(), self._at_work
+        at_work, rests = _at_work(self._pid)
+        self._at_work = (now, at_work)
+        if rests and before is not None:
+            self.idle_seconds += max(0.0, now - before[0] - max(0.0, at_work - before[1]))
 
     def lost(self, status: Loss, text: str) -> StudentLost:
         """See `Wired`."""
@@ -310,7 +337,7 @@ class Jail(Wired):
             raise HostFault("a jail ended before it was locked, and before it saw the submission")
         match self.ended_by:
             case signal.SIGXCPU:
-                return StudentLost("timeout", "it took too long: does a loop never end?")
+                return StudentLost("timeout", TOO_LONG)
             case signal.SIGSEGV | signal.SIGBUS:
                 return StudentLost("crashed", "deep recursion, or a crash inside a library")
             case 0:
@@ -340,6 +367,24 @@ class Jail(Wired):
         finally:
             os.close(self._pidfd)
             self.ended_by = self._warm.reap(self._pid)
+
+
+def _at_work(pid: int) -> tuple[float, bool]:
+    """Seconds for which a process ran or waited for a processor; whether all of it rests now.
+
+    Rests: each of its threads sleeps or is stopped, and reads from no disk. Where the kernel does
+    not tell, it never rests.
+    """
+    nanoseconds, rests = 0, True
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            ran, waited, _ = (task / "schedstat").read_text("ascii").split()
+            nanoseconds += int(ran) + int(waited)
+            state = (task / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
+            rests = rests and state in "ST"
+    except (OSError, ValueError, IndexError):
+        return 0.0, False
+    return nanoseconds / 1e9, rests and nanoseconds > 0
 
 
 # --- enough to grade with ------------------------------------------------------------------------

@@ -21,6 +21,11 @@ from grader import wire
 Loss = Literal["timeout", "memory", "crashed"]
 Device = Literal["cpu", "cuda"]  # on which a submission computes
 WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
+# Seconds for which code may neither run nor wait for a processor, where the kernel tells: it sleeps
+# or is stopped. One that has used all its time for that may still rest for a moment in a test.
+IDLE_TEST, IDLE_SUBMISSION, IDLE_MOMENT = 3.0, 10.0, 0.1
+# After so many time-outs, one more is likely: CPU seconds for each further test.
+MANY_TIMEOUTS, SHORT_TEST = 3, 0.3
 
 
 class StudentLost(Exception):
@@ -68,8 +73,10 @@ class Channel(Protocol):
 class Wired(Channel):
     """A channel to another process, over which messages travel as bytes."""
 
+    idle_seconds = 0.0  # so far, in all its answers; as far as that can be told
+
     @abstractmethod
-    def ask(self, question: bytes, cpu_seconds: float) -> bytes:
+    def ask(self, question: bytes, cpu_seconds: float, idle_seconds: float = IDLE_TEST) -> bytes:
         """Send a request and wait for the reply; raise `StudentLost` when there is none."""
 
     @abstractmethod
@@ -147,7 +154,11 @@ class Session:
         self._channel: Channel | None = None
         self._wired: Wired | None = None  # the same, where messages travel as bytes
         self._spent = 0.0  # CPU seconds of channels that are gone
+        self._idle = 0.0  # the same of idle seconds
+        self._timeouts = 0
+        self._test_seconds = limits.test_seconds  # CPU seconds that the running test may use
         self._test_from = 0.0
+        self._idle_from = 0.0
         self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
         self.handles = count(1)  # numbers under which the guest keeps modules and graphs
@@ -209,7 +220,10 @@ class Session:
             self._forbidden, self._memory_mb = self._forbids(exercise), memory_mb
         if self._channel is None:
             self._start()
+        if self._timeouts >= MANY_TIMEOUTS:
+            self._test_seconds = min(SHORT_TEST, self._limits.test_seconds)
         self._test_from = self.cpu_seconds()
+        self._idle_from = self._idle_seconds()
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
@@ -270,7 +284,7 @@ class Session:
         left = self._time_left()
         assert self._wired is not None
         with self._guarded():
-            return self._wired.ask(question, left)
+            return self._wired.ask(question, left, self._idle_left())
 
     def recall(self, said: Iterable[tuple[bytes, bytes]]) -> None:
         """Answer the running test's first calls with what was answered already.
@@ -297,16 +311,25 @@ class Session:
         """CPU seconds for the next call."""
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
-        limits, used, now = self._limits, self.cpu_seconds(), time.monotonic()
+        used, now = self.cpu_seconds(), time.monotonic()
         left = min(
-            self._test_from + limits.test_seconds - used,
+            self._test_from + self._test_seconds - used,
             # A channel waits this many times longer by the clock on the wall.
-            limits.test_seconds - (now - self._wall_from) / WALL_FACTOR,
+            self._test_seconds - (now - self._wall_from) / WALL_FACTOR,
             self._left(used, now),
         )
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
         return left
+
+    def _idle_seconds(self) -> float:
+        return self._idle + (self._wired.idle_seconds if self._wired else 0.0)
+
+    def _idle_left(self) -> float:
+        """Idle seconds for the next call."""
+        used = self._idle_seconds()
+        in_all = max(IDLE_SUBMISSION - used, IDLE_MOMENT)
+        return max(min(IDLE_TEST - (used - self._idle_from), in_all), 0.0)
 
     def _exchange(self, request: wire.Request, seconds: float) -> wire.Reply:
         assert self._channel is not None
@@ -318,7 +341,8 @@ class Session:
         """What goes wrong meanwhile costs the process: the next test gets a fresh one."""
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            self._timeouts += isinstance(error, StudentLost) and error.status == "timeout"
             self.close()
             raise
 
@@ -329,6 +353,7 @@ class Session:
     def close(self) -> None:
         """End the student's process."""
         if self._channel is not None:
+            self._idle = self._idle_seconds()
             self._channel.close()
             self._spent += self._channel.cpu_seconds()
             self._channel = self._wired = None

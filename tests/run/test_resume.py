@@ -255,12 +255,12 @@ def disturbed(
     """The grade of a text, if something is killed when a jail is to be asked for this time."""
     count, really = 0, Jail.ask
 
-    def ask(jail: Jail, question: bytes, cpu_seconds: float) -> bytes:
+    def ask(jail: Jail, question: bytes, *seconds: float) -> bytes:
         nonlocal count
         count += 1
         if count == moment:
             kill(jail)
-        return really(jail, question, cpu_seconds)
+        return really(jail, question, *seconds)
 
     with monkeypatch.context() as patch:
         patch.setattr(Jail, "ask", ask)
