@@ -110,13 +110,19 @@ def take_in(
     told: list[str] = []
     for path in paths:
         try:
-            made = recognised[path]
-            own = _plain(path, units) if made is None else _downloaded(path, made, units)
+            made, odd = recognised[path], list[str]()
+            if made is None:
+                own = _plain(path, units)
+            else:
+                own, odd = _downloaded(path, made, units)
         except (OSError, Unreadable) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
             raise CallError(f"{path}: {why}") from None
         if made is not None or len(own) != 1:
             told.append(_told(path, made, own))
+        if made is not None and odd:
+            names = some_of([*map(shown, odd)])
+            told.append(f"{path}: left out, since {made.system} does not say whose: {names}")
         told += [
             f"{one.place} looks like a download from {seen.system}, and was read as one student's: "
             "name it alone"
@@ -184,14 +190,19 @@ def _is_tree(folder: Path) -> bool:
     )
 
 
-def _downloaded(path: Path, made: Downloads, units: set[str]) -> list[_Arrived]:
+def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arrived], list[str]]:
+    """What was handed in; and the names at the top that are neither the system's nor anyone's."""
     with items_of(path, {made.folder}) as items:
-        return [
+        hand_ins = made.hand_ins(items, units)
+        used = {item.parts[0] for hand_in in hand_ins for item in hand_in.files.values()}
+        names = {item.parts[0] for item in items}
+        arrived = [
             _Arrived(
                 path, _read(hand_in), hand_in.people, (made.system, hand_in.number), hand_in.moment
             )
-            for hand_in in made.hand_ins(items, units)
+            for hand_in in hand_ins
         ]
+        return arrived, sorted(names - used - {*made.made(names)})
 
 
 def _read(hand_in: HandIn) -> Submission:

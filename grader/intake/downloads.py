@@ -34,10 +34,19 @@ class Downloads:
     """How the downloads of one system are recognised and read."""
 
     system: str  # as people write its name
-    made: Callable[[Collection[str]], bool]  # whether these names, at the top, are of its making
+    # Which of these names, at the top, are of its making; none where it is no download of it.
+    made: Callable[[Collection[str]], Collection[str]]
     hand_ins: Callable[[Sequence[FileItem], Collection[str]], list[HandIn]]  # items, names of units
     # What the system calls a class's folder, in which each student's holds only assignments' ones.
     folder: str | None = None
+
+
+def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
+    """A system's `own` names among these, if they are most; none where they are not.
+
+    A few others do not make it somebody's folder: an instructor's notes, a file that came by mail.
+    """
+    return own if 2 * len(own) > len(names) else ()
 
 
 def top_names(path: Path) -> set[str]:

@@ -1,17 +1,20 @@
 """Canvas: downloads, with one file per entry; a gradebook, to import or to fill in.
 
 A download's entries are called ``doejane_LATE_12345_678_attention.py``: name, user id, and the id
-of the upload, which grows; a resubmission may carry ``-1`` before the extension. Anonymous ones are
-``anon_12345_678_attention.py``.
+of the upload, which grows; a resubmission may carry ``-1`` before the extension. A text that was
+typed in is ``doejane_12345_text.html``, and a link ``doejane_12345_link.html``: neither has an
+upload. Where grading is anonymous, entries are ``anon_ab12c_678_attention.py``, of letters and
+digits that are no user id; late ones have their mark behind those, or first.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from grader.intake.downloads import Downloads, HandIn
+from grader.intake.downloads import Downloads, HandIn, most_of
 from grader.intake.files import FileItem
 from grader.lms.sheets import ID, LOGIN, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
@@ -21,50 +24,78 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 # --- downloads -----------------------------------------------------------------------------------
 
 # The first place that fits is Canvas' own: what follows is the student's to choose.
-_ENTRY = re.compile(r"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>\d+)_(?P<file>\d+)_(?P<name>.+)", re.S)
+_REST = r"_(?:(?P<file>\d+)_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
+_NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>\d+){_REST}", re.S)
+_ANONYMOUS = re.compile(
+    rf"(?P<first>LATE_)?anon(?P<before>_LATE)?_(?P<user>[A-Za-z0-9]+)(?P<late>_LATE)?{_REST}", re.S
+)
 _AGAIN = re.compile(r"(?P<stem>.+)-(?P<times>\d{1,3})")
 
 
-def _made(names: Collection[str]) -> bool:
-    """Whether Canvas named all of these."""
+@dataclass(frozen=True)
+class _Entry:
+    """What Canvas says in the name of an entry."""
+
+    who: str
+    number: str  # of the user, or where grading is anonymous, of nobody
+    late: bool
+    upload: int  # 0 for what was typed in
+    name: str  # as the student called the file
+    person: Person
+
+
+def _entry(name: str) -> _Entry | None:
+    """An entry by its name; None where Canvas makes no such names."""
+    if match := _ANONYMOUS.fullmatch(name):
+        who = number = f"anon_{match['user']}"
+        late, person = any(match.group("first", "before", "late")), Person()
+    elif match := _NAMED.fullmatch(name):
+        number = match["user"]
+        who = match["who"] or f"anon_{number}"
+        late, person = match["late"] is not None, Person(canvas=number)
+    else:
+        return None
+    upload = int(match["file"] or 0)
+    return _Entry(who, number, late, upload, match["name"] or match["typed"], person)
+
+
+def _made(names: Collection[str]) -> Collection[str]:
+    """Those that Canvas named, if it named most."""
+    own: dict[str, _Entry] = {name: entry for name in names if (entry := _entry(name)) is not None}
     users: dict[str, str] = {}
-    for name in names:
-        match = _ENTRY.fullmatch(name)
+    for entry in own.values():
         # ``ada_2026_11_softmax.py`` is a name like that, too; but no two users share a number.
-        if match is None or users.setdefault(match["user"], match["who"]) != match["who"]:
-            return False
-    return bool(names)
+        if users.setdefault(entry.number, entry.who) != entry.who:
+            return ()
+    return most_of(names, own)
 
 
 def _hand_ins(items: Sequence[FileItem], units: Collection[str]) -> list[HandIn]:
     """One for each user."""
-    entries: dict[str, list[tuple[re.Match[str], FileItem]]] = {}
+    entries: dict[str, list[tuple[_Entry, FileItem]]] = {}
     for item in items:
-        match = _ENTRY.fullmatch("/".join(item.parts))
-        if match is not None:
-            entries.setdefault(match["user"], []).append((match, item))
-    return [_hand_in(user, found, units) for user, found in entries.items()]
+        entry = _entry("/".join(item.parts))
+        if entry is not None:
+            entries.setdefault(entry.number, []).append((entry, item))
+    return [_hand_in(found, units) for found in entries.values()]
 
 
-def _hand_in(
-    user: str, entries: Sequence[tuple[re.Match[str], FileItem]], units: Collection[str]
-) -> HandIn:
-    names = {match["name"] for match, _ in entries}
+def _hand_in(found: Sequence[tuple[_Entry, FileItem]], units: Collection[str]) -> HandIn:
+    names = {entry.name for entry, _ in found}
     files: dict[str, FileItem] = {}
     attempts = 1
-    last = max(entries, key=lambda entry: int(entry[0]["file"]))[0]
-    for match, item in sorted(entries, key=lambda entry: int(entry[0]["file"])):
-        name, times = _without_mark(match["name"], names, units)
+    last = max((entry for entry, _ in found), key=lambda entry: entry.upload)
+    for entry, item in sorted(found, key=lambda one: one[0].upload):
+        name, times = _without_mark(entry.name, names, units)
         attempts = max(attempts, times + 1)
         files[name] = item  # a later upload of one name replaces an earlier one
-    who = last["who"] or "anon"
     return HandIn(
-        f"anon_{user}" if who == "anon" else who,
-        user,
+        last.who,
+        last.number,
         files,
-        (Person(canvas=user),),
-        late=last["late"] is not None,
-        moment=(float(last["file"]),),
+        (last.person,),
+        late=last.late,
+        moment=(float(last.upload),),
         attempts=attempts,
     )
 

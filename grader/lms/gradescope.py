@@ -44,9 +44,9 @@ from grader.sandbox.session import WALL_FACTOR
 SUBMITTERS = "submission_metadata.yml"
 
 
-def _made(names: Collection[str]) -> bool:
-    """Whether Gradescope made this."""
-    return SUBMITTERS in names
+def _made(names: Collection[str]) -> Collection[str]:
+    """Its note of who submitted what; the folders beside it are in there."""
+    return {SUBMITTERS} & {*names}
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from grader.intake.downloads import Downloads, HandIn
+from grader.intake.downloads import Downloads, HandIn, most_of
 from grader.intake.files import FileItem
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
@@ -26,9 +26,9 @@ _ENTRY = re.compile(
 )
 
 
-def _made(names: Collection[str]) -> bool:
-    """Whether Moodle named all of these."""
-    return bool(names) and all(_ENTRY.fullmatch(name) for name in names)
+def _made(names: Collection[str]) -> Collection[str]:
+    """Those that Moodle named, if it named most."""
+    return most_of(names, [name for name in names if _ENTRY.fullmatch(name)])
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:

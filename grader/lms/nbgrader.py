@@ -16,9 +16,10 @@ _SUBMITTED = "submitted"
 _OTHERS = {"source", "release", "autograded", "feedback"}
 
 
-def _made(names: Collection[str]) -> bool:
-    """Whether this is the folder that holds ``submitted``."""
-    return _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
+def _made(names: Collection[str]) -> Collection[str]:
+    """All of them, where this is the folder that holds ``submitted``."""
+    own = _SUBMITTED in names and bool(_OTHERS & {*names} or names == {_SUBMITTED})
+    return names if own else ()
 
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:

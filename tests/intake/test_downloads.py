@@ -139,11 +139,71 @@ def test_an_anonymous_download_from_canvas_keeps_its_numbers(
     assert [*files_of(take_in([path], tiny))] == ["anon_7", "anon_8"]
 
 
-def test_what_canvas_makes_of_typed_text_is_an_empty_submission(
+def test_anonymous_students_of_canvas_go_by_letters_and_digits_that_are_no_user_id(
+    download: Download, tiny: Course
+) -> None:
+    names = (
+        "anon_abc12_11_basics.py",
+        "anon_abc12_12_layers.py",
+        "anon_55555_LATE_13_basics.py",
+        "LATE_anon_d3f_14_basics.py",
+        "anon_g5h_text.html",
+    )
+    arrived = take_in([download(dict.fromkeys(names, TEXT))], tiny)
+    assert files_of(arrived) == {
+        "anon_55555": ["basics.py"],
+        "anon_abc12": ["basics.py", "layers.py"],
+        "anon_d3f": ["basics.py"],
+        "anon_g5h": [],
+    }
+    assert [one.late for one in arrived.submissions] == [True, False, True, False]
+    assert not any(person.canvas for person in arrived.people.values())
+
+
+@pytest.mark.parametrize("name", ["maxmm_3_text.html", "maxmm_LATE_3_link.html"])
+def test_what_was_typed_into_canvas_is_a_submission_beside_the_others(
+    download: Download, tiny: Course, name: str
+) -> None:
+    path = download({name: "<p>hello", "doejane_1_10_basics.py": TEXT})
+    arrived = take_in([path], tiny)
+    assert files_of(arrived) == {"doejane": ["basics.py"], "maxmm": []}
+    assert arrived.submissions[1].late is ("LATE" in name)
+    assert arrived.people["maxmm"].canvas == "3"
+
+
+def test_a_file_that_a_student_called_text_html_is_an_upload(
     download: Download, tiny: Course
 ) -> None:
     path = download({"doejane_1_10_text.html": "<p>hello", "roebob_2_11_basics.py": TEXT})
-    assert [one.status for one in take_in([path], tiny).submissions] == ["empty", "ready"]
+    assert [*files_of(take_in([path], tiny))] == ["doejane", "roebob"]
+
+
+@pytest.mark.parametrize(
+    ("names", "system"),
+    [
+        (("doejane_1_10_basics.py", "maxmm_3_text.html"), "Canvas"),
+        (("Jane Doe_1_assignsubmission_file_a.py", "Bob_2_assignsubmission_file_a.py"), "Moodle"),
+    ],
+)
+def test_a_few_odd_names_in_a_download_are_named_and_nobodys(
+    download: Download, tiny: Course, names: Sequence[str], system: str
+) -> None:
+    path = download({**dict.fromkeys(names, TEXT), "by\x1b_mail.py": TEXT})
+    arrived = take_in([path], tiny)
+    assert len(arrived.submissions) == 2
+    assert arrived.told == (
+        f"{path}: a download from {system}: 2 submissions"
+        + (", 1 without a file that can be read" if system == "Canvas" else ""),
+        rf"{path}: left out, since {system} does not say whose: by\x1b_mail.py",
+    )
+
+
+def test_a_folder_in_which_most_names_are_not_canvas_s_is_none_of_its_downloads(
+    tmp_path: Path, tiny: Course
+) -> None:
+    names = ("ada_2026_11_hw.py", "bob.py", "cleo.py")
+    path = folder(tmp_path / "class", dict.fromkeys(names, TEXT))
+    assert [*files_of(take_in([path], tiny))] == ["ada_2026_11_hw", "bob", "cleo"]
 
 
 def test_names_of_an_instructor_with_dates_in_them_are_not_taken_for_canvas(
@@ -272,6 +332,16 @@ def test_metadata_that_gradescope_did_not_write_are_told(download: Download, tin
     path = download({"submission_metadata.yml": "&a [*a, ", "submission_1/basics.py": TEXT})
     with pytest.raises(CallError, match=r"submission_metadata\.yml is not as Gradescope writes it"):
         take_in([path], tiny)
+
+
+def test_a_folder_that_gradescope_s_note_does_not_list_is_named(
+    download: Download, tiny: Course
+) -> None:
+    files = {f"submission_{n}/basics.py": TEXT for n in (101, 102, 103)}
+    path = download({"submission_metadata.yml": METADATA, **files})
+    arrived = take_in([path], tiny)
+    assert len(arrived.submissions) == 2
+    assert f"{path}: left out, since Gradescope does not say whose: submission_103" in arrived.told
 
 
 # --- nbgrader, git clones, mixtures --------------------------------------------------------------
