@@ -1,4 +1,4 @@
-"""The source files in a zip: the rules of a folder, for names that were made to do harm.
+"""The files in a zip: the rules of a folder, for names that were made to do harm.
 
 An entry's name is never a path on this machine; it only says who wrote what. An entry that tries
 to get out of its folder costs its author a line, and nothing else: the honest files count. Only
@@ -40,6 +40,7 @@ from grader.intake.files import (
     shown,
     skipped,
     suffix,
+    unread,
 )
 
 NO_ZIP = "not a zip archive, or not a sound one: make it again, with plain file names"
@@ -90,7 +91,7 @@ def _told_as(why: str) -> Iterator[None]:
 
 
 def archive_files(name: str, opened: Callable[[], BinaryIO]) -> Iterator[FoundFile]:
-    """List a zip's source files, which can be read until the next one is asked for."""
+    """List a zip's files; a source file can be read until the next one is asked for."""
     try:
         with opened() as file:
             yield from _files(_open(file, files.MAX_DIRECTORY))
@@ -156,6 +157,8 @@ def _files(archive: ZipFile) -> Iterator[FoundFile]:
             continue
         if suffix(parts[-1]) in ARCHIVES:
             yield Problem(shown("/".join(parts)), NESTED)
+        elif suffix(parts[-1]) not in SOURCES:
+            yield unread("/".join(parts))
         else:
             # Unpacking leaves the last of two entries with one path, so that is what a teacher
             # who looks will see. Paths that differ by case are two files on Linux, and dropping
@@ -223,7 +226,7 @@ def _safe_parts(name: str) -> Parts:
 
 
 def _path(name: str) -> Parts:
-    """A source file's or an archive's path; empty for anything else.
+    """A file's path; empty for what is nobody's answer.
 
     Raise `Unreadable` for a path that no honest archive has.
     """
@@ -237,9 +240,7 @@ def _path(name: str) -> Parts:
         if re.search(r"\.(py|ipynb|zip)", name, re.IGNORECASE):
             raise Unreadable(CONTROLS)
         return ()
-    if suffix(parts[-1]) not in (*SOURCES, *ARCHIVES):
-        return ()
-    if len(name) > files.MAX_PATH:
+    if len(name) > files.MAX_PATH and suffix(parts[-1]) in (*SOURCES, *ARCHIVES):
         raise Unreadable(TOO_LONG)
     # macOS takes letters and their accents apart, where people type them as one.
     return tuple(unicodedata.normalize("NFC", part) for part in parts)

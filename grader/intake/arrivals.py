@@ -16,34 +16,38 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import files
 from grader.intake.archives import archive_files
-from grader.intake.downloads import Downloads, HandIn, items_of, top_names
+from grader.intake.downloads import Downloads, items_of, read_hand_in, top_names
 from grader.intake.files import (
     ARCHIVES,
+    DOCUMENTS,
     SOURCES,
     ZIP,
-    FileItem,
     FoundFile,
+    Other,
     Problem,
     Submission,
     Unreadable,
     escaped,
     folder_files,
+    handed_in,
     on_disk,
     open_plain,
     read_files,
+    real_name,
     reason,
     shown,
     skipped,
     suffix,
+    unread,
 )
 from grader.intake.roster import NOBODY, Absent, Roster
 from grader.records.faults import CallError
 from grader.records.files import saves, snapshot
 from grader.records.rows import Person, called, counted, some_of
 
-OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
+LEFT_BEHIND = ("__pycache__", "__MACOSX")  # by programs, in a folder of submissions
 LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
 MOST_NEAR = 3  # who are named as whom a stranger may be
 
@@ -108,21 +112,21 @@ def take_in(
     recognised = _recognised(paths, units, downloads)
     arrived: list[_Arrived] = []
     told: list[str] = []
+    others: list[str] = []
     for path in paths:
         try:
-            made, odd = recognised[path], list[str]()
+            made = recognised[path]
             if made is None:
-                own = _plain(path, units)
+                own, left = _plain(path, units)
             else:
-                own, odd = _downloaded(path, made, units)
+                own, left = _downloaded(path, made, units)
         except (OSError, Unreadable) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
             raise CallError(f"{path}: {why}") from None
         if made is not None or len(own) != 1:
             told.append(_told(path, made, own))
-        if made is not None and odd:
-            names = some_of([*map(shown, odd)])
-            told.append(f"{path}: left out, since {made.system} does not say whose: {names}")
+        told += [f"{path}: {line}" for line in _left_out(made, left)]
+        others += left
         told += [
             f"{one.place} looks like a download from {seen.system}, and was read as one student's: "
             "name it alone"
@@ -134,9 +138,11 @@ def take_in(
         ]
         arrived += own
     if all(map(_is_nothing, arrived)):
+        names = [*others, *(shown(one.place.name) for one in arrived if one.place not in paths)]
+        there = f"; there is: {some_of(names)}" if names else ""
         raise CallError(
             f"no submissions in {', '.join(map(str, paths))}: there is no .py file, no "
-            "notebook and no zip of those"
+            f"notebook and no zip of those{there}"
         )
     return _settled(_named(_latest(arrived)), roster, told)
 
@@ -198,49 +204,30 @@ def _downloaded(path: Path, made: Downloads, units: set[str]) -> tuple[list[_Arr
         names = {item.parts[0] for item in items}
         arrived = [
             _Arrived(
-                path, _read(hand_in), hand_in.people, (made.system, hand_in.number), hand_in.moment
+                path,
+                read_hand_in(hand_in),
+                hand_in.people,
+                (made.system, hand_in.number),
+                hand_in.moment,
             )
             for hand_in in hand_ins
         ]
-        return arrived, sorted(names - used - {*made.made(names)})
+        return arrived, [shown(name) for name in sorted(names - used - {*made.made(names)})]
 
 
-def _read(hand_in: HandIn) -> Submission:
-    sources, problems = read_files(_found(hand_in.files))
-    return Submission(
-        shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
-    )
+def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
+    """One submission, or a folder of submissions that nobody but the instructor named.
 
-
-def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
-    """The source files of one hand-in, those in its archives among them."""
-    for path, item in sorted(files.items()):
-        *folders, name = path.split("/")
-        if skipped(name, folder=False) or any(skipped(part, folder=True) for part in folders):
-            continue
-        if suffix(name) in SOURCES:
-            yield item.found(shown(path))
-        elif suffix(name) == ZIP:
-            inside = archive_files(shown(path), item.opened)
-            yield from inside if len(files) == 1 else map(partial(_below, path), inside)
-        elif suffix(name) in ARCHIVES:
-            yield Problem(shown(path), OTHER_ARCHIVE)
-
-
-def _below(archive: str, found: FoundFile) -> FoundFile:
-    """Two archives of one hand-in may hold files of one name."""
-    return replace(found, name=shown(f"{archive}/{found.name}"))
-
-
-def _plain(path: Path, units: set[str]) -> list[_Arrived]:
-    """One submission, or a folder of submissions that nobody but the instructor named."""
-    entries = [path] if _is_one(path, units) else _entries(path)
-    return [_Arrived(entry, read_submission(_name_of(entry), entry.resolve())) for entry in entries]
+    The names are those of what is in the folder and nobody's.
+    """
+    entries, left = ([path], list[str]()) if _is_one(path, units) else _entries(path)
+    own = [_Arrived(entry, read_submission(_name_of(entry), entry.resolve())) for entry in entries]
+    return own, left
 
 
 def _name_of(path: Path) -> str:
     real = path.resolve()  # "." has no name, and a path that was typed may be a link
-    return shown(real.name if real.is_dir() else real.stem)
+    return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
 
 
 def _is_one(path: Path, units: set[str]) -> bool:
@@ -258,17 +245,39 @@ def _is_one(path: Path, units: set[str]) -> bool:
 
 def _is_nothing(one: _Arrived) -> bool:
     """Whether it is a student's only if somebody else handed in something beside it."""
-    return one.number is None and one.place.is_dir() and one.submission.status == "empty"
+    if one.number is not None or one.submission.sources or suffix(one.place.name) == ZIP:
+        return False
+    return all(isinstance(file, Other) for file in _files_of(one.place.resolve()))
 
 
-def _entries(folder: Path) -> list[Path]:
-    """The submissions in a folder of them. Links are never followed."""
-    return sorted(
-        entry
-        for entry in folder.iterdir()
-        if not entry.name.startswith((".", "__")) and not entry.is_symlink()
-        if suffix(entry.name) in (*SOURCES, *ARCHIVES) or entry.is_dir()
-    )
+def _entries(folder: Path) -> tuple[list[Path], list[str]]:
+    """The submissions in a folder of them, and the names of all else. Links are never followed."""
+    found: dict[str, list[Path]] = {}
+    left: list[str] = []
+    for entry in sorted(folder.iterdir()):
+        if skipped(entry.name, folder=False) or entry.name in LEFT_BEHIND:
+            continue
+        if entry.is_symlink():
+            left.append(f"{shown(entry.name)} (a link)")
+        elif entry.is_dir() or (handed_in(entry.name) and not _is_dunder(entry)):
+            found.setdefault(_name_of(entry), []).append(entry)
+        else:
+            left.append(shown(entry.name))
+    entries: list[Path] = []
+    for own in found.values():
+        # Beside a student's sources a document is no submission; two documents are one.
+        read = [entry for entry in own if entry.is_dir() or _is_read(entry)]
+        entries += read or own[:1]
+        left += [shown(entry.name) for entry in own if entry not in (read or own[:1])]
+    return sorted(entries), sorted(left)
+
+
+def _is_read(file: Path) -> bool:
+    return suffix(file.name) in (*SOURCES, *ARCHIVES)
+
+
+def _is_dunder(file: Path) -> bool:
+    return file.stem.startswith("__") and file.stem.endswith("__")
 
 
 # --- one path, one submission --------------------------------------------------------------------
@@ -276,10 +285,10 @@ def _entries(folder: Path) -> list[Path]:
 
 def read_submission(student: str, path: Path) -> Submission:
     """Read all source files of one submission. What cannot be read is a problem, not an error."""
-    return Submission(student, *read_files(_source_files(path)))
+    return Submission(student, *read_files(_files_of(path)))
 
 
-def _source_files(path: Path) -> Iterable[FoundFile]:
+def _files_of(path: Path) -> Iterable[FoundFile]:
     name = shown(path.name)
     try:
         folder = stat.S_ISDIR(path.lstat().st_mode)
@@ -291,7 +300,7 @@ def _source_files(path: Path) -> Iterable[FoundFile]:
         return archive_files(name, partial(open_plain, path))
     if suffix(path.name) in SOURCES:
         return [on_disk(path, name)]
-    return [Problem(name, OTHER_ARCHIVE if suffix(path.name) in ARCHIVES else NO_SOURCE)]
+    return [unread(path.name)]
 
 
 # --- the last one of each, under a name of its own -----------------------------------------------
@@ -403,10 +412,20 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
     return f"{path}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
 
 
+def _left_out(made: Downloads | None, names: Sequence[str]) -> Iterator[str]:
+    """What of a path is nobody's, in one line, or none."""
+    why = "no submissions of their own"
+    if made is not None:
+        why = f"{made.system} does not say whose they are"
+    if names:
+        yield f"left out ({why}): {some_of(names)}"
+
+
 def _kind(place: Path) -> str:
     if place.is_dir():
         return "git clone" if (place / ".git").exists() else "folder"
-    return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), "archive")
+    other = "archive" if suffix(place.name) in ARCHIVES else "document"
+    return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), other)
 
 
 def _strangers(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
@@ -443,7 +462,7 @@ def read_answers(answers: Path, course: Course) -> Submission:
 # A folder in which hand-ins arrive while someone waits.
 
 
-HAND_INS = (*SOURCES, *ARCHIVES)
+HAND_INS = (*SOURCES, *ARCHIVES, *DOCUMENTS, ".txt")  # of which some are sources under a new name
 
 
 def arriving(

@@ -9,10 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from grader.intake.archives import zip_items
-from grader.intake.files import ZIP, FileItem, item_on_disk, suffix
+from grader.intake.archives import archive_files, zip_items
+from grader.intake.files import (
+    SOURCES,
+    ZIP,
+    FileItem,
+    FoundFile,
+    Submission,
+    item_on_disk,
+    read_files,
+    shown,
+    skipped,
+    suffix,
+    unread,
+)
 from grader.records.rows import Person
 
 
@@ -95,3 +108,31 @@ def without_top(items: Sequence[FileItem], kept: Collection[str | None] = ()) ->
     if len(tops) != 1 or tops <= {*kept} or any(len(item.parts) == 1 for item in items):
         return list(items)
     return [replace(item, parts=item.parts[1:]) for item in items]
+
+
+def read_hand_in(hand_in: HandIn) -> Submission:
+    """The submission that one hand-in is."""
+    sources, problems = read_files(_found(hand_in.files))
+    return Submission(
+        shown(hand_in.who), sources, problems, late=hand_in.late, attempts=hand_in.attempts
+    )
+
+
+def _found(files: Mapping[str, FileItem]) -> Iterator[FoundFile]:
+    """The source files of one hand-in, those in its archives among them."""
+    for path, item in sorted(files.items()):
+        *folders, name = path.split("/")
+        if skipped(name, folder=False) or any(skipped(part, folder=True) for part in folders):
+            continue
+        if suffix(name) in SOURCES:
+            yield item.found(shown(path))
+        elif suffix(name) == ZIP:
+            inside = archive_files(shown(path), item.opened)
+            yield from inside if len(files) == 1 else map(partial(_below, path), inside)
+        else:
+            yield unread(path)
+
+
+def _below(archive: str, found: FoundFile) -> FoundFile:
+    """Two archives of one hand-in may hold files of one name."""
+    return replace(found, name=shown(f"{archive}/{found.name}"))

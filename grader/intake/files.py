@@ -51,6 +51,11 @@ RATIO_FROM = 2**20  # bytes
 SOURCES = (".py", ".ipynb")
 ZIP = ".zip"
 ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
+# What people hand in where sources are asked for. Not read, and never passed over: someone's work.
+DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
+_RENAMED = re.compile(
+    r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
+)  # by a browser, or by mail
 # Not the student's own work; "checks" and "recorded" are parts of the course, handed back.
 SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "__MACOSX", "checks", "node_modules", "recorded", "site-packages", "venv"}
@@ -71,6 +76,18 @@ def suffix(name: str) -> str:
 def skipped(name: str, *, folder: bool) -> bool:
     """Whether a file or a folder with this name is nobody's answer."""
     return name.startswith(".") or (folder and name in SKIPPED_FOLDERS)
+
+
+def real_name(name: str) -> str:
+    """``softmax.py`` for ``softmax.py.txt``; any other name as it is."""
+    renamed = _RENAMED.fullmatch(name)
+    return renamed["real"] if renamed else name
+
+
+def handed_in(name: str) -> bool:
+    """Whether a file of this name is somebody's hand-in, one that is not read included."""
+    known = (*SOURCES, *ARCHIVES, *DOCUMENTS)
+    return suffix(name) in known or real_name(name) != name
 
 
 def escaped(name: str) -> str:
@@ -122,6 +139,8 @@ def _digest(name: str) -> str:
 # --- files on disk -------------------------------------------------------------------------------
 
 
+OTHER_ARCHIVE = "an archive that is not read: make it a .zip, or unpack it into a folder"
+OTHER_TYPE = "not read: hand in a .py file or a notebook"
 NOT_PLAIN = "a link, a folder or a device and no plain file: hand in the file itself"
 
 # A pipe named x.py would block whoever opens it, and a link may point at anything on this machine.
@@ -157,6 +176,11 @@ class Problem:
     why: str
 
 
+@dataclass(frozen=True)
+class Other(Problem):
+    """A file of a type that is not read. Beside source files it is no problem."""
+
+
 FoundFile = Listed | Problem
 Parts = tuple[str, ...]
 
@@ -181,6 +205,16 @@ def on_disk(path: Path, name: str) -> FoundFile:
         return Problem(name, NOT_PLAIN)
     size = status.st_size
     return Listed(name, size, lambda: _read(path, size))
+
+
+def unread(name: str) -> Problem:
+    """A file of a type that is not read, by its path."""
+    if suffix(name) in ARCHIVES:
+        return Problem(shown(name), OTHER_ARCHIVE)
+    real = real_name(name)
+    if real != name:
+        return Problem(shown(name), f"not read under this name: call it {shown(real)}")
+    return Other(shown(name), OTHER_TYPE)
 
 
 def item_on_disk(path: Path, parts: Parts) -> FileItem:
@@ -231,14 +265,14 @@ def decoded(data: bytes) -> str:
 
 # --- folders -------------------------------------------------------------------------------------
 #
-# The source files in a folder, at any depth, in order of their paths.
+# The files in a folder, at any depth, in order of their paths.
 
 
 NESTED = "an archive inside a submission is not looked into: unpack it, and hand in what it holds"
 
 
 def folder_files(folder: Path) -> Iterator[FoundFile]:
-    """List a folder's source files. Links are never followed."""
+    """List a folder's files. Links are never followed."""
     # A stack, since recursion has a limit; with names as text, since paths are slow where deep.
     waiting: list[tuple[str, os.DirEntry[str] | None]] = [(folder.name, None)]
     while waiting:
@@ -257,6 +291,8 @@ def folder_files(folder: Path) -> Iterator[FoundFile]:
             yield on_disk(Path(entry), shown(name))
         elif suffix(entry.name) in ARCHIVES:
             yield Problem(shown(name), NESTED)
+        else:
+            yield unread(name)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -339,20 +375,26 @@ class Submission:
 
     @property
     def status(self) -> Literal["ready", "unreadable", "empty"]:
-        """``empty`` without any source file, ``unreadable`` if none could be read."""
+        """``empty`` without any file, ``unreadable`` if none could be read."""
         if self.sources:
             return "ready"
         return "unreadable" if self.problems else "empty"
 
 
 def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tuple[str, ...]]:
-    """The text of these files, and one line for each that could not be read."""
+    """The text of these files, and one line for each that could not be read.
+
+    Files of other types are told where there is no source file: a report as a PDF beside the
+    answers is no problem, and in place of them it is.
+    """
     sources: list[SourceText] = []
     problems: list[str] = []
+    others: list[str] = []
     files, left = 0, MAX_TOTAL
     for file in found:
         if isinstance(file, Problem):
-            problems.append(f"{file.name}: {file.why}")
+            told = others if isinstance(file, Other) else problems
+            told.append(f"{file.name}: {file.why}")
             continue
         files += 1
         if files > MAX_FILES:
@@ -369,6 +411,8 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
             problems.append(f"{file.name}: {error}")
         except OSError as error:
             problems.append(f"{file.name}: {reason(error)}")
+    if not sources:
+        problems += others
     return tuple(sources), _the_first(problems)
 
 

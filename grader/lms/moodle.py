@@ -2,8 +2,8 @@
 
 A download's entries are called ``Jane Doe_12345_assignsubmission_file_/attention.py``, or the same
 without a folder. The number is the participant's. Text that was typed in comes as
-``…_onlinetext_…`` and is no file. To import a worksheet needs Identifier, Grade and Last modified
-(grade).
+``…_onlinetext_…``, a page that is not read and is named where nothing else came. To import a
+worksheet needs Identifier, Grade and Last modified (grade).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from grader.intake.downloads import Downloads, HandIn, most_of
-from grader.intake.files import FileItem
+from grader.intake.files import FileItem, suffix
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.rows import Person, Row, counted, csv_line, number
@@ -45,7 +45,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
         moments[number] = max(moments.get(number, 0.0), item.modified)
         own = files.setdefault(number, {})
         name = "/".join(part for part in (match["rest"], *item.parts[1:]) if part)
-        if match["kind"] == "file":
+        if match["kind"] == "file" or suffix(name) == ".html":
             own[name] = item
     return [
         HandIn(

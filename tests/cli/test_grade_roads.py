@@ -75,6 +75,31 @@ def test_a_group_has_a_row_for_each_member(grader: Grader, tmp_path: Path) -> No
     assert told == [("s1", "red", "2"), ("s2", "red", "2")]
 
 
+def test_what_cannot_be_read_is_named_in_the_dry_run_and_in_the_report(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text("id,name\nada,Ada\nbob,Bob\ncleo,Cleo\n", "utf-8")
+    place = folder(tmp_path / "class", ada=CENTER)
+    for name in ("bob.docx", "cleo.ipynb.txt", "photo.png"):
+        (place / name).write_text("{}", "utf-8")
+    told = (
+        "bob.docx: not read: hand in a .py file or a notebook",
+        "cleo.ipynb.txt: not read under this name: call it cleo.ipynb",
+    )
+    call = ("grade", place, "--roster", tmp_path / "roster.csv", "--course", TINY)
+    dry = grader(*call, "--dry-run").out
+    assert all(line in dry for line in (*told, "photo.png"))
+    ran = grader(*call, "--out", tmp_path / "out", "--only", "center")
+    assert (ran.code, "photo.png" in ran.out) == (0, True)
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert all(line in report for line in told)
+    assert cells(tmp_path / "out", "student", "status") == [
+        ("ada", "graded"),
+        ("bob", "unreadable"),
+        ("cleo", "unreadable"),
+    ]
+
+
 # --- assignments ---------------------------------------------------------------------------------
 
 

@@ -36,8 +36,7 @@ from grader.intake.archives import (
     TOO_MANY,
     TWICE,
 )
-from grader.intake.arrivals import OTHER_ARCHIVE
-from grader.intake.files import NESTED, NOT_PLAIN, shown
+from grader.intake.files import NESTED, NOT_PLAIN, OTHER_ARCHIVE, OTHER_TYPE, shown
 from grader.records.faults import CallError
 from tests.support import archives
 from tests.support.archives import HONEST, MEGA, Member, packed, zipped
@@ -351,7 +350,7 @@ NOTHING: dict[Callable[[], bytes], tuple[str, list[str]]] = {
         "unreadable", [f"{HONEST}: {ENCRYPTED}", f"layers.ipynb: {ENCRYPTED}"],
     ),
     archives.empty_zip: ("empty", []),
-    archives.no_source_file: ("empty", []),
+    archives.no_source_file: ("unreadable", [f"report.pdf: {OTHER_TYPE}"]),
 }  # fmt: skip
 
 

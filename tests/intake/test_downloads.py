@@ -194,7 +194,7 @@ def test_a_few_odd_names_in_a_download_are_named_and_nobodys(
     assert arrived.told == (
         f"{path}: a download from {system}: 2 submissions"
         + (", 1 without a file that can be read" if system == "Canvas" else ""),
-        rf"{path}: left out, since {system} does not say whose: by\x1b_mail.py",
+        rf"{path}: left out ({system} does not say whose they are): by\x1b_mail.py",
     )
 
 
@@ -260,6 +260,21 @@ def test_a_moodle_download_is_a_submission_for_each_participant(
     assert files_of(arrived) == {"Jane Doe": ["basics.py"], "Zoë O_Neil": ["basics.py"]}
     assert arrived.people["Jane Doe"].moodle == "12345"
     assert arrived.told == (f"{path}: a download from Moodle: 2 submissions",)
+
+
+def test_a_text_that_was_typed_into_moodle_is_named_where_nothing_else_came(
+    download: Download, tiny: Course
+) -> None:
+    names = (
+        "Jane Doe_5_assignsubmission_onlinetext_/onlinetext.html",
+        "Bob_6_assignsubmission_file_/basics.py",
+    )
+    arrived = take_in([download(dict.fromkeys(names, TEXT))], tiny)
+    assert [(one.student, one.status) for one in arrived.submissions] == [
+        ("Bob", "ready"),
+        ("Jane Doe", "unreadable"),
+    ]
+    assert arrived.submissions[1].problems[0].startswith("onlinetext.html: not read")
 
 
 @pytest.mark.parametrize(
@@ -341,7 +356,9 @@ def test_a_folder_that_gradescope_s_note_does_not_list_is_named(
     path = download({"submission_metadata.yml": METADATA, **files})
     arrived = take_in([path], tiny)
     assert len(arrived.submissions) == 2
-    assert f"{path}: left out, since Gradescope does not say whose: submission_103" in arrived.told
+    assert (
+        f"{path}: left out (Gradescope does not say whose they are): submission_103" in arrived.told
+    )
 
 
 # --- nbgrader, git clones, mixtures --------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.course.course import Course
-from grader.intake import Submission, find_submissions, read_submission
+from grader.intake import Submission, find_submissions, read_submission, take_in
 from grader.intake import files as limits
 from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk, shown
 from grader.records.faults import CallError
@@ -108,14 +109,9 @@ def test_a_single_submission_may_be_any_folder(tmp_path: Path, tiny: Course) -> 
     assert [source.name for source in found.sources] == ["one.py", "two/three.py"]
 
 
-@pytest.mark.parametrize("content", [None, "notes.txt"], ids=["nothing", "no source file"])
-def test_a_student_who_handed_in_no_source_file_is_empty(
-    tmp_path: Path, tiny: Course, content: str | None
-) -> None:
+def test_a_student_who_handed_in_an_empty_folder_is_empty(tmp_path: Path, tiny: Course) -> None:
     (tmp_path / "class" / "ada").mkdir(parents=True)
     write(tmp_path / "class" / "bob.py")
-    if content:
-        write(tmp_path / "class" / "ada" / content)
     found, _ = find_submissions([tmp_path / "class"], tiny)
     assert (found.student, found.status, found.sources) == ("ada", "empty", ())
 
@@ -128,15 +124,20 @@ def test_an_empty_folder_that_is_named_beside_others_is_an_empty_submission(
     assert [one.status for one in find_submissions(paths, tiny)] == ["empty", "ready"]
 
 
-@pytest.mark.parametrize("content", [(), ("notes.txt",), ("ada/essay.pdf", "bob/essay.pdf")])
+@pytest.mark.parametrize(
+    "content", [(), ("notes.txt",), ("ada.pdf",), ("ada/essay.pdf", "bob/x.pdf")]
+)
 def test_a_folder_in_which_nothing_looks_like_a_submission_is_told(
     tmp_path: Path, tiny: Course, content: Sequence[str]
 ) -> None:
     (tmp_path / "class").mkdir()
     for name in content:
         write(tmp_path / "class" / name)
-    with pytest.raises(CallError, match=r"no submissions in .*class: there is no \.py file"):
+    told = r"no submissions in .*class: there is no \.py file, no notebook and no zip of those"
+    there = {file.split("/")[0] for file in content}
+    with pytest.raises(CallError, match=told) as error:
         find_submissions([tmp_path / "class"], tiny)
+    assert all(name in str(error.value).partition("there is: ")[2] for name in there)
 
 
 def test_a_course_is_not_taken_for_a_submission(tiny: Course) -> None:
@@ -216,6 +217,92 @@ def test_files_of_other_kinds_are_not_read(tmp_path: Path, tiny: Course) -> None
     write(tmp_path / "ada" / "weights.pt")
     (tmp_path / "ada" / "folder.py").mkdir()
     assert names(find_submissions([tmp_path / "ada"], tiny)) == {"ada": ["basics.py"]}
+
+
+# --- what is not read, and never passed over -----------------------------------------------------
+
+NOT_READ = "not read: hand in a .py file or a notebook"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ada.docx", NOT_READ),
+        ("ada.PDF", NOT_READ),
+        ("ada.html", NOT_READ),
+        ("ada.ipynb.html", NOT_READ),
+        ("ada.ipynb.txt", "not read under this name: call it ada.ipynb"),
+        ("ada.py.txt", "not read under this name: call it ada.py"),
+        ("ada.ipynb.json", "not read under this name: call it ada.ipynb"),
+    ],
+)
+def test_a_file_of_another_type_in_a_folder_of_submissions_is_its_students(
+    tmp_path: Path, tiny: Course, name: str, why: str
+) -> None:
+    write(tmp_path / "class" / name)
+    write(tmp_path / "class" / "bob.py")
+    found, bob = find_submissions([tmp_path / "class"], tiny)
+    student = "ada.ipynb" if name == "ada.ipynb.html" else "ada"
+    assert (found.student, found.status, bob.status) == (student, "unreadable", "ready")
+    assert found.problems == (f"{name}: {why}",)
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_files_of_other_types_are_told_where_there_is_no_answer(
+    tmp_path: Path, tiny: Course, kind: str
+) -> None:
+    files = {"essay.docx": TEXT, "more/notes.txt": TEXT, "softmax.ipynb.txt": TEXT}
+    for name, text in files.items():
+        write(tmp_path / "class" / "ada" / name, text)
+    if kind == "zip":
+        shutil.make_archive(str(tmp_path / "class" / "ada"), "zip", tmp_path / "class" / "ada")
+        shutil.rmtree(tmp_path / "class" / "ada")
+    write(tmp_path / "class" / "bob.py")
+    found, _ = find_submissions([tmp_path / "class"], tiny)
+    assert found.status == "unreadable"
+    assert sorted(found.problems) == [
+        f"essay.docx: {NOT_READ}",
+        f"more/notes.txt: {NOT_READ}",
+        "softmax.ipynb.txt: not read under this name: call it softmax.ipynb",
+    ]
+
+
+def test_beside_an_answer_only_a_source_file_under_another_name_is_told(
+    tmp_path: Path, tiny: Course
+) -> None:
+    for name in ("basics.py", "report.pdf", "layers.ipynb.txt"):
+        write(tmp_path / "ada" / name)
+    (found,) = find_submissions([tmp_path / "ada"], tiny)
+    assert found.problems == ("layers.ipynb.txt: not read under this name: call it layers.ipynb",)
+
+
+def test_a_document_beside_a_students_answer_is_no_second_submission(
+    tmp_path: Path, tiny: Course
+) -> None:
+    for name in ("ada.py", "ada.pdf", "bob/x.py", "bob.docx", "cleo.doc", "cleo.pdf"):
+        write(tmp_path / "class" / name)
+    arrived = take_in([tmp_path / "class"], tiny)
+    assert [one.student for one in arrived.submissions] == ["ada", "bob", "cleo"]
+    assert any(line.endswith(": ada.pdf, bob.docx, cleo.pdf") for line in arrived.told)
+
+
+def test_a_name_that_begins_with_underscores_is_a_students(tmp_path: Path, tiny: Course) -> None:
+    for name in ("__ada.py", "__bob/basics.py", "__init__.py", "__pycache__/x.py"):
+        write(tmp_path / "class" / name)
+    arrived = take_in([tmp_path / "class"], tiny)
+    assert [one.student for one in arrived.submissions] == ["__ada", "__bob"]
+    assert any(line.endswith(": __init__.py") for line in arrived.told)
+
+
+def test_what_else_is_in_a_folder_of_submissions_is_named(tmp_path: Path, tiny: Course) -> None:
+    for name in ("ada.py", "roster.csv", "photo.png", ".hidden"):
+        write(tmp_path / "class" / name)
+    (tmp_path / "class" / "bob.py").symlink_to(tmp_path / "class" / "ada.py")
+    told = take_in([tmp_path / "class"], tiny).told
+    assert told == (
+        f"{tmp_path / 'class'}: left out (no submissions of their own): "
+        "bob.py (a link), photo.png, roster.csv",
+    )
 
 
 def test_of_very_many_files_only_the_first_are_read_and_it_is_said(
