@@ -16,7 +16,7 @@ import msgspec
 from grader.course.course import Course
 from grader.intake import files
 from grader.intake.archives import archive_files
-from grader.intake.downloads import Downloads, items_of, read_hand_in, top_names
+from grader.intake.downloads import Downloads, called_so, items_of, read_hand_in, top_names
 from grader.intake.files import (
     ARCHIVES,
     DOCUMENTS,
@@ -98,9 +98,9 @@ def take_in(
 
     A file is one submission, and so is a folder with a file named like a unit, or, beside others,
     with no files and folders at all. A download of a whole assignment is known by the names at its
-    top: it is of the first of `downloads` that made them. Any other folder is a folder of
-    submissions. Of several hand-ins of a student the last one counts. With a `roster`, those who
-    handed in nothing are among the people.
+    top: it is of the first of `downloads` that made them; a zip is one only under a name that the
+    system gave it. Any other folder is a folder of submissions. Of several hand-ins of a student
+    the last one counts. With a `roster`, those who handed in nothing are among the people.
     """
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
@@ -127,15 +127,7 @@ def take_in(
             told.append(_told(path, made, own))
         told += [f"{path}: {line}" for line in _left_out(made, left)]
         others += left
-        told += [
-            f"{one.place} looks like a download from {seen.system}, and was read as one student's: "
-            "name it alone"
-            for one in own
-            if made is None
-            and one.place.is_file()
-            # A student's own, mostly: no more is looked at than is read of one.
-            and (seen := _made_by(one.place, units, downloads, files.MAX_DIRECTORY))
-        ]
+        told += _look_alikes(own if made is None else (), units, downloads)
         arrived += own
     if all(map(_is_nothing, arrived)):
         names = [*others, *(shown(one.place.name) for one in arrived if one.place not in paths)]
@@ -155,11 +147,14 @@ def _recognised(
 ) -> dict[Path, Downloads | None]:
     """Of which system each path is a download, if of any.
 
-    A zip that is one of several is a download only if all of them are: a student can name what is
-    in a zip after the manner of Canvas, and must not hand in for others when a class is graded as
-    ``*.zip``.
+    A student can name what is in a zip after the manner of Canvas, and must not hand in for others.
+    So a zip is a download only under a name that the system gave it, and one of several only if all
+    of them are: a class may be graded as ``*.zip``.
     """
     found = {path: _made_by(path, units, downloads) for path in paths}
+    for path, made in found.items():
+        if made is not None and not path.is_dir() and not called_so(path, made, downloads):
+            found[path] = None
     zips = [path for path in paths if path.is_file() and suffix(path.name) == ZIP]
     if not all(found[path] for path in zips):
         found |= dict.fromkeys(zips)
@@ -410,6 +405,20 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
     }
     of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
     return f"{path}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
+
+
+def _look_alikes(
+    own: Sequence[_Arrived], units: set[str], downloads: Sequence[Downloads]
+) -> Iterator[str]:
+    """A line for each student's zip in which names are like those of a download."""
+    for one in own:
+        # No more is looked at than is read of one student's.
+        most = files.MAX_DIRECTORY
+        if one.place.is_file() and (like := _made_by(one.place, units, downloads, most)):
+            yield (
+                f"{one.place}: read as one student's, since a student can name files in a zip as "
+                f"{like.system} does; a download of your own is recognised once it is unpacked"
+            )
 
 
 def _left_out(made: Downloads | None, names: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ students named is below, or behind, and decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ class Downloads:
     hand_ins: Callable[[Sequence[FileItem], Collection[str]], list[HandIn]]  # items, names of units
     # What the system calls a class's folder, in which each student's holds only assignments' ones.
     folder: str | None = None
+    archive: str | None = None  # a pattern: what the system calls the zip, without ``.zip``
 
 
 def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
@@ -60,6 +62,21 @@ def most_of(names: Collection[str], own: Collection[str]) -> Collection[str]:
     A few others do not make it somebody's folder: an instructor's notes, a file that came by mail.
     """
     return own if 2 * len(own) > len(names) else ()
+
+
+# What a download may be called besides the system's own name for it; and the mark of a copy.
+ARCHIVE, COPY = r"(.+[ _-])?submissions", r"[ _-]?(\(?\d{1,3}\)?)?"
+
+
+def called_so(path: Path, made: Downloads, downloads: Collection[Downloads]) -> bool:
+    """Whether a zip is called as the system calls a download of its making.
+
+    ``mallory_7_70_submissions.zip`` is not: so a system calls a student's own.
+    """
+    if any(one.made({path.name}) for one in downloads):
+        return False
+    own = f"|({made.archive})" if made.archive is not None else ""
+    return re.fullmatch(f"(?i)({ARCHIVE}{own}){COPY}", path.stem) is not None
 
 
 def top_names(path: Path) -> set[str]:

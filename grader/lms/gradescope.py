@@ -401,7 +401,7 @@ Gradescope shows public checks at once, and hidden tests when grades are publish
 SYSTEM = System(
     "gradescope",
     "Gradescope",
-    downloads=Downloads("Gradescope", _made, _hand_ins),
+    downloads=Downloads("Gradescope", _made, _hand_ins, archive=r"assignment_\d+_export"),
     grades=ResultFiles("results.json", _results_file),
     host=Host(
         grade_for_gradescope,

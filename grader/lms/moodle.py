@@ -148,6 +148,6 @@ def _as_number(cell: str) -> float | None:
 SYSTEM = System(
     "moodle",
     "Moodle",
-    downloads=Downloads("Moodle", _made, _hand_ins),
+    downloads=Downloads("Moodle", _made, _hand_ins, archive=r".+-.+-\d+"),
     grades=Table("moodle.csv", _fresh, _filled),
 )

@@ -39,5 +39,7 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
 
 
 SYSTEM = System(
-    "nbgrader", "nbgrader", downloads=Downloads("nbgrader", _made, _hand_ins, folder=_SUBMITTED)
+    "nbgrader",
+    "nbgrader",
+    downloads=Downloads("nbgrader", _made, _hand_ins, folder=_SUBMITTED, archive=_SUBMITTED),
 )

@@ -43,7 +43,7 @@ def folder(place: Path, files: Files) -> Path:
 def download(request: pytest.FixtureRequest, tmp_path: Path) -> Download:
     """Write a download as the system hands it out, or as it was unpacked."""
 
-    def write(files: Files, name: str = "download") -> Path:
+    def write(files: Files, name: str = "submissions") -> Path:
         if request.param == "folder":
             return folder(tmp_path / name, files)
         (tmp_path / f"{name}.zip").write_bytes(zipped(files))
@@ -111,8 +111,10 @@ def test_a_name_that_a_student_ended_in_a_number_is_no_resubmission(
 def test_of_two_downloads_the_later_upload_of_a_student_counts(
     download: Download, tiny: Course
 ) -> None:
-    first = download({"doejane_1_10_basics.py": "x = 1", "roebob_2_11_basics.py": TEXT}, "monday")
-    second = download({"doejane_1_30_basics-1.py": "x = 2"}, "friday")
+    first = download(
+        {"doejane_1_10_basics.py": "x = 1", "roebob_2_11_basics.py": TEXT}, "monday-submissions"
+    )
+    second = download({"doejane_1_30_basics-1.py": "x = 2"}, "friday-submissions")
     arrived = take_in([second, first], tiny)
     jane, bob = arrived.submissions
     assert (jane.sources[0].cells, jane.attempts) == (("x = 2",), 2)
@@ -121,7 +123,7 @@ def test_of_two_downloads_the_later_upload_of_a_student_counts(
 
 def test_the_same_download_given_twice_is_one_hand_in(download: Download, tiny: Course) -> None:
     files = {"doejane_1_10_basics.py": TEXT}
-    arrived = take_in([download(files, "one"), download(files, "two")], tiny)
+    arrived = take_in([download(files, "submissions"), download(files, "submissions (1)")], tiny)
     assert [one.attempts for one in arrived.submissions] == [1]
 
 
@@ -222,7 +224,54 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     arrived = take_in(sorted(tmp_path.glob("*.zip")), tiny)
     assert files_of(arrived) == {"ada": ["a.py"], "mallory": ["doejane_1_99_basics.py"]}
     assert files_of(take_in([tmp_path], tiny)) == files_of(arrived)
-    assert any("mallory.zip looks like a download from Canvas" in line for line in arrived.told)
+    (line,) = (line for line in arrived.told if "mallory.zip" in line)
+    assert line == (
+        f"{tmp_path / 'mallory.zip'}: read as one student's, since a student can name files in a "
+        "zip as Canvas does; a download of your own is recognised once it is unpacked"
+    )
+
+
+LOOK_ALIKES: Sequence[Files] = (
+    {"doejane_1_99_basics.py": "x", "roebob_2_98_basics.py": "x"},
+    {"Jane Doe_1_assignsubmission_file_basics.py": "x"},
+    {"submission_metadata.yml": "", "submission_1/basics.py": "x"},
+    {"submitted/doejane/ps1/basics.py": "x"},
+)
+
+
+@pytest.mark.parametrize("files", LOOK_ALIKES)
+@pytest.mark.parametrize(
+    "name", ["mallory", "mallory_7_70_submissions", "Mallory_7_assignsubmission_file_submissions"]
+)
+def test_a_students_zip_that_is_graded_alone_is_one_student_s(
+    tmp_path: Path, tiny: Course, files: Files, name: str
+) -> None:
+    path = tmp_path / f"{name}.zip"
+    path.write_bytes(zipped(files))
+    arrived = take_in([path], tiny)
+    assert [one.student for one in arrived.submissions] == [name]
+    assert arrived.people == {}
+    (line,) = arrived.told
+    assert line.startswith(f"{path}: read as one student's")
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("submissions", LOOK_ALIKES[0]),
+        ("submissions (2)", LOOK_ALIKES[0]),
+        ("CS_101-Homework_1_submissions", LOOK_ALIKES[0]),
+        ("CS101-Homework 1-12345", LOOK_ALIKES[1]),
+        ("Submissions-2", LOOK_ALIKES[1]),
+        ("submitted", LOOK_ALIKES[3]),
+    ],
+)
+def test_a_zip_that_is_called_as_a_system_calls_it_is_a_download(
+    tmp_path: Path, tiny: Course, name: str, files: Files
+) -> None:
+    (tmp_path / f"{name}.zip").write_bytes(zipped(files))
+    arrived = take_in([tmp_path / f"{name}.zip"], tiny)
+    assert "a download from" in arrived.told[0]
 
 
 def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
@@ -233,7 +282,7 @@ def test_of_a_students_zip_no_more_is_looked_at_than_is_read(
     monkeypatch.setattr(limits, "MAX_DIRECTORY", 50)
     arrived = take_in([tmp_path], tiny)
     assert [one.status for one in arrived.submissions] == ["ready", "unreadable"]
-    assert not any("looks like" in line for line in arrived.told)
+    assert not any("read as one student's" in line for line in arrived.told)
 
 
 def test_a_gradebook_is_nothing_that_was_handed_in(tmp_path: Path, tiny: Course) -> None:
@@ -405,7 +454,7 @@ def test_a_folder_of_clones_zips_and_files_says_what_it_holds(tmp_path: Path, ti
 
 
 def test_a_download_and_files_of_others_are_one_batch(tmp_path: Path, tiny: Course) -> None:
-    canvas = tmp_path / "canvas.zip"
+    canvas = tmp_path / "submissions.zip"
     canvas.write_bytes(zipped({"doejane_1_2_basics.py": TEXT}))
     (tmp_path / "late.py").write_text(TEXT, "utf-8")
     assert [*files_of(take_in([canvas, tmp_path / "late.py"], tiny))] == ["doejane", "late"]
@@ -421,8 +470,8 @@ def test_links_in_a_download_are_not_followed(tmp_path: Path, tiny: Course) -> N
 
 def test_an_entry_that_leads_out_of_a_download_is_nobodys(tmp_path: Path, tiny: Course) -> None:
     files = {"doejane_1_2_basics.py": TEXT, "../roebob_2_3_basics.py": TEXT}
-    (tmp_path / "canvas.zip").write_bytes(zipped(files))
-    assert [*files_of(take_in([tmp_path / "canvas.zip"], tiny))] == ["doejane"]
+    (tmp_path / "submissions.zip").write_bytes(zipped(files))
+    assert [*files_of(take_in([tmp_path / "submissions.zip"], tiny))] == ["doejane"]
 
 
 # --- the roster ----------------------------------------------------------------------------------
