@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -152,5 +154,8 @@ def instructors_course(given: Path | None, command: str = "") -> Course:
 
 def main() -> None:
     """Run a command; our exceptions become one line and an exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A path may hold what is no text, and a terminal may not know every letter of a name.
+        sys.stdout.reconfigure(errors="backslashreplace")
     with exit_codes():
         app()

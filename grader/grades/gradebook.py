@@ -385,8 +385,12 @@ def alone(folder: Path) -> Iterator[None]:
 
     The kernel forgets the lock with the process that holds it, however that ends.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
-    with (folder / LOCK).open("wb") as file:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are nobody else's business
+        file = (folder / LOCK).open("wb")
+    except OSError as error:
+        raise unwritten(folder, error) from None
+    with file:
         if not _locked(file, exclusive=True):
             raise CallError(
                 f"another grading is at work on {folder}: wait for its end, or {ANOTHER}"
@@ -419,22 +423,20 @@ def _opened(folder: Path, course: str, advice: str) -> Iterator[Gradebook]:
     refuse_strangers(folder, course, advice)
     path = folder / DATABASE
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    connection = sqlite3.connect(path)
     try:
-        connection.executescript(SCHEMA)
-        with connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO about VALUES (?, ?)",
-                [("course", course), ("version", str(VERSION))],
-            )
-        yield Gradebook(folder, connection)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(SCHEMA)
+            with connection:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO about VALUES (?, ?)",
+                    [("course", course), ("version", str(VERSION))],
+                )
+            yield Gradebook(folder, connection)
     except sqlite3.OperationalError as error:
         raise HostFault(
             f"{path} could not be written ({error}); what was graded before is kept: make room, "
             "and give the same call again"
         ) from None
-    finally:
-        connection.close()
 
 
 def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -105,10 +105,7 @@ def take_in(
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
-        if not path.exists():
-            raise CallError(f"there is no such file or folder: {path}")
-        if path.resolve() in own_places:
-            raise CallError(f"{path} is the course itself: name what was handed in")
+        _require(path, own_places)
     recognised = _recognised(paths, units, downloads)
     arrived: list[_Arrived] = []
     told: list[str] = []
@@ -122,10 +119,10 @@ def take_in(
                 own, left = _downloaded(path, made, units)
         except (OSError, Unreadable) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
-            raise CallError(f"{path}: {why}") from None
+            raise CallError(f"{_at(path)}: {why}") from None
         if made is not None or len(own) != 1:
             told.append(_told(path, made, own))
-        told += [f"{path}: {line}" for line in _left_out(made, left)]
+        told += [f"{_at(path)}: {line}" for line in _left_out(made, left)]
         others += left
         told += _look_alikes(own if made is None else (), units, downloads)
         arrived += own
@@ -133,10 +130,27 @@ def take_in(
         names = [*others, *(shown(one.place.name) for one in arrived if one.place not in paths)]
         there = f"; there is: {some_of(names)}" if names else ""
         raise CallError(
-            f"no submissions in {', '.join(map(str, paths))}: there is no .py file, no "
+            f"no submissions in {', '.join(map(_at, paths))}: there is no .py file, no "
             f"notebook and no zip of those{there}"
         )
     return _settled(_named(_latest(arrived)), roster, told)
+
+
+def _require(path: Path, own_places: Collection[Path]) -> None:
+    """Raise `CallError` unless something is there that may have been handed in."""
+    try:
+        there = path.exists()
+    except OSError as error:  # a name that is too long, a folder that is closed
+        raise CallError(f"{_at(path)}: {reason(error)}") from None
+    if not there:
+        raise CallError(f"there is no such file or folder: {_at(path)}")
+    if path.resolve() in own_places:
+        raise CallError(f"{_at(path)} is the course itself: name what was handed in")
+
+
+def _at(path: Path) -> str:
+    """A path as people and terminals see it: parts of it may be a student's own."""
+    return escaped(path.as_posix())
 
 
 # --- what a path holds ---------------------------------------------------------------------------
@@ -228,10 +242,10 @@ def _name_of(path: Path) -> str:
 def _is_one(path: Path, units: set[str]) -> bool:
     if not path.is_dir():
         if not path.is_file() or suffix(path.name) not in (*SOURCES, ZIP):
-            raise CallError(f"{path} is {NO_SOURCE}")
+            raise CallError(f"{_at(path)} is {NO_SOURCE}")
         return True
     if (path / "grades.db").is_file():
-        raise CallError(f"{path} is a gradebook: name what was handed in")
+        raise CallError(f"{_at(path)} is a gradebook: name what was handed in")
     names = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     inside = path / "exercises"
     names += list(inside.iterdir()) if inside.is_dir() else []
@@ -326,7 +340,7 @@ def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
         if counts[name] > 1 and one.number is not None:
             name = shown(f"{name}_{one.number[1]}")
         if name in named:
-            both = " and ".join(escaped(o.place.as_posix()) for o in (named[name], one))
+            both = " and ".join(_at(o.place) for o in (named[name], one))
             raise CallError(f"two submissions are called '{name}': {both}; rename one")
         named[name] = _with(one, student=name)
     return [named[name] for name in sorted(named)]
@@ -395,7 +409,7 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
         for one in own:
             kind = _kind(one.place)
             kinds[kind] = kinds.get(kind, 0) + 1
-        return f"{path}: {counted(len(own), 'submission')}: " + ", ".join(
+        return f"{_at(path)}: {counted(len(own), 'submission')}: " + ", ".join(
             counted(count, kind) for kind, count in kinds.items()
         )
     marks = {
@@ -404,7 +418,7 @@ def _told(path: Path, made: Downloads | None, own: Sequence[_Arrived]) -> str:
         "without a file that can be read": sum(one.submission.status != "ready" for one in own),
     }
     of_all = "".join(f", {count} {mark}" for mark, count in marks.items() if count)
-    return f"{path}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
+    return f"{_at(path)}: a download from {made.system}: {counted(len(own), 'submission')}{of_all}"
 
 
 def _look_alikes(
@@ -416,8 +430,9 @@ def _look_alikes(
         most = files.MAX_DIRECTORY
         if one.place.is_file() and (like := _made_by(one.place, units, downloads, most)):
             yield (
-                f"{one.place}: read as one student's, since a student can name files in a zip as "
-                f"{like.system} does; a download of your own is recognised once it is unpacked"
+                f"{_at(one.place)}: read as one student's, since a student can name files in a "
+                f"zip as {like.system} does; a download of your own is recognised once it is "
+                "unpacked"
             )
 
 

@@ -24,10 +24,12 @@ from grader.records.rows import Person, Row, counted, csv_line, number
 # --- downloads -----------------------------------------------------------------------------------
 
 # The first place that fits is Canvas' own: what follows is the student's to choose.
-_REST = r"_(?:(?P<file>\d+)_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
-_NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>\d+){_REST}", re.S)
+_ID = r"[0-9]{1,20}"  # of 64 bits
+_REST = rf"_(?:(?P<file>{_ID})_(?P<name>.+)|(?P<typed>(?:text|link)\.html))"
+_NAMED = re.compile(rf"(?P<who>.*?)(?P<late>_LATE)?_(?P<user>{_ID}){_REST}", re.S)
 _ANONYMOUS = re.compile(
-    rf"(?P<first>LATE_)?anon(?P<before>_LATE)?_(?P<user>[A-Za-z0-9]+)(?P<late>_LATE)?{_REST}", re.S
+    rf"(?P<first>LATE_)?anon(?P<before>_LATE)?_(?P<user>[A-Za-z0-9]{{1,20}})(?P<late>_LATE)?{_REST}",
+    re.S,
 )
 _AGAIN = re.compile(r"(?P<stem>.+)-(?P<times>\d{1,3})")
 

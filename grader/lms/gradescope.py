@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +43,7 @@ from grader.sandbox.session import WALL_FACTOR
 # submitters: they are a group.
 
 SUBMITTERS = "submission_metadata.yml"
+LARGEST = 10**30  # student number
 
 
 def _made(names: Collection[str]) -> Collection[str]:
@@ -51,30 +53,42 @@ def _made(names: Collection[str]) -> Collection[str]:
 
 def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn]:
     """One for each submission."""
-    (note,) = (item for item in items if item.parts == (SUBMITTERS,))
-    with note.opened() as file:
+    notes = [item for item in items if item.parts == (SUBMITTERS,)]
+    if len(notes) != 1:
+        odd = "there twice" if notes else "no file"
+        raise CallError(f"{SUBMITTERS} is {odd}: download the submissions again")
+    with notes[0].opened() as file:
         metadata = _parsed_yaml(file.read())
-    found = []
-    for folder, about in metadata.items():
-        about = about if isinstance(about, Mapping) else {}
-        people = tuple(map(_person, _field(about, "submitters") or [{}]))
-        files = {"/".join(item.parts[1:]): item for item in items if item.parts[0] == folder}
-        who = people[0].name or people[0].email if len(people) == 1 else ""
-        number = people[0].id or people[0].email if len(people) == 1 else str(folder)
-        created = _field(about, "created_at")
-        moment = created.timestamp() if isinstance(created, datetime) else 0.0
-        earlier = len(_field(about, "history") or [])
-        found.append(
-            HandIn(
-                who or str(folder),
-                number or str(folder),
-                files,
-                people,
-                moment=(moment,),
-                attempts=1 + earlier,
-            )
-        )
-    return found
+    files: dict[str, dict[str, FileItem]] = {}
+    for item in items:
+        files.setdefault(item.parts[0], {})["/".join(item.parts[1:])] = item
+    return [
+        _hand_in(folder, about, files.get(folder, {}))
+        for folder, about in metadata.items()
+        if isinstance(folder, str)
+    ]
+
+
+def _hand_in(folder: str, about: Any, files: Mapping[str, FileItem]) -> HandIn:
+    people = tuple(map(_person, _list(about, "submitters"))) or (Person(),)
+    who, number = "", folder
+    if len(people) == 1:
+        who, number = people[0].name or people[0].email, people[0].id or people[0].email
+    return HandIn(
+        who or folder,
+        number or folder,
+        files,
+        people,
+        moment=(_moment(_field(about, "created_at")),),
+        attempts=1 + len(_list(about, "history")),
+    )
+
+
+def _moment(created: Any) -> float:
+    if isinstance(created, datetime):
+        with suppress(ValueError, OverflowError, OSError):  # the year 1, in some time zones
+            return created.timestamp()
+    return 0.0
 
 
 def _parsed_yaml(data: bytes) -> dict[str, Any]:
@@ -86,7 +100,7 @@ def _parsed_yaml(data: bytes) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except Exception:  # of a number, a date or a truth value that is none, it has many
         content = None
     if not isinstance(content, dict):
         raise CallError(
@@ -102,9 +116,21 @@ def _field(holder: Any, name: str) -> Any:
     return holder.get(f":{name}", holder.get(name))
 
 
+def _list(holder: Any, name: str) -> list[Any]:
+    value = _field(holder, name)
+    return value if isinstance(value, list) else []
+
+
 def _person(submitter: Any) -> Person:
-    name, number, email = (str(_field(submitter, key) or "") for key in ("name", "sid", "email"))
+    name, number, email = (_text(_field(submitter, key)) for key in ("name", "sid", "email"))
     return Person(number, name, email)
+
+
+def _text(value: Any) -> str:
+    """A text, or a number without quotes. Else nothing: a list may hold itself many times over."""
+    if isinstance(value, int) and abs(value) < LARGEST:
+        return str(value)
+    return value if isinstance(value, str) else ""
 
 
 # --- a grade as ``results.json`` -----------------------------------------------------------------

@@ -29,9 +29,9 @@ def _hand_ins(items: Sequence[FileItem], _units: Collection[str]) -> list[HandIn
     for item in items:
         if below and item.parts[0] != _SUBMITTED:
             continue
-        student, *rest = item.parts[below:]
-        if rest:
-            files.setdefault(student, {})["/".join(rest)] = item
+        parts = item.parts[below:]  # none where ``submitted`` is a file
+        if len(parts) > 1:
+            files.setdefault(parts[0], {})["/".join(parts[1:])] = item
     return [
         HandIn(student, student, own, (Person(),), moment=(max(i.modified for i in own.values()),))
         for student, own in files.items()

@@ -29,9 +29,18 @@ def unwritten(place: object, error: OSError) -> CallError | HostFault:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Our exceptions end the process: one line, and an exit code."""
+    """Our exceptions end the process: one line, and an exit code.
+
+    So does one about a file or a folder: the call names it, or something below it, and it is
+    closed, or its name is too long.
+    """
     try:
-        yield
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise unwritten(error.filename, error) from None
     except CallError as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(2)
