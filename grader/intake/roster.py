@@ -88,12 +88,10 @@ def read_roster(path: Path) -> Roster:
         text = decoded(path.read_bytes())
     except OSError as error:
         raise CallError(f"{path}: {error.strerror}") from None
-    cells = csv.reader(io.StringIO(text), delimiter=separator_of(text))
     try:
-        rows = [row for row in cells if any(row)]
+        (_, columns), *rows = _rows(text) or [(1, [])]
     except csv.Error:
         raise CallError(f"{path} is no CSV: {HEADER}") from None
-    columns = [cell.strip() for cell in rows[0]] if rows else []
     kinds = [letters(column) for column in columns]
     if not any(kind in ID | NAME | FIRST | LAST | EMAIL for kind in kinds):
         raise CallError(
@@ -102,17 +100,29 @@ def read_roster(path: Path) -> Roster:
         )
     people: dict[str, Person] = {}
     groups: dict[str, tuple[str, ...]] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        person, group = _person(columns, kinds, [cell.strip() for cell in row])
+    for line, row in rows:
+        person, group = _person(columns, kinds, row)
         key = shown(person.id or person.email or person.name)
         if not key or any(text in person.name for text in NOBODYS):
             continue
         if key in people:
-            raise CallError(f"{path}:{number}: {key} is there twice")
+            raise CallError(f"{path}:{line}: {key} is there twice")
         people[key] = person
         if group:
             groups[letters(group)] = (*groups.get(letters(group), ()), key)
     return Roster(tuple(people.values()), groups, _taken(columns, kinds))
+
+
+def _rows(text: str) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV that are not blank, each with the number of its first line."""
+    reader = csv.reader(io.StringIO(text), delimiter=separator_of(text))
+    found: list[tuple[int, list[str]]] = []
+    line = 1
+    for row in reader:
+        if any(row):
+            found.append((line, [cell.strip() for cell in row]))
+        line = reader.line_num + 1  # a cell may have several lines
+    return found
 
 
 def _taken(columns: Sequence[str], kinds: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -165,8 +165,8 @@ def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
 
 
 def separator_of(text: str) -> str:
-    """What parts the cells of a CSV, by its first line."""
-    return max(",;\t", key=text.partition("\n")[0].count)
+    """What parts the cells of a CSV, by its first line that is not blank."""
+    return max(",;\t", key=text.lstrip("\r\n").partition("\n")[0].count)
 
 
 def csv_line(cells: Sequence[Cell]) -> str:

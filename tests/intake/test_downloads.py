@@ -570,6 +570,8 @@ def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: 
         ([""], "names no column"),
         (["PK\x03\x04\rid", "\r,"], "is no CSV: A roster begins with"),
         (["id,name", "s1,Jane", "s1,Bob"], r"roster\.csv:3: s1 is there twice"),
+        (["", "id,name", "", "s1,Jane", ",", "s1,Bob"], r"roster\.csv:6: s1 is there twice"),
+        (["id,name", '"s1","Jane\nDoe"', "", 's1,"Bob\nRoe"'], r"roster\.csv:5: s1 is there twice"),
     ],
 )
 def test_a_roster_that_cannot_be_used_is_told(
@@ -577,6 +579,13 @@ def test_a_roster_that_cannot_be_used_is_told(
 ) -> None:
     with pytest.raises(CallError, match=problem):
         roster_of(tmp_path, *lines)
+
+
+@pytest.mark.parametrize("header", ["id;name", "id\tname"])
+def test_a_roster_may_begin_with_blank_lines(tmp_path: Path, header: str) -> None:
+    row = header.replace("id", "s1").replace("name", "Doe, Jane")
+    (person,) = roster_of(tmp_path, "", "\r", header, row).people
+    assert (person.id, person.name) == ("s1", "Doe, Jane")
 
 
 def test_a_gradebook_of_canvas_is_a_roster_without_its_odd_rows(tmp_path: Path) -> None:
