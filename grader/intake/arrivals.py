@@ -29,14 +29,13 @@ from grader.intake.files import (
     Unreadable,
     escaped,
     folder_files,
-    handed_in,
+    name_of,
     on_disk,
     open_plain,
     read_files,
-    real_name,
     reason,
     shown,
-    skipped,
+    submissions_in,
     suffix,
     unread,
 )
@@ -47,7 +46,6 @@ from grader.records.rows import Person, called, counted, some_of
 
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
-LEFT_BEHIND = ("__pycache__", "__MACOSX")  # by programs, in a folder of submissions
 LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
 MOST_NEAR = 3  # who are named as whom a stranger may be
 
@@ -84,7 +82,7 @@ def find_submissions(
     With `single`, each path is one submission, whatever is in it.
     """
     if single:
-        return [read_submission(_name_of(path), path.resolve()) for path in paths]
+        return [read_submission(name_of(path), path.resolve()) for path in paths]
     return list(take_in(paths, course, downloads=downloads).submissions)
 
 
@@ -229,14 +227,9 @@ def _plain(path: Path, units: set[str]) -> tuple[list[_Arrived], list[str]]:
 
     The names are those of what is in the folder and nobody's.
     """
-    entries, left = ([path], list[str]()) if _is_one(path, units) else _entries(path)
-    own = [_Arrived(entry, read_submission(_name_of(entry), entry.resolve())) for entry in entries]
+    entries, left = ([path], list[str]()) if _is_one(path, units) else submissions_in(path)
+    own = [_Arrived(entry, read_submission(name_of(entry), entry.resolve())) for entry in entries]
     return own, left
-
-
-def _name_of(path: Path) -> str:
-    real = path.resolve()  # "." has no name, and a path that was typed may be a link
-    return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
 
 
 def _is_one(path: Path, units: set[str]) -> bool:
@@ -257,36 +250,6 @@ def _is_nothing(one: _Arrived) -> bool:
     if one.number is not None or one.submission.sources or suffix(one.place.name) == ZIP:
         return False
     return all(isinstance(file, Other) for file in _files_of(one.place.resolve()))
-
-
-def _entries(folder: Path) -> tuple[list[Path], list[str]]:
-    """The submissions in a folder of them, and the names of all else. Links are never followed."""
-    found: dict[str, list[Path]] = {}
-    left: list[str] = []
-    for entry in sorted(folder.iterdir()):
-        if skipped(entry.name, folder=False) or entry.name in LEFT_BEHIND:
-            continue
-        if entry.is_symlink():
-            left.append(f"{shown(entry.name)} (a link)")
-        elif entry.is_dir() or (handed_in(entry.name) and not _is_dunder(entry)):
-            found.setdefault(_name_of(entry), []).append(entry)
-        else:
-            left.append(shown(entry.name))
-    entries: list[Path] = []
-    for own in found.values():
-        # Beside a student's sources a document is no submission; two documents are one.
-        read = [entry for entry in own if entry.is_dir() or _is_read(entry)]
-        entries += read or own[:1]
-        left += [shown(entry.name) for entry in own if entry not in (read or own[:1])]
-    return sorted(entries), sorted(left)
-
-
-def _is_read(file: Path) -> bool:
-    return suffix(file.name) in (*SOURCES, *ARCHIVES)
-
-
-def _is_dunder(file: Path) -> bool:
-    return file.stem.startswith("__") and file.stem.endswith("__")
 
 
 # --- one path, one submission --------------------------------------------------------------------

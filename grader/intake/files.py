@@ -299,6 +299,48 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False)
 
 
+# --- folders of submissions ----------------------------------------------------------------------
+
+
+LEFT_BEHIND = ("__pycache__", "__MACOSX")  # by programs
+
+
+def name_of(path: Path) -> str:
+    """Whose a file or a folder is, by its name."""
+    real = path.resolve()  # "." has no name, and a path that was typed may be a link
+    return shown(real.name if real.is_dir() else Path(real_name(real.name)).stem)
+
+
+def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
+    """The submissions in a folder of them, and the names of all else. Links are never followed."""
+    found: dict[str, list[Path]] = {}
+    left: list[str] = []
+    for entry in sorted(folder.iterdir()):
+        if skipped(entry.name, folder=False) or entry.name in LEFT_BEHIND:
+            continue
+        if entry.is_symlink():
+            left.append(f"{shown(entry.name)} (a link)")
+        elif entry.is_dir() or (handed_in(entry.name) and not _is_dunder(entry)):
+            found.setdefault(name_of(entry), []).append(entry)
+        else:
+            left.append(shown(entry.name))
+    entries: list[Path] = []
+    for own in found.values():
+        # Beside a student's sources a document is no submission; two documents are one.
+        read = [entry for entry in own if entry.is_dir() or _is_read(entry)]
+        entries += read or own[:1]
+        left += [shown(entry.name) for entry in own if entry not in (read or own[:1])]
+    return sorted(entries), sorted(left)
+
+
+def _is_read(file: Path) -> bool:
+    return suffix(file.name) in (*SOURCES, *ARCHIVES)
+
+
+def _is_dunder(file: Path) -> bool:
+    return file.stem.startswith("__") and file.stem.endswith("__")
+
+
 # --- notebooks -----------------------------------------------------------------------------------
 #
 # The code cells of a notebook, of any version and however untidy.
