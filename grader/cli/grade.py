@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from grader.cli.app import (
 from grader.course.course import Course
 from grader.lms import DOWNLOADS, SYSTEMS
 from grader.records.faults import CallError
-from grader.records.rows import counted, listed
+from grader.records.rows import CONFLICT, counted, listed
 
 if TYPE_CHECKING:
     from grader.grading.order import Order
@@ -141,9 +141,10 @@ def grade(
     """Grade submissions into a gradebook: tables, and pages for students and for you.
 
     A student's name is the file's, the folder's, or the one in the download; of several hand-ins
-    the last one counts. Who is graded again in the same folder gets the new grade; where nothing
-    changed that decides it, the old one stands, so a run that was stopped goes on where it stopped.
-    A roster is remembered with the grades.
+    the last one counts. Where nothing says which of two counts, neither is graded; the others are,
+    and the exit code is 1. Grading a student again in the same folder replaces the grade; where
+    nothing changed that decides it, it is reused, so a run that was stopped goes on where it
+    stopped. A roster is remembered with the grades.
     """
     given, kind = list(paths or []), _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
     _refuse_nonsense(given, out, kind, again=again, watch=watch, dry_run=dry_run)
@@ -169,8 +170,8 @@ def grade(
         _write_pages(opened, out, silent=kind != "people")
     if kind == "people":
         print(tally.summary(rows))
-    if any(row.status == "grader_error" for row in rows):
-        raise typer.Exit(3)
+    if code := _exit_code(rows):
+        raise typer.Exit(code)
 
 
 def _order(
@@ -197,6 +198,12 @@ def _order(
         device=device,
         outcomes=None if fresh else out,
     )
+
+
+def _exit_code(rows: Sequence[Row]) -> int:
+    """3 where the grader failed, 1 where hand-ins in a conflict have no grade."""
+    statuses = {row.status for row in rows}
+    return 3 if "grader_error" in statuses else int(CONFLICT in statuses)
 
 
 @contextmanager
@@ -292,6 +299,8 @@ def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
     if roster.columns:
         console.print(tables.roster_line(roster), markup=False, soft_wrap=True)
     _tell(console, arrivals)
+    if arrivals.conflicts:
+        raise typer.Exit(1)
 
 
 def _tell(console: Console, arrivals: Arrivals) -> None:
@@ -302,6 +311,7 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 def _once(
     run: _Run, paths: Sequence[Path], roster: Roster, assignment: str, *, replace: bool
 ) -> tuple[list[Row], Tally]:
+    from grader.cli import tables
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
@@ -310,6 +320,8 @@ def _once(
     stderr = Console(stderr=True, highlight=False)
     in_time = stderr.is_terminal  # for Ctrl-C, where someone is there to press it
     if in_time and run.kind == "people":
+        for line in tables.conflict_lines(arrivals):
+            stderr.print(line, soft_wrap=True)
         _tell(stderr, arrivals)
     tally = Tally(len(arrivals.submissions))
     with following(tally, run.kind, sys.stdout, stderr) as follow:
@@ -365,10 +377,26 @@ def _stay(folder: Path, run: _Run, roster: Roster, assignment: str) -> None:
     course, console = run.order.course, Console(highlight=False)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
-    looks = arriving(folder, course, roster, Event(), DOWNLOADS)
+    looks = _telling(arriving(folder, course, roster, Event(), DOWNLOADS), console)
     for rows in grade_arrivals(run.out, run.order, looks, roster=roster, assignment=assignment):
         for row in rows:
             console.print(tables.row_line(row))
+
+
+def _telling(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
+    """The same looks; what keeps hand-ins from being graded is said once, until it is settled."""
+    from grader.cli import tables
+    from grader.feedback.terminal import safe
+
+    known: set[str] = set()
+    for seen in looks:
+        lines = [line.plain for line in tables.conflict_lines(seen)]
+        lines += [safe(seen.refused)] if seen.refused else []
+        for line in lines:
+            if line not in known:
+                console.print(line, style="yellow", markup=False, soft_wrap=True)
+        known = {*lines}
+        yield seen
 
 
 def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
@@ -397,9 +425,10 @@ def _print_rows(
             _print_json(rows)
         case "json lines":
             sum_up(tally, rows, sys.stdout)
-        case "quiet":
-            failed = [row for row in rows if row.status == "grader_error"]
-            _print_notes(failed, Console(stderr=True, highlight=False))
+    if kind != "people":
+        failed = ("grader_error", CONFLICT) if kind == "quiet" else (CONFLICT,)
+        without = [row for row in rows if row.status in failed]
+        _print_notes(without, Console(stderr=True, highlight=False))
 
 
 def _print_json(rows: Sequence[Row]) -> None:
@@ -459,7 +488,7 @@ def written(
     from grader.grades.gradebook import existing_gradebook
 
     with existing_gradebook(folder, course.name, meanwhile=True) as book:
-        pages = 0 if anonymous else sum(1 for _ in book.grades())
+        pages = 0 if anonymous else sum(row.grade is not None for row in book.rows())
         write = report.write_anonymous if anonymous else report.write_pages
         doing = "writing pages"
         console = Console(stderr=True, quiet=quiet)

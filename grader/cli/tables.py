@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.terminal import safe, who
+from grader.feedback.terminal import NOT_GRADED, safe, who
 from grader.records.rows import ABSENT, Person, Row, called, counted, number, some_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _short(points: float) -> str:
 
 def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
     """Who handed in what, before anything is graded: a line each, and one for each problem."""
-    absent = dict(arrivals.people)
+    absent = {key: one for key, one in arrivals.people.items() if key not in arrivals.conflicts}
     for one in arrivals.submissions:
         style = "" if one.status == "ready" else "yellow"
         yield Text(safe(_hand_in(one, arrivals.people)), style=style)
@@ -93,9 +93,16 @@ def arrivals_lines(arrivals: Arrivals) -> Iterator[Text]:
             absent.pop(student, None)
     for student, person in sorted(absent.items()):
         yield Text(safe(f"{called(student, person.name)}: {ABSENT}"), style="yellow")
+    yield from conflict_lines(arrivals)
     for one in arrivals.submissions:
         for problem in one.problems:
             yield Text(safe(f"{_named(one.student, arrivals.people)}: {problem}"), style="yellow")
+
+
+def conflict_lines(arrivals: Arrivals) -> Iterator[Text]:
+    """A line for each conflict: which hand-ins, and what to do."""
+    for why in dict.fromkeys(arrivals.conflicts.values()):
+        yield Text(safe(NOT_GRADED.format(why)), style="yellow")
 
 
 def _hand_in(one: Submission, people: Mapping[str, Person]) -> str:

@@ -19,6 +19,8 @@ from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, Wording
 from grader.records.rows import Row, called
 
+NOT_GRADED = "not graded: {}"  # of a conflict
+
 
 def safe(text: str) -> str:
     """Text without control characters, which could repaint a terminal."""
@@ -93,6 +95,8 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
     for row in rows:
         grade = row.grade
         if grade is None:
+            if row.conflict is not None:
+                yield Text(safe(f"{who(row)}: {NOT_GRADED.format(row.conflict)}"), style="yellow")
             continue
         if grade.status == "grader_error":
             faults = [

@@ -56,7 +56,7 @@ def correction(
     if added and not reason.strip():
         raise CallError(f"say why {where}: the student will read it")
     if row.grade is None:
-        raise CallError(f"{row.student} handed in nothing: there are no points to correct")
+        raise CallError(f"{row.student} {row.ungraded}: there are no points to correct")
     if not row.known:
         raise CallError(f"the grader failed on {row.student}: grade that again first")
     computed = {result.name: result.points for result in row.grade.exercises}.get(exercise.name)

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -177,12 +177,18 @@ class Gradebook:
 
         What a group handed in stays while another of the group has a grade of it, without the name.
         """
-        listed = self.people().get(student)
+        people = self.people()
+        listed = people.get(student)
         self.roster = self.roster.without(listed) if listed is not None else self.roster
+        # In a conflict, what is kept of a student may stand under a name that no row has.
+        why = self.conflicts
+        others = {n for n in why.keys() - people.keys() if why[n] == why.get(student)}
+        names = {student, *others}
+        self.conflicts = {name: why[name] for name in why.keys() - names}
         with self._connection:
             lost = {
-                table: self._connection.execute(
-                    f"DELETE FROM {table} WHERE student = ?", (student,)
+                table: self._connection.executemany(
+                    f"DELETE FROM {table} WHERE student = ?", [(name,) for name in sorted(names)]
                 ).rowcount
                 for table in OF_STUDENTS
             }
@@ -227,6 +233,18 @@ class Gradebook:
     @roster.setter
     def roster(self, roster: Roster) -> None:
         self._remember("roster", msgspec.json.encode(roster).decode())
+
+    @property
+    def conflicts(self) -> Mapping[str, str]:
+        """Why students have no grade of what they handed in, by all names that it may stand under.
+
+        Grades of earlier hand-ins under these names are kept, and are in no row meanwhile.
+        """
+        return msgspec.json.decode(self._about("conflicts") or "{}", type=dict[str, str])
+
+    @conflicts.setter
+    def conflicts(self, conflicts: Mapping[str, str]) -> None:
+        self._remember("conflicts", json.dumps(dict(conflicts)))
 
     @property
     def salt(self) -> str:
@@ -301,12 +319,12 @@ class Gradebook:
         return int(self._connection.execute("SELECT count(*) FROM submissions").fetchone()[0])
 
     def rows(self, run: int | None = None) -> list[Row]:
-        """Every student who has a grade or is on the roster, by name.
+        """Every student who has a grade, is on the roster or in a conflict, by name.
 
         Of an earlier `run`, the grades are those that a regrading replaced; the rest is today's.
         """
         grades = {g.student: g for g in self.grades()} if run is None else self.earlier(run)
-        people = self.people()
+        people, conflicts = self.people(), self.conflicts
         adjusted: dict[str, list[Adjustment]] = {}
         for student, exercise, points, reason in self._connection.execute(
             "SELECT student, exercise, points, reason FROM adjustments ORDER BY student, exercise"
@@ -316,11 +334,12 @@ class Gradebook:
         return [
             Row(
                 student,
-                grades.get(student),
+                None if student in conflicts else grades.get(student),
                 people.get(student, Person()),
                 tuple(adjusted.get(student, ())),
+                conflicts.get(student),
             )
-            for student in sorted(grades.keys() | people.keys())
+            for student in sorted((grades.keys() - conflicts.keys()) | people.keys())
         ]
 
     def write_files(self) -> None:
@@ -467,30 +486,4 @@ def refuse_strangers(folder: Path, course: str, advice: str = ANOTHER) -> None:
         raise CallError(
             f"{folder} holds grades of the course {about.get('course')!r}, and this is "
             f"{course!r}: {advice}"
-        )
-
-
-def refuse_loss(folder: Path, students: Sequence[str], exercises: Sequence[str]) -> None:
-    """Raise `CallError` if replacing the grades in a folder would lose some of them."""
-    if not (folder / DATABASE).exists():
-        return
-    kept = set(students)
-    gone: list[str] = []
-    graded: set[str] = set()
-    with closing(sqlite3.connect(folder / DATABASE)) as connection:
-        for student, grade in connection.execute("SELECT student, grade FROM grades"):
-            if student not in kept:
-                gone.append(student)
-            graded |= {exercise.name for exercise in Grade.from_json(grade).exercises}
-    if gone:
-        gone.sort()
-        more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
-        raise CallError(
-            f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
-            "as well, or another --out; --replace would lose them"
-        )
-    if graded - set(exercises):
-        raise CallError(
-            f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "
-            "leaves out: choose another --out, or pass --replace to lose them"
         )

@@ -61,7 +61,7 @@ def find_graded(book: Gradebook, course: Course, student: str, test: str) -> Gra
     """
     row = find_student(book.rows(), student)
     if row.grade is None:
-        raise CallError(f"{row.student} handed in nothing: there is no test to run")
+        raise CallError(f"{row.student} {row.ungraded}: there is no test to run")
     exercise, result = find_test(course, row.grade, test)
     submission = book.submission(row.grade.submission)
     if submission is None:

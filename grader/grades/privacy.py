@@ -70,6 +70,7 @@ def _anonymous(row: Row, names: Mapping[str, str]) -> Row:
         grade=_without_words(row.grade, names) if row.grade is not None else None,
         person=Person(),
         adjustments=tuple(Adjustment(a.exercise, a.points, "") for a in row.adjustments),
+        conflict=None if row.conflict is None else "",
     )
 
 

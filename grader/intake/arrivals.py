@@ -39,7 +39,7 @@ from grader.intake.files import (
     suffix,
     unread,
 )
-from grader.intake.roster import NOBODY, Absent, Roster
+from grader.intake.roster import NOBODY, Absent, Claim, Roster, all_of, conflicts_of
 from grader.records.faults import CallError
 from grader.records.files import saves, snapshot
 from grader.records.rows import Person, called, counted, some_of
@@ -57,6 +57,10 @@ class Arrivals:
     submissions: tuple[Submission, ...]
     people: Mapping[str, Person] = field(default_factory=dict)  # by student; absent ones as well
     told: tuple[str, ...] = ()  # a line for each path, and for what someone should look at
+    # Why several hand-ins are left out, of which only one can count: by each name that a grade of
+    # them would have.
+    conflicts: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""  # why nothing could be read, while someone waits for what arrives
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,16 @@ def find_submissions(
     *,
     single: bool = False,
 ) -> list[Submission]:
-    """The submissions under these paths, by name; raise `CallError` if there are none.
+    """The submissions under these paths, by name; raise `CallError` for none, and for a conflict.
 
     With `single`, each path is one submission, whatever is in it.
     """
     if single:
         return [read_submission(name_of(path), path.resolve()) for path in paths]
-    return list(take_in(paths, course, downloads=downloads).submissions)
+    arrivals = take_in(paths, course, downloads=downloads)
+    if arrivals.conflicts:
+        raise CallError(all_of(arrivals.conflicts))
+    return list(arrivals.submissions)
 
 
 def take_in(
@@ -92,14 +99,31 @@ def take_in(
     roster: Roster = NOBODY,
     downloads: Sequence[Downloads] = (),
 ) -> Arrivals:
-    """Find out what the paths hold, and read it; raise `CallError` if that is nothing.
+    """Find out what the paths hold, and read it; raise `CallError` if nothing of it can be graded.
 
     A file is one submission, and so is a folder with a file named like a unit, or, beside others,
     with no files and folders at all. A download of a whole assignment is known by the names at its
     top: it is of the first of `downloads` that made them; a zip is one only under a name that the
     system gave it. Any other folder is a folder of submissions. Of several hand-ins of a student
-    the last one counts. With a `roster`, those who handed in nothing are among the people.
+    the last one counts; where nothing says which one is the last, or whose it is, they are in
+    conflict, and the others come without them. With a `roster`, those who handed in nothing are
+    among the people.
     """
+    arrivals, others = _arrivals(paths, course, roster, downloads)
+    if not arrivals.submissions:
+        there = f"; there is: {some_of(others)}" if others else ""
+        raise CallError(
+            all_of(arrivals.conflicts)
+            or f"no submissions in {', '.join(map(_at, paths))}: there is no .py file, no "
+            f"notebook and no zip of those{there}"
+        )
+    return arrivals
+
+
+def _arrivals(
+    paths: Sequence[Path], course: Course, roster: Roster, downloads: Sequence[Downloads]
+) -> tuple[Arrivals, list[str]]:
+    """The same, where nothing may have arrived yet; and the names of what is no submission."""
     units = {unit.name for unit in course.units}
     own_places = {secret.resolve().parent for secret in course.secrets}
     for path in paths:
@@ -125,13 +149,9 @@ def take_in(
         told += _look_alikes(own if made is None else (), units, downloads)
         arrived += own
     if all(map(_is_nothing, arrived)):
-        names = [*others, *(shown(one.place.name) for one in arrived if one.place not in paths)]
-        there = f"; there is: {some_of(names)}" if names else ""
-        raise CallError(
-            f"no submissions in {', '.join(map(_at, paths))}: there is no .py file, no "
-            f"notebook and no zip of those{there}"
-        )
-    return _settled(_named(_latest(arrived)), roster, told)
+        others += [shown(one.place.name) for one in arrived if one.place not in paths]
+        arrived = []
+    return _settled(_named(_latest(arrived)), roster, told), others
 
 
 def _require(path: Path, own_places: Collection[Path]) -> None:
@@ -295,18 +315,15 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
-    """Each under a name of its own; raise `CallError` where the names leave that open."""
+    """By name; a system's numbers tell two of one name apart, where it has any."""
     counts = Counter(one.submission.student for one in arrived)
-    named: dict[str, _Arrived] = {}
-    for one in arrived:
-        name = one.submission.student
-        if counts[name] > 1 and one.number is not None:
-            name = shown(f"{name}_{one.number[1]}")
-        if name in named:
-            both = " and ".join(_at(o.place) for o in (named[name], one))
-            raise CallError(f"two submissions are called '{name}': {both}; rename one")
-        named[name] = _with(one, student=name)
-    return [named[name] for name in sorted(named)]
+    named = [
+        _with(one, student=shown(f"{name}_{one.number[1]}"))
+        if counts[name := one.submission.student] > 1 and one.number is not None
+        else one
+        for one in arrived
+    ]
+    return sorted(named, key=lambda one: one.submission.student)
 
 
 def _with(one: _Arrived, **changes: Any) -> _Arrived:
@@ -318,33 +335,38 @@ def _with(one: _Arrived, **changes: Any) -> _Arrived:
 
 def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arrivals:
     """Who gets the grade of each, by the system and the roster; and who is left without."""
-    waiting, people = dict(roster.keys), dict[str, Person]()
-    owners: dict[str, str] = {}  # the submission that a student's grade is of
-    strangers: dict[str, Person] = {}
-    submissions: list[Submission] = []
-    for one in named:
-        name = one.submission.student
-        members = _members(one, roster)
-        group = tuple(members) if [*members] != [name] else ()
-        submissions.append(replace(one.submission, group=group))
-        for student, person in members.items():
+    claims: dict[Claim, Person] = {}
+    for number, one in enumerate(named):
+        for student, person in _members(one, roster).items():
+            place = _at(one.place)
             key = roster.find(person, student)
-            if key is None:
-                strangers[student] = person
-            else:
-                waiting.pop(key, None)
-                person = _both(roster.keys[key], person)
-            if owners.setdefault(key or student, name) != name:
-                raise CallError(
-                    f"{student} would get two grades, of '{owners[key or student]}' and of "
-                    f"'{name}': remove one of them"
-                )
-            if person != Person():
-                people[student] = person
+            claims[Claim(number, one.submission.student, place, student, key)] = person
+    conflicts = conflicts_of(claims, roster)
+    waiting, people = dict(roster.keys), dict[str, Person]()
+    strangers: dict[str, Person] = {}
+    members: dict[int, list[str]] = {number: [] for number in range(len(named))}
+    for claim, person in claims.items():
+        student, key = claim.student, claim.key
+        known = person if key is None else _both(roster.keys[key], person)
+        if key is None:
+            strangers[student] = person
+        else:
+            waiting.pop(key, None)
+        if student in conflicts:
+            # Without a grade, who is on the roster has the roster's key.
+            people[key or student] = roster.keys[key] if key else person
+        else:
+            members[claim.number].append(student)
+            people |= {student: known} if known != Person() else {}
     if roster.people:
         told += _strangers(strangers, waiting) if strangers else ()
         told += _some("on the roster and handed in nothing", waiting)
-    return Arrivals(tuple(submissions), people | waiting, tuple(told))
+    submissions = [
+        replace(one.submission, group=() if own == [one.submission.student] else tuple(own))
+        for number, one in enumerate(named)
+        if (own := members[number])
+    ]
+    return Arrivals(tuple(submissions), people | waiting, tuple(told), conflicts)
 
 
 def _members(one: _Arrived, roster: Roster) -> dict[str, Person]:
@@ -464,6 +486,7 @@ def arriving(
 
 def _look(folder: Path, course: Course, roster: Roster, downloads: Sequence[Downloads]) -> Arrivals:
     try:
-        return take_in([folder], course, roster, downloads)
-    except CallError as error:  # empty so far, or two of one name: the others wait for a change
-        return Arrivals((), roster.keys, (str(error),))
+        arrivals, _ = _arrivals([folder], course, roster, downloads)
+        return arrivals
+    except CallError as error:
+        return Arrivals((), refused=str(error))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.intake.files import decoded, shown
 from grader.records.faults import CallError
-from grader.records.rows import Person, letters, separator_of, spellings
+from grader.records.rows import Person, called, letters, listed, separator_of, spellings
 
 # What a column is called, in small letters and without anything but letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
@@ -155,6 +155,71 @@ def _person(
 
 def _folded(text: str) -> str:
     return text.strip().casefold()
+
+
+# --- conflicts -----------------------------------------------------------------------------------
+#
+# Hand-ins of which only one can count, where nothing says which one: none of them does.
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A hand-in whose grade a student is to get."""
+
+    number: int  # of the hand-in
+    name: str  # the hand-in's
+    place: str  # where it was found
+    student: str
+    key: str | None  # the student's on the roster
+
+    @property
+    def rows(self) -> list[str]:
+        """The names under which the grade may stand in the gradebook."""
+        return [self.student] if self.key is None else [self.student, self.key]
+
+
+def conflicts_of(claims: Iterable[Claim], roster: Roster) -> dict[str, str]:
+    """Why students get no grade of what they handed in, by all names that it may stand under."""
+    of_name: dict[str, dict[int, Claim]] = {}
+    of_row: dict[str, dict[int, Claim]] = {}
+    every = list(claims)
+    for claim in every:
+        of_name.setdefault(claim.name, {})[claim.number] = claim
+        for row in claim.rows:
+            of_row.setdefault(row, {})[claim.number] = claim
+    conflicts: dict[str, str] = {}
+    for claim in every:
+        lines = [_alike([*of_name[claim.name].values()])]
+        lines += [_twice(row, [*of_row[row].values()], roster) for row in claim.rows]
+        why = next(filter(None, lines), "")
+        conflicts |= dict.fromkeys(claim.rows, why) if why else {}
+    return conflicts
+
+
+def _alike(claims: Sequence[Claim]) -> str:
+    """What to say of hand-ins with one name; nothing of one alone."""
+    if len(claims) == 1:
+        return ""
+    places = listed([claim.place for claim in claims], "and")
+    return f"{_many(claims)} submissions are called '{claims[0].name}': {places}; rename one"
+
+
+def _twice(row: str, claims: Sequence[Claim], roster: Roster) -> str:
+    """What to say of hand-ins of one student; nothing of one alone."""
+    if len(claims) == 1:
+        return ""
+    student = called(row, shown(roster.keys[row].name)) if row in roster.keys else row
+    names = listed([f"of '{claim.name}'" for claim in claims], "and")
+    return f"{student} would get {_many(claims)} grades, {names}: remove one of them"
+
+
+def _many(claims: Sequence[Claim]) -> str:
+    return "two" if len(claims) == 2 else str(len(claims))
+
+
+def all_of(conflicts: Mapping[str, str]) -> str:
+    """The conflicts in one line, each once."""
+    return "; ".join(dict.fromkeys(conflicts.values()))
 
 
 # --- nearness ------------------------------------------------------------------------------------

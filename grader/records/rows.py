@@ -12,6 +12,7 @@ import msgspec
 from grader.records.grade import THOUSAND, Grade
 
 ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
+CONFLICT = "conflict"  # the status of who handed in several, where nothing says which one counts
 
 
 class Person(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,11 +42,19 @@ class Row:
     grade: Grade | None  # None where nothing was handed in
     person: Person = field(default_factory=Person)
     adjustments: tuple[Adjustment, ...] = ()
+    conflict: str | None = None  # why what was handed in has no grade; empty where names are hidden
 
     @property
     def status(self) -> str:
-        """The submission's, or ``absent``."""
-        return self.grade.status if self.grade is not None else ABSENT
+        """The submission's, ``absent`` or ``conflict``."""
+        if self.grade is not None:
+            return self.grade.status
+        return ABSENT if self.conflict is None else CONFLICT
+
+    @property
+    def ungraded(self) -> str:
+        """Why there is no grade, as the rest of a sentence that begins with the student."""
+        return "handed in nothing" if self.conflict is None else f"is not graded ({self.conflict})"
 
     @property
     def known(self) -> bool:
@@ -149,7 +158,8 @@ def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
     # What the grader itself got wrong is no zero, nor is what never came: the cell stays empty.
     points = [row.points.get(name) for name in exercises]
     if row.grade is None:
-        return [row.student, None, row.status, None, None, *points, None, 0, None]
+        attempts = 0 if row.conflict is None else None
+        return [row.student, None, row.status, None, None, *points, None, attempts, None]
     grade = row.grade
     return [
         row.student,

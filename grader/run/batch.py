@@ -23,7 +23,6 @@ from grader.grades.gradebook import (
     alone,
     existing_gradebook,
     open_gradebook,
-    refuse_loss,
     refuse_strangers,
 )
 from grader.grading.order import Order, keys
@@ -70,6 +69,7 @@ def grade_into(
     `CallError` while another grading is at work on the folder.
     """
     students = [student for one in arrivals.submissions for student in one.members]
+    kept = [*students, *arrivals.conflicts]  # a conflict loses no earlier grade
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
     with ExitStack() as stack:
@@ -77,15 +77,16 @@ def grade_into(
         if (folder / DATABASE).is_file():
             book = stack.enter_context(_sole(folder, order))
             if not replace:
-                refuse_loss(folder, students, exercises)
+                _refuse_loss(book, kept, exercises)
         plan = _planned(order, arrivals.submissions, None if fresh else book)
         grades = _begun(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
         book.unfinished = GRADING
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
         _record(book, plan, grades, report)
-        book.keep_only(students)
+        book.keep_only(kept)
         book.set_people(arrivals.people)
+        book.conflicts = arrivals.conflicts
         return _finished(book)
 
 
@@ -143,15 +144,20 @@ def grade_arrivals(
         key = keys(order)
         known = {one.student: one for one in book.submissions()}
         for seen in arrivals:
+            if seen.refused:  # the gradebook stays as it is until the folder can be read again
+                yield []
+                continue
             book.unfinished = GRADING
             new = [one for one in seen.submissions if known.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 known[submission.student] = submission
             book.set_people(_with_gone(seen.people, book))
+            settled = book.conflicts.keys() - seen.conflicts.keys()
+            book.conflicts = seen.conflicts
             rows = _finished(book)
-            changed = {student for one in new for student in one.members}
-            yield [row for row in rows if row.student in changed]
+            changed = settled.union(*(one.members for one in new))
+            yield [row for row in rows if row.student in changed and row.grade is not None]
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
@@ -159,6 +165,27 @@ def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Perso
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}
+
+
+def _refuse_loss(book: Gradebook, students: Sequence[str], exercises: Sequence[str]) -> None:
+    """Raise `CallError` if replacing the grades in a gradebook would lose some of them."""
+    kept, folder = set(students), book.folder
+    gone: list[str] = []
+    graded: set[str] = set()
+    for grade in book.grades():
+        gone += [grade.student] if grade.student not in kept else []
+        graded |= {exercise.name for exercise in grade.exercises}
+    if gone:
+        more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
+        raise CallError(
+            f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
+            "as well, or another --out; --replace would lose them"
+        )
+    if graded - set(exercises):
+        raise CallError(
+            f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "
+            "leaves out: choose another --out, or pass --replace to lose them"
+        )
 
 
 # --- what is left to do --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from grader.records.grade import Grade, SubmissionStatus, TestStatus
-from grader.records.rows import Row, counted, number
+from grader.records.rows import CONFLICT, Row, counted, number
 from grader.run.batch import BookedGrade
 
 OUTCOMES: tuple[SubmissionStatus, ...] = ("graded", "empty", "unreadable", "grader_error")
@@ -113,7 +113,9 @@ class Tally:
         graded = f"graded, {self.graded or 'none'} of them now," if self.reused else "graded"
         pace = f" ({_paced(self.seconds / self.graded)})" if self.graded else ""
         mean, most = mean_of(rows)
-        told = "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
+        left_out = sum(row.status == CONFLICT for row in rows)
+        told = f"; {counted(left_out, 'student')} in a conflict" if left_out else ""
+        told += "" if mean is None else f"; mean {mean:.1f} of {number(most)}"
         return (
             f"{counted(self.done, 'submission')} {graded} in {duration(self.seconds)}{pace}: "
             f"{self.outcomes}{told}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
+from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from threading import Event
 
@@ -226,6 +229,157 @@ def test_a_grading_that_was_stopped_gives_nobody_a_zero(
     assert cells(tmp_path / "out", "student", "total") == [("ada", "2"), ("bob", "2")]
 
 
+# --- conflicts -----------------------------------------------------------------------------------
+
+ONE_NAME = "two submissions are called 'ada': {0}/ada.ipynb and {0}/ada.py; rename one"
+NOTEBOOK = json.dumps(
+    {"nbformat": 4, "cells": [{"cell_type": "code", "source": CENTER}], "metadata": {}}
+)
+
+
+@pytest.fixture
+def colliding(tmp_path: Path) -> Path:
+    """Hand-ins of three, of which two share a name."""
+    place = folder(tmp_path / "class", ada=WRONG, bob=CENTER)
+    (place / "ada.ipynb").write_text(NOTEBOOK, "utf-8")
+    return place
+
+
+def test_in_a_batch_a_conflict_is_shown_and_the_others_are_graded(
+    grader: Grader, colliding: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    call = ("grade", colliding, "--out", out, "--only", "center", "--course", TINY)
+    ran = grader(*call)
+    assert ran.code == 1
+    assert ran.out.count(ONE_NAME.format(colliding)) == 1
+    assert "1 student in a conflict" in ran.out
+    told = [("ada", "conflict", "", "", ""), ("bob", "graded", "2", "2", "2")]
+    assert cells(out, "student", "status", "total", "max", "center") == told
+    assert [*(out / "feedback").iterdir()] == [out / "feedback" / "bob.html"]
+    assert ONE_NAME.format(colliding) in unescape((out / "report.html").read_text("utf-8"))
+    assert '"ada"' not in (out / "results.jsonl").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("--quiet", ""),
+        ("--json", '{"student": "ada", "status": "conflict", "total": null, "max": null}'),
+        ("--json-lines", '{"student": "ada", "status": "conflict", "total": null, "max": null'),
+    ],
+)
+def test_a_program_is_told_of_a_conflict_too(
+    grader: Grader, colliding: Path, tmp_path: Path, option: str, shown: str
+) -> None:
+    call = ("grade", colliding, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    ran = grader(*call, option)
+    assert (ran.code, shown in ran.out) == (1, True)
+    assert ran.err == f"ada: not graded: {ONE_NAME.format(colliding)}\n"
+
+
+def test_a_dry_run_shows_a_conflict_as_the_grading_would(grader: Grader, colliding: Path) -> None:
+    ran = grader("grade", colliding, "--dry-run", "--course", TINY)
+    assert ran.code == 1
+    assert ran.out.splitlines()[:2] == [
+        "bob: 1 file: bob.py",
+        f"not graded: {ONE_NAME.format(colliding)}",
+    ]
+
+
+def test_where_all_are_in_a_conflict_nothing_is_graded(
+    grader: Grader, colliding: Path, tmp_path: Path
+) -> None:
+    (colliding / "bob.py").unlink()
+    for goes in (("--out", tmp_path / "out"), ("--dry-run",)):
+        ran = grader("grade", colliding, *goes, "--course", TINY)
+        assert (ran.code, ran.err) == (2, f"grader: {ONE_NAME.format(colliding)}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_conflict_hides_an_earlier_grade_and_loses_none(
+    grader: Grader, colliding: Path, tmp_path: Path
+) -> None:
+    out, course = tmp_path / "out", ("--course", TINY)
+    call = ("grade", colliding, "--out", out, "--only", "center", *course)
+    (colliding / "ada.ipynb").unlink()
+    assert grader(*call).code == 0
+    (colliding / "ada.ipynb").write_text(NOTEBOOK, "utf-8")
+    assert grader(*call).code == 1
+    assert cells(out, "student", "status", "total") == [
+        ("ada", "conflict", ""),
+        ("bob", "graded", "2"),
+    ]
+    for asked in (("explain", out, "ada", "center"), ("adjust", out, "ada", "center", "+1")):
+        ran = grader(*asked, *(["--reason", "why"] if asked[0] == "adjust" else []), *course)
+        assert (ran.code, "ada is not graded (two submissions" in ran.err) == (2, True)
+    assert grader("export", out, "--to", "canvas", *course).code == 0
+    assert "ada,,,,,\n" in (out / "canvas.csv").read_text("utf-8")
+    ran = grader("grade", "--again", "--out", out, *course)
+    assert (ran.code, "ada: not graded: two submissions" in ran.out) == (1, True)
+    (colliding / "ada.ipynb").unlink()
+    ran = grader(*call)
+    assert (ran.code, "2 of 2 are reused" in ran.out) == (0, True)
+    assert cells(out, "student", "total") == [("ada", "0"), ("bob", "2")]
+
+
+def test_pseudonyms_hide_who_is_in_a_conflict(
+    grader: Grader, colliding: Path, tmp_path: Path
+) -> None:
+    out, course = tmp_path / "out", ("--course", TINY)
+    grader("grade", colliding, "--out", out, "--only", "center", *course)
+    assert grader("report", out, "--anonymous", *course).code == 0
+    page = (out / "report-anonymous.html").read_text("utf-8")
+    assert "conflict" in page
+    assert "ada.ipynb" not in page
+
+
+def test_a_member_of_two_groups_is_in_a_conflict_and_the_others_get_their_grades(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(
+        "id,name,group\ns1,Jane,red\ns2,Bob,red\ns3,Cleo,\n", "utf-8"
+    )
+    place = folder(tmp_path / "class", red=CENTER, jane=WRONG, cleo=CENTER)
+    out = tmp_path / "out"
+    call = ("grade", place, "--out", out, "--only", "center", "--course", TINY)
+    ran = grader(*call, "--roster", tmp_path / "roster.csv")
+    assert ran.code == 1
+    assert "s1 Jane would get two grades, of 'jane' and of 'red': remove one of them" in ran.out
+    assert cells(out, "student", "submission", "status", "total") == [
+        ("cleo", "cleo", "graded", "2"),
+        ("s1", "", "conflict", ""),
+        ("s2", "red", "graded", "2"),
+    ]
+    (place / "jane.py").unlink()
+    assert grader(*call).code == 0
+    assert cells(out, "student", "submission", "total") == [
+        ("cleo", "cleo", "2"),
+        ("s1", "red", "2"),
+        ("s2", "red", "2"),
+    ]
+
+
+def test_who_is_forgotten_in_a_conflict_leaves_no_grade_under_another_name(
+    grader: Grader, canvas: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
+    out, course = tmp_path / "out", ("--course", TINY)
+    call = ("grade", canvas, "--out", out, "--only", "center", *course)
+    assert grader(*call, "--roster", tmp_path / "roster.csv").code == 0
+    more = folder(tmp_path / "more", jane=WRONG)
+    assert grader("grade", more, *call[1:]).code == 1
+    assert cells(out, "student", "status") == [
+        ("roebob", "graded"),
+        ("s1", "conflict"),
+        ("s3", "absent"),
+    ]
+    assert grader("forget", out, "s1", "--yes", *course).code == 0
+    with open_gradebook(out, "tiny") as book:
+        assert [grade.student for grade in book.grades()] == ["roebob"]
+        assert book.conflicts == {}
+
+
 # --- what arrives --------------------------------------------------------------------------------
 
 
@@ -274,6 +428,59 @@ def test_one_ctrl_c_ends_the_wait_for_what_arrives(
     monkeypatch.setattr(stop, "wait", lambda _: pytest.fail("it waits on"))
     with pytest.raises(KeyboardInterrupt):
         list(arriving(folder(tmp_path / "in", ada=CENTER), tiny, NOBODY, stop))
+
+
+def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
+    one_warm_process: None, tiny: Course, tmp_path: Path
+) -> None:
+    place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
+    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    stop = Event()
+    rows = grade_arrivals(out, order, arriving(place, tiny, NOBODY, stop))
+    try:
+        assert [(row.student, row.total) for row in next(rows)] == [("ada", 2)]
+        (place / "ada.ipynb").write_text(NOTEBOOK, "utf-8")
+        assert next(rows) == []
+        assert cells(out, "student", "status", "total") == [("ada", "conflict", "")]
+        folder(place, bob=WRONG)
+        assert [(row.student, row.total) for row in next(rows)] == [("bob", 0)]
+        (place / "ada.ipynb").unlink()
+        assert [(row.student, row.total) for row in next(rows)] == [("ada", 2)]
+    finally:
+        stop.set()
+        rows.close()
+    assert cells(out, "student", "total") == [("ada", "2"), ("bob", "0")]
+
+
+def test_while_waiting_a_conflict_is_printed_once(
+    grader: Grader, colliding: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks(*_: object) -> Iterator[None]:
+        yield
+        folder(colliding, cleo=CENTER)
+        yield
+        (colliding / "ada.ipynb").unlink()
+        yield
+        (colliding / "ada.ipynb").write_text(NOTEBOOK, "utf-8")
+        yield
+        shutil.rmtree(colliding)
+        yield
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grader.intake.arrivals.saves", looks)
+    call = ("grade", colliding, "--out", tmp_path / "out", "--only", "center", "--course", TINY)
+    ran = grader(*call, "--watch", "--isolation", "weak")
+    assert ran.code == 130
+    line = f"not graded: {ONE_NAME.format(colliding)}"
+    assert ran.out.splitlines()[2:] == [
+        line,
+        "bob: graded, 2 of 2",
+        "cleo: graded, 2 of 2",
+        "ada: graded, 0 of 2",
+        line,
+        f"there is no such file or folder: {colliding}",
+    ]
 
 
 def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(

@@ -563,6 +563,40 @@ def test_a_student_with_two_submissions_is_told_with_both(tmp_path: Path, tiny: 
         take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
 
 
+def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(
+    tmp_path: Path, tiny: Course
+) -> None:
+    names = ("s1", "jane", "zoe", "Jane Doe")
+    folder(tmp_path / "class", {f"{name}/basics.py": TEXT for name in names})
+    arrived = take_in([tmp_path / "class"], tiny, roster_of(tmp_path, *CLASS))
+    assert [one.student for one in arrived.submissions] == ["zoe"]
+    assert {student: person.id for student, person in arrived.people.items()} == {
+        "s1": "s1",
+        "zoe": "s2",
+        "s3": "s3",
+    }
+    why = "s1 Jane Doe would get 3 grades, of 'Jane Doe', of 'jane' and of 's1': remove one of them"
+    assert arrived.conflicts == dict.fromkeys(["Jane Doe", "s1", "jane"], why)
+    assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
+
+
+def test_two_people_who_would_share_a_row_get_nobody_elses_grade(
+    tmp_path: Path, tiny: Course, download: Download
+) -> None:
+    text = "---\n" + "".join(
+        f"submission_{n}:\n  :submitters:\n  - :name: Jane Doe\n    :email: j{n}@x.edu\n"
+        f"    :sid: s{n}\n  - :name: Friend {n}\n    :email: f{n}@x.edu\n    :sid: f{n}\n"
+        for n in (1, 2)
+    )
+    files = {f"submission_{n}/basics.py": TEXT for n in (1, 2)}
+    path = download({"submission_metadata.yml": text, **files})
+    lines = ("id,name,email", "s1,Jane Doe,j1@x.edu", "s2,Jane Doe,j2@x.edu")
+    arrived = take_in([path], tiny, roster_of(tmp_path, *lines))
+    assert [one.members for one in arrived.submissions] == [("Friend 1",), ("Friend 2",)]
+    assert {*arrived.people} == {"Friend 1", "Friend 2", "s1", "s2"}
+    assert {*arrived.conflicts} == {"Jane Doe", "s1", "s2"}
+
+
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
