@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.console import Console
 
+from grader.cli import tables
 from grader.cli.app import (
     INSTRUCTORS,
     AssignmentOption,
@@ -92,12 +92,38 @@ FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Reuse no grade that DIR has for the same text.")
 ]
 PagesOption = Annotated[
-    bool, typer.Option("--pages/--no-pages", help="Write feedback and the report as well.")
+    bool | None,
+    typer.Option("--pages/--no-pages", help="Write feedback and the report as well (default: do)."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 JsonLinesOption = Annotated[
     bool, typer.Option("--json-lines", help="Print a line of JSON as each submission ends.")
 ]
+
+
+# Options that do not go together, in pairs, and what to do. A mode that could not honour an option
+# refuses it. A dry run grades nothing: what says how to grade is checked, and not needed.
+MODES = "--again, --watch and --dry-run exclude one another"
+EXERCISES = "--only, --assignment and --again exclude one another: --again grades what DIR holds"
+KINDS = "--quiet, --json and --json-lines exclude one another"
+PEOPLE = "--watch and --dry-run tell people: leave out --quiet, --json and --json-lines"
+PLACES = "--cluster goes with neither --jobs nor --watch: its workers do the work"
+APART = {
+    ("again", "watch"): MODES, ("again", "dry_run"): MODES, ("watch", "dry_run"): MODES,
+    ("again", "only"): EXERCISES, ("again", "assignment"): EXERCISES,
+    ("only", "assignment"): EXERCISES,
+    ("quiet", "as_json"): KINDS, ("quiet", "json_lines"): KINDS, ("as_json", "json_lines"): KINDS,
+    ("watch", "quiet"): PEOPLE, ("watch", "as_json"): PEOPLE, ("watch", "json_lines"): PEOPLE,
+    ("dry_run", "quiet"): PEOPLE, ("dry_run", "as_json"): PEOPLE,
+    ("dry_run", "json_lines"): PEOPLE,
+    ("cluster", "jobs"): PLACES, ("cluster", "watch"): PLACES,
+    ("again", "paths"): "--again grades what is in the gradebook: leave out the submissions",
+    ("again", "roster"): "--again keeps the roster that DIR has: a new one goes with the "
+        "submissions, and grades that nothing changed are reused",
+    ("again", "replace"): "--again grades all that DIR holds: there is nothing to --replace",
+    ("watch", "jobs"): "--watch grades one submission after another: leave out --jobs",
+    ("watch", "pages"): "--watch writes no pages: `grader report DIR` writes them",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,6 +143,7 @@ class _Run:
     epilog="Example: grader grade submissions.zip --out grades/ --roster roster.csv",
 )
 def grade(
+    context: typer.Context,
     paths: PathsArgument = None,
     out: OutOption = None,
     roster: RosterOption = None,
@@ -132,7 +159,7 @@ def grade(
     isolation: IsolationOption = "strong",
     device: DeviceOption = "cpu",
     fresh: FreshOption = False,
-    pages: PagesOption = True,
+    pages: PagesOption = None,
     course: CourseOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -147,26 +174,25 @@ def grade(
     stopped. A roster is remembered with the grades.
     """
     given, kind = list(paths or []), _kind(quiet=quiet, as_json=as_json, json_lines=json_lines)
-    _refuse_nonsense(given, out, kind, again=again, watch=watch, dry_run=dry_run)
-    _refuse_places(cluster, jobs, device, isolation, watch=watch)
+    _refuse_nonsense(context.params, given, device, isolation)
     opened = instructors_course(course, "grade")
     people = _roster(roster, out, opened)
+    chosen = _chosen(opened, only or [], assignment, out if again else None)
     if out is None or dry_run:
         _show(given, opened, people)
         return
-    chosen = _chosen(opened, only or [], assignment, out if again else None)
     order = _order(opened, seed, chosen, isolation, device, given, out, fresh=fresh)
     run = _Run(order, out, kind, jobs, cluster, fresh)
     with _stoppable(out):
         if watch:
-            _stay(given[0], run, people, assignment or "")
+            _stay(given[0], run, people, assignment or "", replace=replace)
             return
         if again:
             rows, tally = _again(run, another_seed=seed is not None)
         else:
             rows, tally = _once(run, given, people, assignment or "", replace=replace)
-    _print_rows(opened, rows, tally, out, kind)
-    if pages:
+    tables.print_rows(opened, rows, tally, out, kind)
+    if pages is not False:
         _write_pages(opened, out, silent=kind != "people")
     if kind == "people":
         print(tally.summary(rows))
@@ -220,33 +246,18 @@ def _stoppable(out: Path) -> Iterator[None]:
 
 
 def _refuse_nonsense(
-    paths: Sequence[Path],
-    out: Path | None,
-    kind: DisplayKind,
-    *,
-    again: bool,
-    watch: bool,
-    dry_run: bool,
+    options: Mapping[str, object], paths: Sequence[Path], device: Device, isolation: Isolation
 ) -> None:
-    if watch and kind != "people":
-        raise CallError("--watch tells people: leave out --quiet, --json and --json-lines")
-    if sum((again, watch, dry_run)) > 1:
-        raise CallError("--again, --watch and --dry-run exclude one another")
-    if again and paths:
-        raise CallError("--again grades what is in the gradebook: leave out the submissions")
-    if not again and not paths:
+    """Raise `CallError` for options that do not go together, or that lack what they need."""
+    for both, why in APART.items():
+        if all(options[name] for name in both):
+            raise CallError(why)
+    if not options["again"] and not paths:
         raise CallError("which submissions? grader grade submissions/ --out grades/")
-    if out is None and not dry_run:
+    if options["out"] is None and not options["dry_run"]:
         raise CallError("where should the gradebook go? grader grade … --out grades/")
-    if watch and (len(paths) != 1 or not paths[0].is_dir()):
+    if options["watch"] and (len(paths) != 1 or not paths[0].is_dir()):
         raise CallError("--watch takes one folder, in which submissions arrive")
-
-
-def _refuse_places(
-    cluster: str | None, jobs: int | None, device: Device, isolation: Isolation, *, watch: bool
-) -> None:
-    if cluster is not None and (jobs is not None or watch):
-        raise CallError("--cluster goes with neither --jobs nor --watch: its workers do the work")
     if device != "cpu" and isolation == "strong":
         raise CallError(
             f"no jail may touch {device}, so submissions run where nothing isolates them: "
@@ -256,8 +267,6 @@ def _refuse_places(
 
 def _kind(*, quiet: bool, as_json: bool, json_lines: bool) -> DisplayKind:
     """How to tell what comes out."""
-    if sum((quiet, as_json, json_lines)) > 1:
-        raise CallError("--quiet, --json and --json-lines exclude one another")
     return "quiet" if quiet else "json" if as_json else "json lines" if json_lines else "people"
 
 
@@ -280,8 +289,6 @@ def _chosen(
     """The exercises to grade."""
     from grader.grades.gradebook import existing_gradebook
 
-    if sum((bool(only), assignment is not None, again is not None)) > 1:
-        raise CallError("--only, --assignment and --again exclude one another")
     if again is not None:
         with existing_gradebook(again, course.name, again=True) as book:
             return book.exercises
@@ -289,7 +296,6 @@ def _chosen(
 
 
 def _show(paths: Sequence[Path], course: Course, roster: Roster) -> None:
-    from grader.cli import tables
     from grader.intake import take_in
 
     arrivals = take_in(paths, course, roster, DOWNLOADS)
@@ -311,7 +317,6 @@ def _tell(console: Console, arrivals: Arrivals) -> None:
 def _once(
     run: _Run, paths: Sequence[Path], roster: Roster, assignment: str, *, replace: bool
 ) -> tuple[list[Row], Tally]:
-    from grader.cli import tables
     from grader.intake import take_in
     from grader.run.batch import grade_into
     from grader.run.tally import Tally, following
@@ -368,24 +373,33 @@ def _again(run: _Run, *, another_seed: bool) -> tuple[list[Row], Tally]:
     return rows, tally
 
 
-def _stay(folder: Path, run: _Run, roster: Roster, assignment: str) -> None:
-    from grader.cli import tables
+def _stay(folder: Path, run: _Run, roster: Roster, assignment: str, *, replace: bool) -> None:
     from grader.feedback import terminal
+    from grader.grades.gradebook import refuse_strangers
     from grader.intake.arrivals import arriving
     from grader.run.batch import grade_arrivals
 
     course, console = run.order.course, Console(highlight=False)
+    refuse_strangers(run.out, course.name)
     console.print(terminal.course_line(course), soft_wrap=True, markup=False)
     console.print(f"grading what arrives in {folder}; Ctrl-C ends it", markup=False)
     looks = _telling(arriving(folder, course, roster, Event(), DOWNLOADS), console)
-    for rows in grade_arrivals(run.out, run.order, looks, roster=roster, assignment=assignment):
+    graded = grade_arrivals(
+        run.out,
+        run.order,
+        looks,
+        replace=replace,
+        fresh=run.fresh,
+        roster=roster,
+        assignment=assignment,
+    )
+    for rows in graded:
         for row in rows:
             console.print(tables.row_line(row))
 
 
 def _telling(looks: Iterable[Arrivals], console: Console) -> Iterator[Arrivals]:
     """The same looks; what keeps hand-ins from being graded is said once, until it is settled."""
-    from grader.cli import tables
     from grader.feedback.terminal import safe
 
     known: set[str] = set()
@@ -411,67 +425,6 @@ def _write_pages(course: Course, out: Path, *, silent: bool) -> None:
     told = written(out, course, quiet=silent)
     if not silent:
         print(told)
-
-
-def _print_rows(
-    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
-) -> None:
-    from grader.run.tally import sum_up
-
-    match kind:
-        case "people":
-            _print_table(course, rows, tally, out)
-        case "json":
-            _print_json(rows)
-        case "json lines":
-            sum_up(tally, rows, sys.stdout)
-    if kind != "people":
-        failed = ("grader_error", CONFLICT) if kind == "quiet" else (CONFLICT,)
-        without = [row for row in rows if row.status in failed]
-        _print_notes(without, Console(stderr=True, highlight=False))
-
-
-def _print_json(rows: Sequence[Row]) -> None:
-    print(
-        json.dumps(
-            [
-                {
-                    "student": row.student,
-                    "status": row.status,
-                    "total": row.total,
-                    "max": row.grade.max if row.grade else None,
-                }
-                for row in rows
-            ]
-        )
-    )
-
-
-def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
-    from grader.cli import tables
-    from grader.feedback import terminal
-
-    console = Console(highlight=False)
-    console.print(tables.gradebook_table(course, rows))
-    console.print(tables.legend(course, rows), soft_wrap=True)
-    _print_notes(rows, console)
-    if tally.reused:
-        told = (
-            f"{tally.reused} of {tally.total} are reused from {out}: same text, course, seed and "
-            "versions; --fresh grades them again"
-        )
-        console.print(told, soft_wrap=True, markup=False)
-    handed_in = len({row.grade.submission for row in rows if row.grade})
-    told = counted(handed_in, "submission")
-    console.print(terminal.course_line(course), soft_wrap=True, markup=False)
-    console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
-
-
-def _print_notes(rows: Sequence[Row], console: Console) -> None:
-    from grader.feedback import terminal
-
-    for note in terminal.notes(rows):
-        terminal.indented(console, note)
 
 
 def written(

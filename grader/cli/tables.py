@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.terminal import NOT_GRADED, safe, who
-from grader.records.rows import ABSENT, Person, Row, called, counted, number, some_of
+from grader.feedback.terminal import NOT_GRADED, course_line, indented, notes, safe, who
+from grader.records.rows import ABSENT, CONFLICT, Person, Row, called, counted, number, some_of
 
 if TYPE_CHECKING:
     from grader.author.audit import Audited, Difference, SettingVerdict
     from grader.intake import Arrivals, Roster, Submission
+    from grader.run.tally import DisplayKind, Tally
 
 
 FILES = 2  # of a submission that are named in a list of a class
@@ -65,6 +70,63 @@ def _units(course: Course, rows: Sequence[Row]) -> list[tuple[int, str]]:
     """Number and name of each unit that was graded."""
     present = {exercise.unit for row in rows if row.grade for exercise in row.grade.exercises}
     return [(n, unit.name) for n, unit in enumerate(course.units, 1) if unit.name in present]
+
+
+def print_rows(
+    course: Course, rows: Sequence[Row], tally: Tally, out: Path, kind: DisplayKind
+) -> None:
+    """What came out of a grading: for people a table, for programs JSON or nothing but errors."""
+    from grader.run.tally import sum_up
+
+    match kind:
+        case "people":
+            _print_table(course, rows, tally, out)
+        case "json":
+            _print_json(rows)
+        case "json lines":
+            sum_up(tally, rows, sys.stdout)
+    if kind != "people":
+        failed = ("grader_error", CONFLICT) if kind == "quiet" else (CONFLICT,)
+        without = [row for row in rows if row.status in failed]
+        _print_notes(without, Console(stderr=True, highlight=False))
+
+
+def _print_json(rows: Sequence[Row]) -> None:
+    print(
+        json.dumps(
+            [
+                {
+                    "student": row.student,
+                    "status": row.status,
+                    "total": row.total,
+                    "max": row.grade.max if row.grade else None,
+                }
+                for row in rows
+            ]
+        )
+    )
+
+
+def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
+    console = Console(highlight=False)
+    console.print(gradebook_table(course, rows))
+    console.print(legend(course, rows), soft_wrap=True)
+    _print_notes(rows, console)
+    if tally.reused:
+        told = (
+            f"{tally.reused} of {tally.total} are reused from {out}: same text, course, seed and "
+            "versions; --fresh grades them again"
+        )
+        console.print(told, soft_wrap=True, markup=False)
+    handed_in = len({row.grade.submission for row in rows if row.grade})
+    told = counted(handed_in, "submission")
+    console.print(course_line(course), soft_wrap=True, markup=False)
+    console.print(f"{told} in {out / 'gradebook.csv'}", soft_wrap=True)
+
+
+def _print_notes(rows: Sequence[Row], console: Console) -> None:
+    for note in notes(rows):
+        indented(console, note)
 
 
 def row_line(row: Row) -> Text:

@@ -29,7 +29,7 @@ from grader.grading.order import Order, keys
 from grader.intake import NOBODY, Arrivals, Roster, Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
-from grader.records.rows import Person, Row
+from grader.records.rows import Person, Row, counted
 from grader.run.workers import default_jobs, share
 
 if TYPE_CHECKING:
@@ -129,20 +129,25 @@ def grade_arrivals(
     order: Order,
     arrivals: Iterable[Arrivals],
     *,
+    replace: bool = False,
+    fresh: bool = False,
     roster: Roster = NOBODY,
     assignment: str = "",
 ) -> Generator[list[Row]]:
     """Grade what is new at each look at a folder of submissions; the rows that changed.
 
-    Nobody is forgotten whose file is gone. The `roster` and the name of the `assignment` are kept
-    for the next call. Between two looks the gradebook is one of a grading that has ended. Raises
+    Nobody is forgotten whose file is gone. `replace`, `fresh`, `roster` and `assignment` are those
+    of `grade_into`. Between two looks the gradebook is one of a grading that has ended. Raises
     `CallError` while another grading is at work on the gradebook's folder.
     """
     with order.desk() as desk, _sole(folder, order) as book:
         exercises = order.course.select(order.only)
+        if not replace:
+            _refuse_loss(book, [grade.student for grade in book.grades()], exercises)
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
         key = keys(order)
-        known = {one.student: one for one in book.submissions()}
+        before = set() if fresh else book.known()
+        known = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
         for seen in arrivals:
             if seen.refused:  # the gradebook stays as it is until the folder can be read again
                 yield []
@@ -181,9 +186,9 @@ def _refuse_loss(book: Gradebook, students: Sequence[str], exercises: Sequence[s
             f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
             "as well, or another --out; --replace would lose them"
         )
-    if graded - set(exercises):
+    if left_out := len(graded - set(exercises)):
         raise CallError(
-            f"{folder} holds grades of {len(graded - set(exercises))} exercises that this run "
+            f"{folder} holds grades of {counted(left_out, 'exercise')} that this run "
             "leaves out: choose another --out, or pass --replace to lose them"
         )
 
