@@ -16,7 +16,17 @@ from pathlib import Path, PurePath
 
 from grader.intake.downloads import Downloads, HandIn, most_of
 from grader.intake.files import FileItem
-from grader.lms.sheets import ID, LOGIN, NAME, Directory, Kind, Sheet, missing, without
+from grader.lms.sheets import (
+    ID,
+    LOGIN,
+    NAME,
+    Directory,
+    Kind,
+    Sheet,
+    as_number,
+    missing,
+    without,
+)
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import Person, Row, counted, csv_line, number
@@ -210,9 +220,10 @@ def _title(head: str) -> str:
 
 
 def _about_points(cell: str, most: float) -> Iterator[str]:
-    if cell.strip() and cell.strip().replace(".", "", 1).isdigit() and float(cell) != most:
+    there = as_number(cell)
+    if there is not None and there != round(most, 3):
         yield (
-            f"Canvas has {number(float(cell))} points possible, and the grades are of "
+            f"Canvas has {number(there)} points possible, and the grades are of "
             f"{number(most)}: change it there, or give the assignment `points` in course.toml"
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.intake.downloads import Downloads, HandIn, most_of
 from grader.intake.files import FileItem, suffix
-from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, missing, without
+from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, as_number, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.rows import Person, Row, counted, csv_line, number
 
@@ -125,7 +125,7 @@ def _filled(totals: Totals, into: Path) -> Filled:
         maximum = cells[top].strip() if top is not None else ""
         comma = any(_COMMA.fullmatch(cell.strip()) for cell in cells)
         cells[place] = points.replace(".", ",") if comma else points
-        if maximum and _as_number(maximum) != round(totals.most, 3):
+        if maximum and as_number(maximum) != round(totals.most, 3):
             told.add(
                 f"Moodle has a maximum grade of {maximum}, and the grades are of "
                 f"{number(totals.most)}: give the assignment `points` in course.toml"
@@ -136,13 +136,6 @@ def _filled(totals: Totals, into: Path) -> Filled:
         lines.append(f"locked in Moodle, and left as it was: {counted(kept, 'row')}")
     lines += [*without(bare), *missing(totals.rows, matched, into.name)]
     return Filled(sheet.text(), tuple(lines))
-
-
-def _as_number(cell: str) -> float | None:
-    try:
-        return round(float(cell.replace(",", ".")), 3)
-    except ValueError:
-        return None
 
 
 SYSTEM = System(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,15 @@ class Directory:
         return None
 
 
+def as_number(cell: str) -> float | None:
+    """The points in a cell, as exact as points are; None where it holds none."""
+    try:
+        found = float(cell.strip().replace(",", "."))
+    except ValueError:
+        return None
+    return round(found, 3) if math.isfinite(found) else None
+
+
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
     """One line about those who have a grade and no line in the table."""
     students = {row.student for row in matched}
@@ -144,7 +154,7 @@ def without(names: Sequence[str]) -> Iterator[str]:
 
 def _fresh(totals: Totals) -> Filled:
     """The gradebook, for whoever opens it in a spreadsheet: all its columns, or pseudonyms."""
-    return Filled(gradebook_csv(totals.rows, totals.exercises))
+    return Filled(gradebook_csv(totals.rows, totals.exercises, totals.scale))
 
 
 SYSTEM = System("csv", "a spreadsheet", grades=Table("grades.csv", _fresh, nameless=True))

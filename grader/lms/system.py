@@ -15,6 +15,7 @@ from grader.course.file import Assignment
 from grader.intake.downloads import Downloads
 from grader.intake.files import file_stems
 from grader.records.files import drafted, require_empty
+from grader.records.grade import scaled
 from grader.records.rows import Row, narrowed
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Totals:
 
     def of(self, row: Row) -> float | None:
         """A student's points, as the system counts them; None where they are not known."""
-        return None if row.total is None else row.total * self.scale
+        return None if row.total is None else scaled(row.total, self.scale)
 
 
 @dataclass(frozen=True)
@@ -120,13 +121,17 @@ class Part:
         """What one point of the exercises' `most` counts elsewhere."""
         return self.assignment.scale(most) if self.assignment is not None else 1.0
 
+    def most(self, most: float) -> float:
+        """What the exercises' `most` counts elsewhere."""
+        points = self.assignment.points if self.assignment is not None else None
+        return most if points is None else points
+
 
 def totals(rows: Sequence[Row], what: Part, column: str | None = None) -> Totals:
     """What a table of these grades is made of."""
     own = [narrowed(row, what.exercises) for row in rows]
     most = max((row.grade.max for row in own if row.grade), default=0.0)
-    scale = what.scale(most)
-    return Totals(own, what.exercises, what.title, most * scale, scale, column)
+    return Totals(own, what.exercises, what.title, what.most(most), what.scale(most), column)
 
 
 def write_results(

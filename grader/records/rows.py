@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from grader.records.grade import THOUSAND, Grade
+from grader.records.grade import THOUSAND, Grade, scaled
 
 ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
 CONFLICT = "conflict"  # the status of who handed in several, where nothing says which one counts
@@ -128,8 +128,11 @@ def _sum(points: Sequence[float]) -> float:
 Cell = str | float | None  # None is an empty cell
 
 
-def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str]) -> str:
-    """The gradebook as CSV: what a student earned, how it came, and what the roster says."""
+def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
+    """The gradebook as CSV: what a student earned, how it came, and what the roster says.
+
+    One point of a grade counts `scale`.
+    """
     known = any(row.person.id or row.person.name or row.person.email for row in rows)
     extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
     who = ["id", "name", "email"] if known else []
@@ -150,13 +153,14 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str]) -> str:
     for row in rows:
         person = [getattr(row.person, field) for field in who]
         further = [row.person.extra.get(key, "") for key in extra]
-        lines.append(csv_line([*_cells(row, exercises), *person, *further]))
+        lines.append(csv_line([*_cells(row, exercises, scale), *person, *further]))
     return "".join(lines)
 
 
-def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
+def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
     # What the grader itself got wrong is no zero, nor is what never came: the cell stays empty.
-    points = [row.points.get(name) for name in exercises]
+    earned = {name: scaled(points, scale) for name, points in row.points.items()}
+    points = [earned.get(name) for name in exercises]
     if row.grade is None:
         attempts = 0 if row.conflict is None else None
         return [row.student, None, row.status, None, None, *points, None, attempts, None]
@@ -165,12 +169,12 @@ def _cells(row: Row, exercises: Sequence[str]) -> list[Cell]:
         row.student,
         grade.submission,
         row.status,
-        row.total,
-        grade.max,
+        None if row.total is None else scaled(row.total, scale),
+        scaled(grade.max, scale),
         *points,
         "late" if grade.late else None,
         grade.attempts,
-        row.adjustment if row.adjustments else None,
+        scaled(row.adjustment, scale) if row.adjustments else None,
     ]
 
 

@@ -142,6 +142,26 @@ def test_other_points_than_canvas_has_are_told(export: Export, tmp_path: Path) -
     assert "Canvas has 100 points possible, and the grades are of 10" in said
 
 
+@pytest.mark.parametrize("points", ["100", "100.00", "100,00", "²", "(read only)"])
+@pytest.mark.parametrize("most", [10, 11.7, 4.1, 61])
+def test_the_same_points_as_canvas_has_are_no_remark(
+    export: Export, grades: Path, with_assignments: Path, tmp_path: Path, points: str, most: float
+) -> None:
+    path = with_assignments / "course.toml"
+    path.write_text(path.read_text("utf-8").replace("points = 10\n", "points = 100\n"), "utf-8")
+    exercises = (
+        ExerciseResult("center", "basics", 0.0, round(most - 1, 3)),
+        ExerciseResult("weigh", "basics", 0.0, 1.0),
+    )
+    with open_gradebook(grades, "tiny") as book:
+        for grade in list(book.grades()):
+            book.record(structs.replace(grade, exercises=exercises, max=most))
+    table = CANVAS.replace("A tiny course", "ps1").replace("10.00", f'"{points}"')
+    into = written(tmp_path / "canvas.csv", table)
+    _, said = export("canvas", "--into", into, "--assignment", "ps1", course=with_assignments)
+    assert "points possible" not in said
+
+
 def test_who_has_a_grade_and_is_not_in_the_table_is_told(export: Export, tmp_path: Path) -> None:
     lines = [line for line in CANVAS.splitlines() if "Roe" not in line]
     _, said = export("canvas", "--into", written(tmp_path / "canvas.csv", "\n".join(lines)))
@@ -276,7 +296,41 @@ def test_an_assignment_is_exported_alone_and_counts_what_the_course_says(
     assert [row[-1] for row in table[1:]] == ["10", "", "7", "0", "10"]
     table, _ = export("csv", "--assignment", "ps1", course=with_assignments)
     assert table[0][:7] == ["student", "submission", "status", "total", "max", "center", "weigh"]
-    assert table[2][3:7] == ["3.5", "5", "2", "1.5"]
+    assert table[2][3:7] == ["7", "10", "4", "3"]
+
+
+@pytest.mark.parametrize(
+    ("to", "most"),
+    [
+        ("canvas", lambda table: table[1][-1]),
+        ("moodle", lambda table: table[1][5]),
+        ("csv", lambda table: table[2][4]),
+    ],
+)
+@pytest.mark.parametrize("points", [10, 100, 0.7, 33.333, 41.7])
+def test_every_export_of_an_assignment_has_the_points_of_the_course(
+    export: Export,
+    with_assignments: Path,
+    to: str,
+    most: Callable[[list[list[str]]], str],
+    points: float,
+) -> None:
+    path = with_assignments / "course.toml"
+    text = path.read_text("utf-8")
+    path.write_text(text.replace("points = 10\n", f"points = {points}\n"), "utf-8")
+    table, _ = export(to, "--assignment", "ps1", course=with_assignments)
+    assert float(most(table)) == points
+
+
+def test_the_cells_of_a_spreadsheet_count_as_its_total_does(
+    cold_grader: Grader, export: Export, grades: Path, with_assignments: Path
+) -> None:
+    with open_gradebook(grades, "tiny") as book:
+        book.adjust("doejane", Adjustment("weigh", 0.5, "another typo"))
+    table, _ = export("csv", "--assignment", "ps1", course=with_assignments)
+    jane = dict(zip(table[0], table[2], strict=True))
+    told = {name: jane[name] for name in ("total", "max", "center", "weigh", "adjustment")}
+    assert told == {"total": "8", "max": "10", "center": "4", "weigh": "4", "adjustment": "1"}
 
 
 @pytest.mark.parametrize(
