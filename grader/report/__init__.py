@@ -8,6 +8,7 @@ Needs the extra ``instructor``; without it, `require_templates` says how to get 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader.course.course import Course
@@ -18,7 +19,7 @@ from grader.records.faults import unwritten
 from grader.records.files import drafted, write_whole
 from grader.records.rows import Row
 from grader.report.rendering import require_templates
-from grader.report.similarity import SimilarPair, similar
+from grader.report.similarity import Resemblance, similar
 
 __all__ = [
     "ANONYMOUS",
@@ -95,7 +96,10 @@ def write_anonymous(
     pairs = _pairs(book, rows, course) if similarity else None
     if pairs is not None:  # files are named by students, too
         pairs = [
-            SimilarPair(names[pair.one], names[pair.other], pair.share, None) for pair in pairs
+            replace(
+                pair, one=names[pair.one], others=tuple(names[o] for o in pair.others), places=None
+            )
+            for pair in pairs
         ]
     text = report_page(
         anonymous(rows, names),
@@ -114,7 +118,7 @@ def _assignment(book: Gradebook, course: Course) -> Assignment | None:
     return next((one for one in course.file.assignment if one.name == book.assignment), None)
 
 
-def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[SimilarPair]:
+def _pairs(book: Gradebook, rows: Sequence[Row], course: Course) -> list[Resemblance]:
     graded = {row.grade.submission for row in rows if row.grade is not None}
     if len(graded) < 2:
         return []

@@ -20,7 +20,7 @@ from grader.grades.corrections import at_stake, command
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Row, number
 from grader.report.rendering import page
-from grader.report.similarity import SimilarPair
+from grader.report.similarity import Resemblance
 from grader.sandbox.jails import MEANING
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def report_page(
     assignment: Assignment | None = None,
     *,
     pages: Mapping[str, str],
-    pairs: Sequence[SimilarPair] | None,
+    pairs: Sequence[Resemblance] | None,
     folder: str | None = None,
 ) -> str:
     """The page of a gradebook with these exercises.

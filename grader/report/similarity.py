@@ -5,6 +5,8 @@ comments and layout do not count (Schleimer, Wilkerson and Aiken, Winnowing: Loc
 Document Fingerprinting, SIGMOD 2003; with all runs in place of some, since these texts are short).
 In a course everybody writes the same small functions, so a run weighs the less the more submissions
 have it, by the logarithm of how rare it is; what half of them have, or the stubs, weighs nothing.
+That is no measure for submissions whose code is the same to the letter, however short and common it
+is: those are listed in any case, as one group.
 
 The text is split by one regular expression in time that grows with its length; nothing is parsed.
 """
@@ -15,8 +17,9 @@ import hashlib
 import keyword
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +48,15 @@ Runs = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class SimilarPair:
-    """Two submissions, and where the passage stands in each that tells most."""
+class Resemblance:
+    """Two submissions that are alike, or all whose code is the same."""
 
     one: str
-    other: str
+    others: tuple[str, ...]  # several only where their code is the same
     share: float  # of what the smaller one has and few others have, by weight
-    places: tuple[str, str] | None  # "softmax.py lines 3–40"; None in a report without names
+    # Where the passage stands that tells most, in the one and in the first of the others:
+    # "softmax.py lines 3–40"; None in a report without names.
+    places: tuple[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class _Text:
     runs: Runs
     lines: NDArray[np.int32]
     parts: tuple[tuple[int, str], ...]  # the first token of each file or cell, and its name
+    code: bytes | None  # the same where the code is, to the letter; None where all is the stubs'
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,36 @@ class _Scale:
     pair: float  # the weight of a run that two submissions have
 
 
-def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[SimilarPair]:
-    """The pairs that share most, first the most alike."""
-    texts = [_read(one) for one in submissions]
+def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Resemblance]:
+    """Groups whose code is the same, and the pairs that share most, first the most alike.
+
+    In pairs a group is represented by its first submission.
+    """
+    given = [token for stub in stubs for token, _, _ in _tokens(stub)]
+    stub_runs = cache(lambda length: _runs(given, length))
+    texts = [_read(one, stub_runs) for one in submissions]
+    groups: dict[object, list[int]] = {}
+    for place, text in enumerate(texts):
+        groups.setdefault(text.code or place, []).append(place)
+    same = [
+        Resemblance(
+            texts[first].name,
+            tuple(texts[k].name for k in others),
+            1.0,
+            (_whole(texts[first]), _whole(texts[others[0]])),
+        )
+        for first, *others in groups.values()
+        if others
+    ]
+    return same + _pairs(texts, [first for first, *_ in groups.values()], stub_runs(RUN))
+
+
+def _pairs(texts: Sequence[_Text], chosen: Sequence[int], stubs: Runs) -> list[Resemblance]:
+    """The pairs of those chosen that share most."""
     if not any(len(text.runs) for text in texts):
         return []
-    scale = _scale(texts, _runs([token for stub in stubs for token, _ in _tokens(stub)]))
+    scale = _scale(texts, stubs)
+    texts = [texts[place] for place in chosen]
     own = [np.searchsorted(scale.runs, np.unique(text.runs)) for text in texts]
     whole = [scale.weights[places].sum() for places in own]
     shared = _shared(own, scale)
@@ -89,8 +119,8 @@ def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Sim
     ]
     ranked = sorted((pair for pair in alike if pair[0] >= ALIKE), key=lambda p: (-p[0], *p[1:]))
     return [
-        SimilarPair(
-            texts[i].name, texts[j].name, round(share, 3), _passage(texts[i], texts[j], scale)
+        Resemblance(
+            texts[i].name, (texts[j].name,), round(share, 3), _passage(texts[i], texts[j], scale)
         )
         for share, i, j in ranked[:MOST_PAIRS]
     ]
@@ -99,24 +129,36 @@ def similar(submissions: Iterable[Submission], stubs: Sequence[str]) -> list[Sim
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _read(submission: Submission) -> _Text:
+def _read(submission: Submission, stubs: Callable[[int], Runs]) -> _Text:
+    """A submission's text; `stubs` gives the runs of a length in what everybody was given."""
     tokens: list[str] = []
     lines: list[int] = []
     parts: list[tuple[int, str]] = []
+    code = hashlib.blake2b(digest_size=16)
     left = MOST_TEXT
     for source in submission.sources:
         for number, cell in enumerate(source.cells, start=1):
             whole = len(source.cells) == 1
             parts.append((len(tokens), source.name if whole else f"{source.name} cell {number}"))
-            for token, line in _tokens(cell[:left]):
+            for token, word, line in _tokens(cell[:left]):
                 tokens.append(token)
                 lines.append(line)
+                code.update(_bytes(f"{word}\0"))
+            code.update(_bytes(cell[left:]))
             left -= len(cell[:left])
-    return _Text(submission.student, _runs(tokens), np.array(lines, np.int32), tuple(parts))
+    length = max(min(RUN, len(tokens)), 1)
+    own = not np.isin(_runs(tokens, length), stubs(length)).all()
+    return _Text(
+        submission.student,
+        _runs(tokens),
+        np.array(lines, np.int32),
+        tuple(parts),
+        code.digest() if own else None,
+    )
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """What counts of each token, and its line."""
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    """What counts of each token, the token itself, and its line."""
     line, seen = 1, 0
     before = last = ""
     for match in TOKEN.finditer(text):
@@ -132,24 +174,27 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
             token = word if last == "." and before != "self" else "name"
         else:
             token = word
-        yield token, line
+        yield token, word, line
         before, last = last, word
 
 
-def _runs(tokens: Sequence[str]) -> Runs:
+def _runs(tokens: Sequence[str], length: int = RUN) -> Runs:
     """A number for the run of tokens that begins at each place: a polynomial modulo 2**64."""
     numbers = {token: _number(token) for token in set(tokens)}
     sequence = np.array([numbers[token] for token in tokens], np.uint64)
-    runs = np.zeros(max(len(sequence) - RUN + 1, 0), np.uint64)
-    for place in range(RUN):
+    runs = np.zeros(max(len(sequence) - length + 1, 0), np.uint64)
+    for place in range(length):
         runs = runs * FACTOR + sequence[place : place + len(runs)]
     return runs
 
 
 def _number(token: str) -> int:
     """The same in every process, as `hash` is not: two reports on the same texts are the same."""
-    data = token.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+    return int.from_bytes(hashlib.blake2b(_bytes(token), digest_size=8).digest())
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 # --- pairs ---------------------------------------------------------------------------------------
@@ -190,6 +235,11 @@ def _passage(one: _Text, other: _Text, scale: _Scale) -> tuple[str, str]:
     start = int(begins[heaviest])
     end = int(begins[heaviest + 1]) if heaviest + 1 < len(begins) else len(here)
     return _place(one, here[start], end - start), _place(other, there[start], end - start)
+
+
+def _whole(text: _Text) -> str:
+    """The first file that has code, from its first token to its last."""
+    return _place(text, 0, len(text.lines) - RUN + 1)
 
 
 def _place(text: _Text, start: int, length: int) -> str:

@@ -23,7 +23,8 @@ from grader.records.rows import Adjustment, Row
 from grader.report import write_anonymous, write_pages
 from grader.report.feedback import feedback_page
 from grader.report.overview import classroom, correlation, histogram, points_distribution
-from grader.report.similarity import SimilarPair, similar
+from grader.report.similarity import Resemblance, similar
+from grader.wire import SourceText
 from tests.conftest import Grader
 from tests.support.gradebooks import (
     HINT,
@@ -163,14 +164,14 @@ OTHERS = [
 ]
 
 
-def compared(*texts: str, stubs: Sequence[str] = ()) -> list[SimilarPair]:
+def compared(*texts: str, stubs: Sequence[str] = ()) -> list[Resemblance]:
     return similar([handed_in(f"s{k}", text) for k, text in enumerate(texts)], stubs)
 
 
 def test_other_names_and_comments_hide_nothing() -> None:
     changed = "# mine\n\n" + RENAMED.replace("\n", "  # really\n")
     (pair,) = compared(WORK, OTHERS[0], changed, OTHERS[1])
-    assert (pair.one, pair.other, pair.share) == ("s0", "s2", 1)
+    assert (pair.one, pair.others, pair.share) == ("s0", ("s2",), 1)
     assert pair.places == ("basics.py lines 1–24", "basics.py lines 3–26")
 
 
@@ -180,6 +181,61 @@ def test_what_is_written_alone_is_like_nobody_elses() -> None:
 
 def test_what_half_of_a_class_has_says_nothing() -> None:
     assert compared(*[f"{WORK}\n{other}" for other in OTHERS]) == []
+
+
+UNIT = """\
+def center(x):
+    middle = x.mean(dim=-1, keepdim=True)
+    return x - middle
+
+
+def weigh(x, mask):
+    hidden = x.masked_fill(mask, float("-inf"))
+    return hidden.softmax(dim=-1) @ x
+"""
+
+
+@pytest.mark.parametrize("text", [UNIT, "def f(x):\n    return x + 1\n", WORK])
+@pytest.mark.parametrize("size", [2, 5, 17])
+def test_the_same_text_is_always_listed_as_one_group(text: str, size: int) -> None:
+    others = [
+        f"def other{k}(x):\n" + "".join(f"    x = x + {k}{n} * x\n" for n in range(9))
+        for k in range(17 - size)
+    ]
+    (group,) = compared(*others, *[text] * size)
+    first, *rest = (f"s{k}" for k in range(17 - size, 17))
+    assert (group.one, group.others, group.share) == (first, tuple(rest), 1)
+    lines = f"basics.py lines 1–{len(text.splitlines())}"
+    assert group.places == (lines, lines)
+
+
+def test_comments_layout_and_the_kind_of_file_make_no_other_text() -> None:
+    cells = tuple(f"# mine\n{part}\n\n" for part in UNIT.split("\n\n\n"))
+    notebook = Submission("nb", (SourceText("hw.ipynb", cells),))
+    spaced = UNIT.replace(" = ", "=").replace("\n", "   # why\n")
+    found = similar([handed_in("a", UNIT), handed_in("b", spaced), notebook], [])
+    assert [(one.one, one.others) for one in found] == [("a", ("b", "nb"))]
+    assert found[0].places == ("basics.py lines 1–8", "basics.py lines 1–8")
+
+
+def test_texts_that_differ_in_a_name_a_number_or_far_behind_are_not_the_same() -> None:
+    assert compared(UNIT, UNIT.replace("middle", "average"), UNIT.replace("-1", "-2")) == []
+    long = f"{WORK}\n" + "#" * 200_000
+    assert [one.others for one in compared(f"{long}\nx = 1", f"{long}\nx = 2")] == [("s1",)]
+    assert compared(f"{long}\nx = 1", f"{long}\nx = 2", f"{long}\nx = 1")[0].others == ("s2",)
+
+
+def test_a_group_stands_for_its_members_beside_others() -> None:
+    found = compared(WORK, OTHERS[0], WORK, RENAMED, WORK, *OTHERS[1:], UNIT)
+    assert [(one.one, one.others) for one in found] == [("s0", ("s2", "s4")), ("s0", ("s3",))]
+
+
+def test_what_nobody_wrote_makes_no_group() -> None:
+    assert compared("", "", "# mine", "  \n") == []
+    assert compared(UNIT, UNIT, stubs=["import torch\n\n" + UNIT]) == []
+    short = "def f(x):\n    raise NotImplementedError\n"
+    assert compared(short, short, stubs=[f"import torch\n\n{short}"]) == []
+    assert len(compared(UNIT, UNIT, stubs=[short])) == 1
 
 
 def test_what_stands_in_the_stubs_says_nothing() -> None:
@@ -476,6 +532,22 @@ def test_pseudonyms_stay_and_are_others_in_another_gradebook(tmp_path: Path, tin
     assert pages[0] == pages[1]
     assert len(pages[0]) == 7
     assert not pages[0] & pages[2]
+
+
+def test_a_ring_of_five_stands_in_one_line_of_the_report(tmp_path: Path, tiny: Course) -> None:
+    ring = {"ada", "bob", "cleo", "dan", "eve"}
+    alone = {f"s{k}": UNIT.replace("middle", f"m{k}") for k in range(12)}
+    with open_gradebook(tmp_path, "tiny") as book:
+        book.exercises = ("center",)
+        for student, text in (dict.fromkeys(ring, UNIT) | alone).items():
+            book.record(grade(student, solved("center")), handed_in(student, text))
+        write_pages(book, tiny)
+    section = (tmp_path / "report.html").read_text("utf-8").partition('id="alike"')[2]
+    (line,) = [line for line in section.splitlines() if "<td" in line and "ada" in line]
+    assert set(re.findall(r"<bdi>(\w+)</bdi>", line)) == ring
+    hidden = anonymous(tmp_path, tiny).partition('id="alike"')[2]
+    (line,) = [line for line in hidden.splitlines() if "<td" in line and "100" in line]
+    assert len(re.findall(r"student-[0-9a-f]{6}", line)) == 5
 
 
 # --- the command ---------------------------------------------------------------------------------
