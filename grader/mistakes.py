@@ -43,13 +43,14 @@ import importlib.util
 import re
 import sys
 import textwrap
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from grader.course.course import Course
 from grader.records.faults import CallError
@@ -86,6 +87,11 @@ class Variant:
 class BadVariant(Exception):
     """A variant that is not of the declared form; the text says which, and why."""
 
+    def __init__(self, text: str, line: int | None = None) -> None:
+        """`line` is that of the file which declares it, where one is to blame."""
+        super().__init__(text)
+        self.line = line
+
 
 @dataclass(frozen=True)
 class _Common:
@@ -96,6 +102,7 @@ class _Common:
     hint: str
     changes: Sequence[Change]
     same_as: Mapping[str, str]
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,7 @@ class _Entry:
     common: str = ""
     name: str = ""  # of the definition below it
     but: Sequence[str] | None = None  # it stands for all common mistakes that fit, but these
+    line: int = 0
 
 
 _entries: list[_Entry] = []
@@ -134,9 +142,8 @@ def mistake(
     `same_as` names mistakes that no test can tell from this one. `common` names a mistake of the
     common table, which provides whatever is not given here.
     """
-    return _noted(
-        _Entry(exercise, slug, "mistake", title, hint, change or {}, same_as or {}, common)
-    )
+    stated = {} if change is None else _stated(change)
+    return _noted(_Entry(exercise, slug, "mistake", title, hint, stated, same_as or {}, common))
 
 
 def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None:
@@ -146,20 +153,19 @@ def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None
     exercise brings itself is not added again.
     """
     if slugs and but:
-        raise BadVariant(
-            f"{exercise}: `but` leaves out some of all, and not of those that are named"
-        )
+        raise BadVariant(f"{exercise}: `but` leaves out some of all, not of those that are named")
     for slug in slugs:
         mistake(exercise, common=slug)
     if not slugs:
-        _entries.append(_Entry(exercise, "", "mistake", "", "", {}, {}, but=tuple(but)))
+        _noted(_Entry(exercise, "", "mistake", "", "", {}, {}, but=tuple(but)))
 
 
 def accepted(
     exercise: str, slug: str, title: str, *, change: Change | None = None
 ) -> Callable[[Anything], Anything]:
     """A right answer that looks different, and must get full points."""
-    return _noted(_Entry(exercise, slug, "accepted", title, "", change or {}, {}))
+    stated = {} if change is None else _stated(change)
+    return _noted(_Entry(exercise, slug, "accepted", title, "", stated, {}))
 
 
 def common(
@@ -167,7 +173,7 @@ def common(
     title: str,
     *,
     hint: str,
-    change: Change | Sequence[Change] = (),
+    change: Change | Sequence[Change] | None = None,
     same_as: Mapping[str, str] | None = None,
 ) -> None:
     """A mistake that people make in many exercises: a row of the common table.
@@ -175,12 +181,30 @@ def common(
     Of several changes an exercise gets the first that fits its reference. Without a change, every
     exercise brings its own.
     """
-    changes = (change,) if isinstance(change, Mapping) else tuple(change)
-    _commons.append(_Common(slug, title, hint, changes, same_as or {}))
+    several = isinstance(change, list | tuple) and change
+    changes = map(_stated, change if several else [change]) if change is not None else ()
+    _commons.append(_Common(slug, title, hint, tuple(changes), same_as or {}, _line()))
+
+
+def _stated(change: Any) -> Change:
+    """A change as it was given; raises `BadVariant` for what is none."""
+    parts = change.items() if isinstance(change, Mapping) else ()
+    if parts and all(isinstance(a, str | re.Pattern) and isinstance(b, str) for a, b in parts):
+        return dict(parts)
+    raise BadVariant(f"change={change!r} is no change: name what is replaced, and by what")
+
+
+def _line() -> int:
+    """The line of the library's file that is running."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_lineno
 
 
 def _noted(entry: _Entry) -> Callable[[Anything], Anything]:
     place = len(_entries)
+    entry = replace(entry, line=_line())
     _entries.append(entry)
 
     def decorate(definition: Anything) -> Anything:
@@ -285,12 +309,12 @@ def _load_common(course: Course) -> Mapping[str, _Common]:
             raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
         _run(path)
         if _entries:
-            raise BadVariant(
-                "holds common mistakes only; those of an exercise go to its unit's file"
-            )
+            why = "holds common mistakes only; those of an exercise go to its unit's file"
+            raise BadVariant(why, _entries[0].line)
+        table = {one.slug: one for one in _commons}
         if twice := _twice([one.slug for one in _commons]):
-            raise BadVariant(f"there are two common mistakes {twice!r}")
-        return {one.slug: one for one in _commons}
+            raise BadVariant(f"there are two common mistakes {twice!r}", table[twice].line)
+        return table
 
 
 def _load(
@@ -298,24 +322,25 @@ def _load(
 ) -> list[Variant]:
     _run(path)
     if _commons:
-        raise BadVariant(f"common mistakes are declared in {course.common_mistakes_file.name} only")
+        table_file = course.common_mistakes_file.name
+        raise BadVariant(f"common mistakes are declared in {table_file} only", _commons[0].line)
     support, definitions = _parts(path.read_text("utf-8"))
     variants = []
     for entry in list(_entries):
         if course.unit_of.get(entry.exercise) != unit:
-            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}")
-        definition = ""
-        if entry.name:
-            definition = f"{support}\n\n{_renamed(definitions[entry.name], entry.exercise)}"
-        original = text_of_definition(reference, entry.exercise)
+            raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}", entry.line)
         try:
+            definition = ""
+            if entry.name:
+                definition = f"{support}\n\n{_definition_below(entry, definitions)}"
+            original = text_of_definition(reference, entry.exercise)
             if entry.but is None:
                 variants.append(_variant(entry, table, original, definition))
             else:
                 variants += _all_that_fit(entry, table, original)
         except BadVariant as error:
             id = f"{entry.exercise}/{entry.slug or entry.common}".removesuffix("/")
-            raise BadVariant(f"{id}: {error}") from None
+            raise BadVariant(f"{id}: {error}", entry.line) from None
     return variants
 
 
@@ -348,16 +373,9 @@ def _variant(
     if not definition:
         changes = (entry.change,) if entry.change else shared.changes
         change, definition = _first_that_fits(original, changes)
+    same_as = entry.same_as or shared.same_as
     return Variant(
-        entry.exercise,
-        slug,
-        entry.kind,
-        title,
-        hint,
-        definition,
-        change,
-        entry.same_as or shared.same_as,
-        entry.common,
+        entry.exercise, slug, entry.kind, title, hint, definition, change, same_as, entry.common
     )
 
 
@@ -366,7 +384,9 @@ def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, 
     reasons = []
     for change in changes:
         try:
-            return change, _changed(original, change)
+            if (changed := _changed(original, change)) != original:
+                return change, changed
+            reasons.append(f"change={change!r} leaves the reference as it is")
         except BadVariant as error:
             reasons.append(str(error))
     raise BadVariant("; ".join(reasons) or "there is neither a change nor a definition below it")
@@ -384,10 +404,13 @@ def _run(path: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BadVariant:
-        raise
     except Exception as error:
-        raise BadVariant(f"cannot be imported: {type(error).__name__}: {error}") from None
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        why = str(error)
+        if not isinstance(error, BadVariant):
+            why = f"cannot be imported: {type(error).__name__}: {error}"
+        raise BadVariant(why, lines[-1] if lines else None) from None
     finally:
         del sys.modules[name]
 
@@ -398,7 +421,8 @@ def _errors_in(path: Path) -> Iterator[None]:
     try:
         yield
     except BadVariant as error:
-        raise CallError(f"{path}: {error}") from None
+        place = path if error.line is None else f"{path}:{error.line}"
+        raise CallError(f"{place}: {error}") from None
 
 
 def _twice(names: Sequence[str]) -> str | None:
@@ -416,7 +440,7 @@ def _parts(text: str) -> tuple[str, dict[str, Definition]]:
     for node in ast.parse(text).body:
         if isinstance(node, Definition) and any(map(_is_entry, node.decorator_list)):
             if node.name in definitions:
-                raise BadVariant(f"two definitions are called {node.name}")
+                raise BadVariant(f"two definitions are called {node.name}", node.lineno)
             definitions[node.name] = node
         elif not _says_nothing(node):
             support.append(node)
@@ -437,9 +461,12 @@ def _is_entry(node: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in names
 
 
-def _renamed(node: Definition, name: str) -> str:
-    node = copy.copy(node)
-    node.name = name
+def _definition_below(entry: _Entry, definitions: Mapping[str, Definition]) -> str:
+    """The text of the definition that an entry decorates, under the exercise's name."""
+    if entry.name not in definitions:
+        raise BadVariant("it decorates no function or class at the top of its file")
+    node = copy.copy(definitions[entry.name])
+    node.name = entry.exercise
     node.decorator_list = [d for d in node.decorator_list if not _is_entry(d)]
     return ast.unparse(node)
 
@@ -462,7 +489,7 @@ def _changed(text: str, change: Change) -> str:
         if isinstance(old, re.Pattern):
             try:
                 text, count = old.subn(new, text)
-            except (re.error, IndexError) as error:  # a group that the pattern does not have
+            except (re.error, IndexError, TypeError) as error:  # no such group; bytes
                 raise BadVariant(f"{old.pattern!r} cannot become {new!r}: {error}") from None
             if not count:
                 raise BadVariant(f"the pattern {old.pattern!r} matches nothing in the reference")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -154,7 +155,7 @@ BAD_USES = {
         'common_mistakes("staircase", "added")'
     ),
     "center: there is no common mistake 'gone'": 'common_mistakes("center", but=["gone"])',
-    "basics.py: center: `but` leaves out some of all": (
+    "basics.py:3: center: `but` leaves out some of all": (
         'common_mistakes("center", "halved", but=["added"])'
     ),
     "'nobody' is no exercise of unit basics": 'common_mistakes("nobody", "added")',
@@ -166,14 +167,36 @@ BAD_USES = {
     "center/a: there is neither a change nor a definition": (
         'mistake("center", "a", "A", hint="?")'
     ),
-    "basics.py: center: a mistake has a slug, a title and a hint": (
+    "basics.py:3: center: a mistake has a slug, a title and a hint": (
         'mistake("center", hint="?", change={"x - ": "x + "})'
     ),
     "center/a: there is both a change and a definition below it": (
         '@mistake("center", "a", "A", hint="?", change={"x - ": "x + "})\ndef a(x):\n    return x'
     ),
-    "common mistakes are declared in common.py only": (
+    "basics.py:4: common mistakes are declared in common.py only": (
         'from grader.mistakes import common\ncommon("a", "A", hint="?")'
+    ),
+    "center/a: it decorates no function or class at the top of its file": (
+        'mistake("center", "a", "A", hint="?")(print)'
+    ),
+    "center/a: change={'x - ': 'x - '} leaves the reference as it is": (
+        'mistake("center", "a", "A", hint="?", change={"x - ": "x - "})'
+    ),
+    "center/a: there is neither a change nor a definition below it": (
+        'accepted("center", "a", "A")\ndef a(x):\n    return x'
+    ),
+    "change={} is no change: name what is replaced, and by what": (
+        '@mistake("center", "a", "A", hint="?", change={})\ndef a(x):\n    return x'
+    ),
+    "basics.py:3: change={} is no change": 'mistake("center", common="halved", change={})',
+    "basics.py:3: change={} is no": (
+        '@accepted("center", "a", "A", change={})\ndef a(x):\n    return x'
+    ),
+    "basics.py:5: change=[{'x - ': 'x + '}] is no change": (
+        '\n\nmistake("center", "a", "A", hint="?", change=[{"x - ": "x + "}])'
+    ),
+    "change={'x - ': None} is no change": (
+        'mistake("center", "a", "A", hint="?", change={"x - ": None})'
     ),
 }
 BAD_TABLES = {
@@ -181,24 +204,29 @@ BAD_TABLES = {
     "holds common mistakes only": 'common_mistakes("center", "halved")',
     "cannot be imported: NameError": "common(nobody)",
     "unexpected end of pattern": r'common("a", "A", hint="?", change={re.compile("(?P"): ""})',
+    "change={} is no change": 'common("a", "A", hint="?", change={})',
+    "change=[] is no change": 'common("a", "A", hint="?", change=[])',
+    "change=None is no change": 'common("a", "A", hint="?", change=[None])',
+    "change='x' is no change": 'common("a", "A", hint="?", change="x")',
 }
 
 
 @pytest.mark.parametrize(("why", "text"), BAD_USES.items())
-def test_a_use_that_makes_no_sense_is_refused_with_file_and_reason(
+def test_a_use_that_makes_no_sense_is_refused_with_file_line_and_reason(
     course: Course, why: str, text: str
 ) -> None:
     path = course.mistakes_files()["basics"]
-    imports = "import re\nfrom grader.mistakes import common_mistakes, mistake"
+    imports = "import re\nfrom grader.mistakes import accepted, common_mistakes, mistake"
     path.write_text(f"{imports}\n{text}\n", "utf-8")
     with pytest.raises(CallError) as refused:
         load_library(course)
     assert why in str(refused.value)
-    assert "mistakes" in str(refused.value)
+    where = str(path.parent) if "two variants" in why else rf"{path}:\d+"
+    assert re.match(f"{where}: ", str(refused.value))
 
 
 @pytest.mark.parametrize(("why", "text"), BAD_TABLES.items())
-def test_a_table_that_makes_no_sense_is_refused_with_file_and_reason(
+def test_a_table_that_makes_no_sense_is_refused_with_file_line_and_reason(
     course: Course, why: str, text: str
 ) -> None:
     path = course.common_mistakes_file
@@ -207,7 +235,7 @@ def test_a_table_that_makes_no_sense_is_refused_with_file_and_reason(
     )
     with pytest.raises(CallError) as refused:
         load_library(course)
-    assert str(refused.value).startswith(f"{path}: ")
+    assert str(refused.value).startswith(f"{path}:{3 if 'there are two' not in why else 4}: ")
     assert why in str(refused.value)
 
 
