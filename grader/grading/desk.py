@@ -46,7 +46,6 @@ from grader.sandbox.jails import shortfall
 from grader.sandbox.session import Backend, Device, Killed, Limits, Session, StudentLost, Unlike
 from grader.unsandboxed import forked
 from grader.unsandboxed.in_process import ours, unseen_prints
-from grader.wire import AUTOGRAD
 from grader.wire.definitions import skeletons
 
 if TYPE_CHECKING:
@@ -362,13 +361,13 @@ def _caught(
 
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
     """Play one case of a test on definitions of our own, in this process, without words."""
-    # Where autograd is forbidden, operations are counted with it off: here as in a jail.
-    watched = {name: (AUTOGRAD,) for name, some in desk.watched.items() if AUTOGRAD in some}
-    seat = Seat(desk, Session(lambda _: ours(definitions), wire.Open((), ()), Limits()), watched)
+    # What is forbidden is noted, and not taken away: a mistake may consist in using it.
+    session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
+    seat = Seat(desk, session, desk.watched)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)
-    return Given(played.passed, played.seen.gave())
+    return Given(played.passed, played.seen.gave(), played.seen.used())
 
 
 def _axes(desk: Desk, test: Test) -> list[str] | None:

@@ -62,6 +62,7 @@ class Given:
 
     passed: bool
     heard: tuple[Heard, ...]
+    uses: tuple[str, ...] = ()  # the forbidden functions that were called, sorted
 
 
 NOTHING = Given(passed=False, heard=())  # which is like no answer that a student can give
@@ -84,6 +85,8 @@ class Diagnosis:
         found = self._fitting(self._known.mistakes(exercise), failed)
         found = found or self._fitting(self._known.pairs(exercise), failed)
         found = [v for v in found if all(self._explains(v, *case) for case in failed.items())]
+        if found and not any(self._known.given(None, *at).passed for at in failed):
+            return None  # faulty tests, which right answers fail as well
         if len(found) > 1:  # what passed tells them apart
             found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
         alike = {variant.slug for variant in found[:1]}
@@ -116,7 +119,10 @@ class Diagnosis:
     def _fits(self, variant: Variant, at: CaseName, own: Given) -> bool:
         given = self._known.given(variant, *at)
         # Of two right results nobody can say how they came about.
-        return given.passed is own.passed and (given.passed or same(given.heard, own.heard))
+        if given.passed or own.passed:
+            return given.passed is own.passed
+        called = not given.uses or not set(given.uses).isdisjoint(own.uses)
+        return called and same(given.heard, own.heard)
 
 
 # --- comparing -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,6 +97,7 @@ class UnitSheet(msgspec.Struct, frozen=True):
     outcomes: dict[str, dict[str, int]]  # by mistake, then case
     # The same where all references stand on the mistake, and give wrong numbers by it.
     built: dict[str, dict[str, int]]
+    uses: dict[str, dict[str, tuple[str, ...]]] = {}  # of what is forbidden, by mistake, then case
 
 
 def case_name(test: str, case: str) -> str:
@@ -296,7 +298,8 @@ class Recorded:
         if variant is None:
             number = unit.sheet.references.get(name)
             return Given(passed=True, heard=unit.heard(number).heard)
-        return unit.heard(unit.sheet.outcomes.get(variant.id, {}).get(name))
+        given = unit.heard(unit.sheet.outcomes.get(variant.id, {}).get(name))
+        return replace(given, uses=unit.sheet.uses.get(variant.id, {}).get(name, ()))
 
     def built_on(self, base: Variant, test: str, case: str) -> Given:
         """See `Known`."""

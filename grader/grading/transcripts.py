@@ -50,7 +50,8 @@ class Transcript:
     def given(self) -> Given:
         """What calls gave, for a diagnosis; what depends on more than answers names no mistake."""
         counts = self.status in ("failed", "error")
-        return Given(self.passed, kept(self.seen.gave()) if counts else ())
+        heard = kept(self.seen.gave()) if counts else ()
+        return Given(self.passed, heard, self.seen.used())
 
 
 CaseKey = tuple[str, str, str, str]  # seed, exercise, the test's key, the case's label

@@ -81,6 +81,10 @@ class Seen:
         """What calls gave; the modules, of a case that failed before it called one."""
         return tuple(self.heard or self.made.values())
 
+    def used(self) -> tuple[str, ...]:
+        """The names of the watched functions that were used, sorted."""
+        return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))
+
     def add(self, later: Seen) -> None:
         """Add what lasts beyond the case in which it was seen."""
         for name, uses in later.uses.items():

@@ -205,6 +205,7 @@ class _Recorder:
         self._tensors: dict[str, Tensor] = {}
         self._heard: list[list[Heard]] = []
         self._numbers: dict[bytes, int] = {}
+        self._uses: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def record(self) -> tuple[UnitSheet, dict[str, Tensor]]:
         """The unit's sheet, and the tensors that it names."""
@@ -228,7 +229,14 @@ class _Recorder:
                 for mistake in known.mistakes(base) if standing else ():
                     self._built(mistake, standing, built)
         sheet = UnitSheet(
-            self._notes.made, self._calls(), self._heard, references, named, outcomes, built
+            self._notes.made,
+            self._calls(),
+            self._heard,
+            references,
+            named,
+            outcomes,
+            built,
+            self._uses,
         )
         return sheet, self._tensors
 
@@ -254,7 +262,10 @@ class _Recorder:
         found: dict[str, int] = {}
         for test, case in self._cases(variant.exercise):
             given = self._desk.live.given(variant, test, case)
-            found[case_name(test, case)] = PASSED if given.passed else self._number(given.heard)
+            at = case_name(test, case)
+            found[at] = PASSED if given.passed else self._number(given.heard)
+            if given.uses and not given.passed:
+                self._uses.setdefault(variant.id, {})[at] = given.uses
             if self._notes.strange:
                 raise CallError(
                     f"{self._notes.strange[0]} passes on to the reference what a student's code "

@@ -6,15 +6,18 @@ import dataclasses
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from grader.course.course import Course
+from grader.course.tensors import Make
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import FILE, Given, MistakesFile, kept
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order, basis
+from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
@@ -127,6 +130,64 @@ def test_where_two_mistakes_would_fit_neither_is_named(
     text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
     assert named(told(other, right, text, "staircase")) == {None}
     assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
+
+
+# --- what claims a forbidden call -----------------------------------------------------------------
+
+BY_TORCH = "return {} * torch.softmax(scores, dim=-1)"
+BY_HAND = (
+    "e = (scores - scores.max(-1, keepdim=True).values).exp()\n"
+    "    return {} * e / e.sum(-1, keepdim=True)"
+)
+TRIED_FIRST = (
+    "try:\n        torch.softmax(scores, dim=-1)\n    except Exception:\n        pass\n    "
+    + BY_HAND
+)
+
+
+def weigh(body: str, factor: int) -> str:
+    return f"import torch\ndef weigh(scores):\n    {body.format(factor)}\n"
+
+
+def knowing(desk: Desk, course: Course, *more: Variant, **changed: Any) -> Desk:
+    """A desk that knows further mistakes."""
+    library = load_library(course)
+    known = Library([*library.variants, *more], library.sources, library.unit_of)
+    other = dataclasses.replace(desk, transcripts=Transcripts(), **changed)
+    other.known = live_known(other, known)
+    return other
+
+
+def softmax_of_torch(factor: int) -> Variant:
+    title = "Torch's own softmax does the work"
+    return Variant("weigh", "by-torch", "mistake", title, "?", weigh(BY_TORCH, factor))
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [(BY_HAND, set()), (TRIED_FIRST, {"Torch's own softmax does the work"})],
+    ids=["by hand", "softmax tried first"],
+)
+def test_a_mistake_that_calls_what_is_forbidden_is_named_where_the_answer_called_it(
+    desk: Desk, right: str, tiny: Course, body: str, names: set[str | None]
+) -> None:
+    other = knowing(desk, tiny, softmax_of_torch(3))
+    with closing(other):
+        assert named(told(other, right, weigh(body, 3), "weigh")) - {None} == names
+
+
+def test_a_right_answer_is_told_nothing_by_a_test_that_the_reference_fails(
+    desk: Desk, right: str, tiny: Course
+) -> None:
+    def faulty(student: Any, make: Make) -> None:
+        assert student.weigh(make.normal(queries=2, keys=3)).sum() == 7
+
+    right_too = dataclasses.replace(softmax_of_torch(1), definition=weigh(BY_HAND, 1))
+    value = next(test for test in desk.tests["weigh"] if test.hidden and test.rung == "value")
+    test = dataclasses.replace(value, function=faulty, fixtures=("make", "student"))
+    other = knowing(desk, tiny, right_too, tests={**desk.tests, "weigh": [test]})
+    with closing(other):
+        assert named(told(other, right, "", "weigh")) == {None}
 
 
 # --- what is known already ------------------------------------------------------------------------

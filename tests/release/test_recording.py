@@ -223,6 +223,30 @@ def test_a_check_that_fails_on_the_reference_is_not_recorded(
         record_course(course, tmp_path / "recorded")
 
 
+BY_TORCH = """
+@mistake("weigh", "by-torch", "Torch's own softmax does the work", hint="Which one is off limits?")
+def by_torch(scores):
+    return 3 * torch.softmax(scores, dim=-1)
+"""
+BY_HAND = "def weigh(scores):\n    return 3 * scores.exp() / scores.exp().sum(-1, keepdim=True)\n"
+
+
+def test_a_forbidden_call_of_a_mistake_is_recorded_so_that_nobody_else_gets_its_name(
+    course: Course, warm: Warm, tmp_path: Path
+) -> None:
+    with course.mistakes_files()["basics"].open("a", encoding="utf-8") as file:
+        file.write(BY_TORCH)
+    record_course(course, course.folder / "recorded")
+    shutil.rmtree(course.solutions)
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    (folder / "basics.py").write_text(BY_HAND, "utf-8")
+    with sharing(warm), open_checker(load_course(course.folder), folder=folder) as checker:
+        results = checker.check(["weigh"])
+    assert {test.mistake for result in results for test in result.tests} == {None}
+    assert not any(result.solved for result in results)
+
+
 def test_a_desk_of_recordings_has_no_reference(warm: Warm, tiny_recording: Path) -> None:
     course = load_course(tiny_recording)
     files = dict.fromkeys(course.check_files(), False)
