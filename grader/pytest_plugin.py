@@ -1,25 +1,31 @@
 """The kit's fixtures for plain pytest: ``pytest solutions/graders --submission PATH``.
 
-Light on import: torch is loaded only when a fixture is used.
+Pytest loads this in every project of the environment. Where no course is near, nothing is added to
+it. Light on import: torch is loaded only when a fixture is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from grader.course.course import find_course, load_course, nearest_course
+
 if TYPE_CHECKING:
     from grader.course.references import Reference
     from grader.course.tensors import Make
-    from grader.grading.desk import Desk
+    from grader.grading.desk import Desk, Seat
     from grader.proxies.remote import Student
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Options for running a course's tests with plain pytest."""
+    if not _near_a_course(pluginmanager.get_plugin("pytestconfig")):
+        return
     group = parser.getgroup("grader", "attention-grader")
     group.addoption("--submission", default=None, help="the submission that `student` stands for")
     group.addoption(
@@ -28,54 +34,81 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker that `grader.testing.rung` sets."""
+    """Offer the fixtures, and declare the marker that `grader.testing.rung` sets."""
+    if not _near_a_course(config):
+        return
+    config.pluginmanager.register(_Fixtures(), "grader_fixtures")
     config.addinivalue_line(
         "markers", "grader(exercise, rung, points, memory_mb): set by grader.testing.rung"
     )
 
 
-@pytest.fixture(scope="session")
-def _grader_desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    from grader.course.course import find_course, load_course, nearest_course
-    from grader.grading.order import Order
-
-    path = Path(request.session.items[0].path)
-    # Of a test file that pytest was given, code has run by now: it has chosen its course.
-    course = load_course(nearest_course(path.parent) or find_course(None))
-    seed = request.config.getoption("--grader-seed") or course.seed
-    stubs = request.config.getoption("--submission") is not None
-    with Order(course, seed, {}, stubs=stubs, isolation="weak").desk() as desk:
-        yield desk
+def _near_a_course(config: Any) -> bool:
+    """Whether pytest was started in a course, or given a path into one."""
+    called = config.invocation_params
+    # Of all that was typed: what is no path names no course either.
+    typed = [str(argument).partition("::")[0] for argument in called.args]
+    for place in ("", *typed):
+        with suppress(OSError, ValueError):  # it cannot be a path
+            if nearest_course(Path(called.dir, place)) is not None:
+                return True
+    return False
 
 
-@pytest.fixture(scope="session")
-def _grader_student(request: pytest.FixtureRequest, _grader_desk: Desk) -> Iterator[Any]:
-    from grader.intake import find_submissions
+class _Fixtures:
+    """The fixtures of a course's tests."""
 
-    path = request.config.getoption("--submission")
-    if path is None:
-        path = str(_grader_desk.course.folder)
-    (submission,) = find_submissions([Path(path)], _grader_desk.course, single=True)
-    with _grader_desk.seat(submission) as seat:
-        yield seat
+    @pytest.fixture(scope="session")
+    def _grader_desk(self, request: pytest.FixtureRequest) -> Iterator[Desk]:
+        from grader.grading.order import Order
+
+        tests = (item for item in request.session.items if item.get_closest_marker("grader"))
+        path = Path(next(tests).path)
+        # Of a test file that pytest was given, code has run by now: it has chosen its course.
+        course = load_course(nearest_course(path.parent) or find_course(None))
+        seed = request.config.getoption("--grader-seed") or course.seed
+        stubs = request.config.getoption("--submission") is not None
+        with Order(course, seed, {}, stubs=stubs, isolation="weak").desk() as desk:
+            yield desk
+
+    @pytest.fixture(scope="session")
+    def _grader_student(self, request: pytest.FixtureRequest, _grader_desk: Desk) -> Iterator[Seat]:
+        from grader.intake import find_submissions
+
+        path = request.config.getoption("--submission")
+        if path is None:
+            path = str(_grader_desk.course.folder)
+        (submission,) = find_submissions([Path(path)], _grader_desk.course, single=True)
+        with _grader_desk.seat(submission) as seat:
+            yield seat
+
+    @pytest.fixture
+    def make(self, request: pytest.FixtureRequest) -> Make:
+        """Seeded inputs for this test."""
+        exercise = _declared(request)["exercise"]
+        desk: Desk = request.getfixturevalue("_grader_desk")
+        label = request.node.callspec.id if hasattr(request.node, "callspec") else ""
+        return desk.make(exercise, request.node.originalname, label)
+
+    @pytest.fixture
+    def reference(self, request: pytest.FixtureRequest, make: Make) -> Reference:
+        """The course's references."""
+        desk: Desk = request.getfixturevalue("_grader_desk")
+        return desk.reference(make)
+
+    @pytest.fixture
+    def student(self, request: pytest.FixtureRequest, make: Make) -> Student:
+        """The submission, behind the wall."""
+        seat: Seat = request.getfixturevalue("_grader_student")
+        return seat.begin(make, _declared(request)["memory_mb"])
 
 
-@pytest.fixture
-def make(request: pytest.FixtureRequest, _grader_desk: Desk) -> Make:
-    """Seeded inputs for this test."""
+def _declared(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a test's rung says of it."""
     marker = request.node.get_closest_marker("grader")
-    label = request.node.callspec.id if hasattr(request.node, "callspec") else ""
-    return _grader_desk.make(marker.kwargs["exercise"], request.node.originalname, label)
-
-
-@pytest.fixture
-def reference(_grader_desk: Desk, make: Make) -> Reference:
-    """The course's references."""
-    return _grader_desk.reference(make)
-
-
-@pytest.fixture
-def student(request: pytest.FixtureRequest, _grader_student: Any, make: Make) -> Student:
-    """The submission, behind the wall."""
-    marker = request.node.get_closest_marker("grader")
-    return _grader_student.begin(make, marker.kwargs["memory_mb"])  # type: ignore[no-any-return]
+    if marker is None:
+        request.raiseerror(
+            "make, reference and student are for the tests of a course, and this test has no rung: "
+            '@rung.value("exercise", points=1)'
+        )
+    return dict(marker.kwargs)
