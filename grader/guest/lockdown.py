@@ -17,6 +17,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +33,11 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x40
 CAP_DAC_READ_SEARCH, CAP_LAST = 2, 63
 CAPABILITY_VERSION = 0x20080522
 
-FIRST_UID = 200_000  # a jail's uid is this plus its pid, where so many uids exist
+# A jail's uid is this plus its pid, where so many uids exist: above what systemd gives to
+# containers, and sssd to people.
+FIRST_UID = 2_100_000_000
+PIDS = 2**22  # the kernel has no higher one
+GIVEN_AWAY = ("/etc/subuid", "/etc/subgid")  # ranges that users may put processes into
 MAX_TASKS = 64  # threads of one jail, where it has a uid of its own
 MAX_DESCRIPTORS = 64
 MAX_STACK = 16 * 2**20  # bytes
@@ -50,7 +55,7 @@ class Plan:
     closed: str  # a folder there that no jail may read: torch's, which is loaded
     opened: tuple[str, ...]  # what is left of `readable`
     private: bool  # whether other users are kept out of there
-    top_uid: int  # one more than the highest user that exists here
+    users: range  # of which each jail becomes one
     data_bytes: int  # of the warm process: limits are counted from here
     address_bytes: int
     filter: bytes  # of system calls
@@ -102,7 +107,7 @@ def prepare(closed: str, without: Iterable[str] = ()) -> Plan:
         closed,
         opened,
         private,
-        _top_uid(),
+        free_users(_top_uid()),
         memory["VmData"],
         memory["VmSize"],
         program,
@@ -155,6 +160,29 @@ def _top_uid() -> int:
     with open("/proc/self/uid_map") as lines:  # noqa: PTH123
         mapped = [tuple(map(int, line.split())) for line in lines]
     return max(first + count for first, _, count in mapped)
+
+
+def _ranges_in(files: Iterable[str]) -> Iterator[range]:
+    for name in files:
+        with suppress(OSError), open(name, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123
+            for line in lines:
+                _, first, count, *_ = (*line.strip().split(":"), "", "")
+                if first.isdecimal() and count.isdecimal():
+                    yield range(int(first), int(first) + int(count))
+
+
+def free_users(top: int, given_away: Iterable[str] = GIVEN_AWAY) -> range:
+    """Users below `top` that jails can become: none that these files let others become.
+
+    A container may have few users: then they are among the upper half of those.
+    """
+    low = FIRST_UID if top >= FIRST_UID + PIDS else top // 2
+    free = []
+    for taken in sorted(_ranges_in(given_away), key=lambda taken: taken.start):
+        free.append(range(low, min(taken.start, top)))
+        low = max(low, taken.stop)
+    free.append(range(low, top))
+    return max(free, key=lambda some: min(len(some), PIDS))[:PIDS]
 
 
 def _work_folder(readable: tuple[str, ...]) -> str | None:
@@ -253,11 +281,9 @@ def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
         raise Unavailable("only root can give each jail a user of its own")
     if plan.private and not kept:
         raise Unavailable("Python lies in a folder that other users cannot read")
-    # A container may have few users: then the upper half of those.
-    top, pid = plan.top_uid, os.getpid()
-    if top < 4:
-        raise Unavailable("there is no other user in this container")
-    uid = FIRST_UID + pid if top > 2**30 else top // 2 + pid % (top // 2)
+    if len(plan.users) < 2:
+        raise Unavailable(f"no other user is left here, after those in {' and '.join(GIVEN_AWAY)}")
+    uid = plan.users[os.getpid() % len(plan.users)]
     try:
         os.setgroups([])
         os.setresgid(uid, uid, uid)

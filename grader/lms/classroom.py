@@ -155,8 +155,10 @@ def _no_commands() -> Iterator[None]:
     """Meanwhile, a line such as ``::error::``, which an answer may print, is no command."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)
-    yield
-    print(f"::{token}::", flush=True)
+    try:
+        yield
+    finally:
+        print(f"::{token}::", flush=True)
 
 
 # --- the system ----------------------------------------------------------------------------------

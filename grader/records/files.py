@@ -23,11 +23,25 @@ def write_whole(path: Path, data: bytes) -> None:
     remove_left(path)
     draft = draft_of(path)
     try:
-        draft.write_bytes(data)
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # or the disk may keep the name before it has the bytes
         draft.replace(path)
+        _keep_names(path.parent)
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
+
+
+def _keep_names(folder: Path) -> None:
+    """Have the disk keep which files a folder holds, where a system can be asked for that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def draft_of(path: Path) -> Path:
@@ -144,15 +158,23 @@ def _list_in(folder: Path) -> Path:
 
 
 def _settle(draft: Path, to: Path) -> None:
+    written = files_in(draft)
+    for path in written:
+        with (draft / path).open("rb+") as file:
+            os.fsync(file.fileno())
+    for folder in {(draft / path).parent for path in written}:
+        _keep_names(folder)
     if not to.exists():
         draft.rename(to)
+        _keep_names(to.parent)
         return
-    written = files_in(draft)
     remove_stale(to, written)
     # Last comes the list: a run that was cut off is told from a whole one by the files it left.
     for path in sorted(written, key=lambda path: (path == _list_in(draft), path)):
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (draft / path).replace(to / path)
+    for folder in {(to / path).parent for path in written}:
+        _keep_names(folder)
 
 
 def sums(folder: Path) -> Mapping[Path, str]:

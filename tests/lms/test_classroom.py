@@ -178,6 +178,19 @@ def test_what_an_answer_prints_is_no_command_to_github(basics: Step) -> None:
     assert any("The mean is added" in line for line in between)
 
 
+def test_what_ends_the_verdict_early_gives_github_its_commands_back(
+    in_step: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grader.feedback.terminal.show_verdict", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_unit("layers")
+    first, *_, last = capfd.readouterr().out.splitlines()
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"
+
+
 @pytest.fixture
 def in_step(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_warm_process: None

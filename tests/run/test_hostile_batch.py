@@ -30,7 +30,7 @@ from tests.support.seats import warm_of
 UNITS = ("softmax", "causal_attention")
 EACH_HALF = 100
 PR_SET_CHILD_SUBREAPER = 36
-FIRST_UID_OF_A_JAIL = 200_000
+FIRST_UID_OF_A_JAIL = 2_100_000_000
 WRITABLE = ("/tmp", "/dev/shm", "/var/tmp", "/run")
 
 

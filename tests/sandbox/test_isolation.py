@@ -446,6 +446,50 @@ def test_less_is_not_enough_and_says_why(missing: tuple[str, ...], secret: Path)
     assert "no such thing" in str(shortfall(machine(*missing), [secret]))
 
 
+ALL = 2**32 - 1  # users outside of a container
+FIRST = 2_100_000_000
+PIDS = 2**22
+GIVEN_AWAY = {
+    "nothing": (ALL, "", range(FIRST, FIRST + PIDS)),
+    "as a distribution gives": (ALL, "ada:100000:65536\n", range(FIRST, FIRST + PIDS)),
+    "where jails would begin": (
+        ALL, f"ada:{FIRST}:65536\n", range(FIRST + 65536, FIRST + 65536 + PIDS),
+    ),
+    "just behind": (
+        ALL, f"ada:{FIRST + PIDS - 1}:10", range(FIRST + PIDS + 9, FIRST + 2 * PIDS + 9),
+    ),
+    "one within another": (
+        ALL, f"bob:{FIRST + 10}:20\nada:{FIRST}:1000\n", range(FIRST + 1000, FIRST + 1000 + PIDS),
+    ),
+    "lines that say nothing": (
+        ALL, f"# no line\nada:{FIRST}\nada:x:{FIRST}\n::\n\n", range(FIRST, FIRST + PIDS),
+    ),
+    "few users": (65536, "", range(32768, 65536)),
+    "few users, and some of them": (65536, "ada:60000:5000\n", range(32768, 60000)),
+    "few users, and most of them": (65536, "ada:40000:25536\n", range(32768, 40000)),
+    "few users, and all of them": (65536, "ada:1000:64536\n", range(0)),
+    "the only user": (1, "", range(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("top", "text", "free"), GIVEN_AWAY.values(), ids=GIVEN_AWAY.keys())
+def test_jails_become_no_user_that_somebody_else_may_become(
+    tmp_path: Path, top: int, text: str, free: range
+) -> None:
+    (tmp_path / "subgid").write_text(text, "utf-8")
+    assert lockdown.free_users(top, [str(tmp_path / "no subuid"), str(tmp_path / "subgid")]) == free
+
+
+def test_a_jails_user_is_one_of_those(locked: Inside) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give each jail a user of its own")
+    users, groups, others, _ = locked("user")
+    assert len({*users, *groups}) == 1
+    assert others == []
+    top = sum(map(int, Path("/proc/self/uid_map").read_text("utf-8").split()[::2]))
+    assert users[0] in lockdown.free_users(top)
+
+
 def test_a_user_of_its_own_is_enough_if_other_users_cannot_read_the_secrets(
     tmp_path: Path,
 ) -> None:
