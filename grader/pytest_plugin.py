@@ -7,13 +7,14 @@ it. Light on import: torch is loaded only when a fixture is used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from grader.course.course import find_course, load_course, nearest_course
+from grader.records.faults import CallError
 
 if TYPE_CHECKING:
     from grader.course.references import Reference
@@ -30,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption("--submission", default=None, help="the submission that `student` stands for")
     group.addoption(
         "--grader-seed", default=None, help="seed of the inputs (default: the course's)"
+    )
+    group.addoption(
+        "--isolation",
+        choices=("strong", "weak"),
+        default="strong",
+        help="with weak, run a submission even where it could reach secrets",
     )
 
 
@@ -64,11 +71,21 @@ class _Fixtures:
 
         tests = (item for item in request.session.items if item.get_closest_marker("grader"))
         path = Path(next(tests).path)
-        # Of a test file that pytest was given, code has run by now: it has chosen its course.
-        course = load_course(nearest_course(path.parent) or find_course(None))
-        seed = request.config.getoption("--grader-seed") or course.seed
-        stubs = request.config.getoption("--submission") is not None
-        with Order(course, seed, {}, stubs=stubs, isolation="weak").desk() as desk:
+        option = request.config.getoption
+        foreign = option("--submission") is not None  # or else the answers in the course's folder
+        with ExitStack() as stack:
+            with _in_one_line():
+                # Of a test file that pytest was given, code has run by now: it has chosen its
+                # course.
+                course = load_course(nearest_course(path.parent) or find_course(None))
+                order = Order(
+                    course,
+                    option("--grader-seed") or course.seed,
+                    {},
+                    stubs=foreign,
+                    isolation=option("--isolation") if foreign else "weak",
+                )
+                desk = stack.enter_context(order.desk())
             yield desk
 
     @pytest.fixture(scope="session")
@@ -78,7 +95,8 @@ class _Fixtures:
         path = request.config.getoption("--submission")
         if path is None:
             path = str(_grader_desk.course.folder)
-        (submission,) = find_submissions([Path(path)], _grader_desk.course, single=True)
+        with _in_one_line():
+            (submission,) = find_submissions([Path(path)], _grader_desk.course, single=True)
         with _grader_desk.seat(submission) as seat:
             yield seat
 
@@ -101,6 +119,15 @@ class _Fixtures:
         """The submission, behind the wall."""
         seat: Seat = request.getfixturevalue("_grader_student")
         return seat.begin(make, _declared(request)["memory_mb"])
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """What is refused ends the test with its reason alone."""
+    try:
+        yield
+    except CallError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def _declared(request: pytest.FixtureRequest) -> dict[str, Any]:

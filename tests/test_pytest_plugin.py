@@ -88,6 +88,22 @@ def test_a_test_of_a_course_without_a_rung_is_told_so(tmp_path: Path, fixture: s
     assert "NoneType" not in ran.stdout
 
 
+def test_a_submission_that_is_not_isolated_is_refused_in_one_line_unless_told_weak(
+    tmp_path: Path, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_WITHOUT_LAYERS", "seccomp")
+    (tmp_path / "ada.py").write_text(right, "utf-8")
+    graders = str(TINY / "solutions" / "graders" / "test_basics.py")
+    call = ["-q", "-c", "/dev/null", "-k", "leaves_nothing", graders, "--submission", "ada.py"]
+    refused = run_pytest(tmp_path, *call)
+    assert refused.returncode == 1
+    assert "not isolated enough to be graded: there is no filter" in refused.stdout
+    assert "Traceback" not in refused.stdout
+    assert "desk.py" not in refused.stdout
+    allowed = run_pytest(tmp_path, *call, "--isolation=weak")
+    assert allowed.returncode == 0, allowed.stdout
+
+
 def test_fixtures_that_a_course_brings_itself_come_first(tmp_path: Path) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     (tmp_path / "tiny" / "conftest.py").write_text(OWN.replace("--submission", "--ours"), "utf-8")
