@@ -34,6 +34,7 @@ from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, SIGNATURE, ExerciseResult
+from grader.records.rows import counted
 from grader.run.workers import share
 from grader.wire import SourceText
 
@@ -160,7 +161,7 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
     """What an exercise lacks besides its answers."""
     exercise, contract = desk.course.exercises[name], desk.oracle.contracts[name]
     if len(exercise.hints) != 3:
-        yield f"has {len(exercise.hints)} hints, not three"
+        yield f"has {counted(len(exercise.hints), 'hint')}, not three"
     for hidden, kind in ((False, "public"), (True, "hidden")):
         if not any(test.hidden is hidden for test in desk.tests[name]):
             yield f"has no {kind} test"

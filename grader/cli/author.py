@@ -22,6 +22,7 @@ from grader.cli.app import (
     instructors_course,
 )
 from grader.course.course import Course
+from grader.records.rows import counted
 
 
 @app.command(rich_help_panel=AUTHORS, epilog="Example: grader audit softmax --jobs 2")
@@ -148,4 +149,4 @@ def new_class(
     from grader.author.practice import write_class
 
     write_class(to, instructors_course(course, "new class"), students)
-    print(f"{students} students in {to}: submissions.zip, roster.csv, canvas.csv")
+    print(f"{counted(students, 'student')} in {to}: submissions.zip, roster.csv, canvas.csv")

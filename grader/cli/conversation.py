@@ -15,6 +15,7 @@ from grader.cli.app import (
     CourseOption,
     GradesArgument,
     JsonOption,
+    SeedOption,
     app,
     instructors_course,
 )
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 STUDENT_HELP = "As in the gradebook; or an id, e-mail or name."
 StudentArgument = Annotated[str, typer.Argument(metavar="STUDENT", help=STUDENT_HELP)]
-STDIN = "-"  # in place of a file
+STANDARD = Path("-")  # in place of a file: standard input or output
 
 # What `adjust` takes.
 CorrectedArgument = Annotated[
@@ -79,6 +80,7 @@ def explain(
         Literal["strong", "weak"],
         typer.Option("--isolation", help="As for grade: with weak, run it in any case."),
     ] = "strong",
+    seed: SeedOption = None,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,11 +92,12 @@ def explain(
 
     from grader.feedback import terminal
     from grader.grades.gradebook import existing_gradebook
-    from grader.grades.lookup import find_graded
+    from grader.grades.lookup import find_graded, refuse_another_seed
     from grader.grading.order import Order
 
     opened = instructors_course(course, "explain")
     with existing_gradebook(folder, opened.name, meanwhile=True) as book:
+        refuse_another_seed(book, seed or opened.hidden_seed(), "the seed of then")
         graded = find_graded(book, opened, student, test)
     exercises = (graded.exercise.name,)
     order = Order(
@@ -165,13 +168,13 @@ def adjust(
 
 def _read(file: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if Path(file) == STANDARD else Path(file).read_bytes()
     except OSError as error:
         raise CallError(f"{file}: {error.strerror}") from None
 
 
 def _called(file: str) -> str:
-    return "standard input" if file == STDIN else file
+    return "standard input" if Path(file) == STANDARD else file
 
 
 @app.command(rich_help_panel=INSTRUCTORS, epilog="Example: grader forget grades/ ada")
@@ -292,7 +295,10 @@ ColumnOption = Annotated[
 FileOption = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="PATH", help="What to write (default: in DIR, named after --to)."
+        "--out",
+        metavar="PATH",
+        help="What to write (default: in DIR, named after --to); - writes a table to standard "
+        "output.",
     ),
 ]
 NamelessOption = Annotated[
@@ -346,19 +352,30 @@ def export(
         raise CallError(f"--into and --column are for {listed(fillable, 'and')}")
     grades = TO[to]
     if isinstance(grades, ResultFiles):
+        if out == STANDARD:
+            raise CallError(f"{to} gets a folder of files: --out - is for tables")
         print(write_results(out or folder / to, rows, what, opened, grades))
         return
     filled = _table(grades, totals(rows, what, column), into)
-    path = out or folder / grades.file
+    written_to = _put(filled.text.encode(), out or folder / grades.file, into)
+    for line in filled.told:
+        print(line, file=sys.stderr)
+    print(written_to, end="")
+
+
+def _put(table: bytes, path: Path, into: Path | None) -> str:
+    """Write a table; the line that says where, if it is a file."""
+    if path == STANDARD:
+        sys.stdout.buffer.write(table)
+        sys.stdout.flush()
+        return ""
     if into is not None and path.resolve() == into.resolve():
         raise CallError(f"{path} would be written over: name another file with --out")
     try:
-        write_whole(path, filled.text.encode())
+        write_whole(path, table)
     except OSError as error:
         raise CallError(f"{path} cannot be written: {error.strerror}") from None
-    for line in filled.told:
-        print(line, file=sys.stderr)
-    print(path)
+    return f"{path}\n"
 
 
 def _table(grades: Table, given: Totals, into: Path | None) -> Filled:

@@ -17,6 +17,7 @@ from rich.table import Table
 from grader.cli.app import AUTHORS, CourseOption, JsonOption, app
 from grader.course.course import Course, find_course, load_course
 from grader.records.faults import CallError, HostFault
+from grader.records.rows import counted
 
 PACKAGES = (
     "torch", "numpy", "pytest", "msgspec", "safetensors", "typer", "rich", "textual", "watchfiles",
@@ -79,7 +80,7 @@ def _versions(student: bool) -> list[Condition]:
 def _course(course: Course | CallError) -> list[Condition]:
     if isinstance(course, CallError):
         return [Condition("course", "course.toml", "bad", str(course))]
-    about = f"{len(course.exercises)} exercises in {course.folder}"
+    about = f"{counted(len(course.exercises), 'exercise')} in {course.folder}"
     return [Condition("course", course.name, "well", about), _answers(course)]
 
 

@@ -256,6 +256,8 @@ def _refuse_nonsense(
         raise CallError("which submissions? grader grade submissions/ --out grades/")
     if options["out"] is None and not options["dry_run"]:
         raise CallError("where should the gradebook go? grader grade … --out grades/")
+    if options["out"] == Path("-"):
+        raise CallError("--out takes a folder: a gradebook is more than one file")
     if options["watch"] and (len(paths) != 1 or not paths[0].is_dir()):
         raise CallError("--watch takes one folder, in which submissions arrive")
     if device != "cpu" and isolation == "strong":

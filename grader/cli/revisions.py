@@ -42,6 +42,7 @@ FOLLOWING = {
     "skipped": "tests that stand on those, and are skipped now: {}",
     "passed": "tests that were skipped, and pass now: {}",
 }
+STILL_CORRECTED = "{} still counts on top{}. If it made up for what is mended now, 0 takes it back"
 ANOTHER_TEXT = "handed in something else"
 
 
@@ -75,7 +76,7 @@ def _corrected(one: Correction, console: Console) -> None:
 def question(row: Row) -> str:
     """What to ask before a student is removed."""
     known = [row.person.name] if row.person.name else []
-    total = [] if row.total is None else [f"{number(row.total)} points"]
+    total = [] if row.total is None else [counted(row.total, "point")]
     about = f" ({', '.join([*known, *total])})" if known or total else ""
     return safe(f"remove {row.student}{about} for good?")
 
@@ -108,7 +109,7 @@ def show_changes(changes: Changes, console: Console) -> None:
         console.print()
     count = len(changes.students)
     every = count + changes.unchanged
-    print_plain(console, f"{count} of {every} grades changed" if count else NOTHING)
+    print_plain(console, f"{count} of {counted(every, 'grade')} changed" if count else NOTHING)
 
 
 def _setting(setting: ChangedSetting) -> str:
@@ -132,6 +133,11 @@ def _exercise(console: Console, change: ExerciseChange) -> None:
     print_plain(console, f"{change.name}  {points}", indent=2)
     if change.corrected_before != change.corrected_after:
         print_plain(console, _correction(change.corrected_before, change.corrected_after), indent=4)
+    elif change.corrected_after is not None:
+        one = change.corrected_after
+        reason = f" ({one.reason})" if one.reason else ""
+        told = STILL_CORRECTED.format(f"the correction by {_signed(one.points)}", reason)
+        print_plain(console, told, "yellow", indent=4)
     if change.reweighted:
         print_plain(console, REWEIGHTED, indent=4)
     for test in change.tests:

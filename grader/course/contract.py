@@ -20,6 +20,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from grader.records.rows import counted
+
 ExerciseKind = Literal["float", "bool", "int"]
 
 
@@ -233,7 +235,8 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
     """Raise `ContractError` if a test passes arguments that the contract does not know."""
     needed = [parameter for parameter in signature.parameters if not parameter.optional]
     if not len(needed) <= len(arguments) <= len(signature.parameters):
-        raise ContractError(f"{name} takes {len(needed)} arguments, got {len(arguments)}")
+        wanted = counted(len(needed), "argument")
+        raise ContractError(f"{name} takes {wanted}, got {len(arguments)}")
     for parameter, value in zip(signature.parameters, arguments, strict=False):
         if value is None and parameter.nullable:
             continue
@@ -243,7 +246,7 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
             not isinstance(value, (tuple, list))
             or [type(part) for part in value] != [Tensor] * len(parameter.specs)
         ):
-            wanted = f"{len(parameter.specs)} tensors"
+            wanted = counted(len(parameter.specs), "tensor")
             raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
         if parameter.kind == "int" and type(value) is not int:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
@@ -363,7 +366,7 @@ def describe(value: Any) -> str:
     if hasattr(value, "what"):
         return str(value.what)
     if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)} items"
+        return f"a {type(value).__name__} of {counted(len(value), 'item')}"
     if isinstance(value, dict):
         return f"a dictionary of {len(value)} entries"
     return f"{type(value).__name__} {str(value)[:40]!r}"

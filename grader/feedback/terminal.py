@@ -17,7 +17,7 @@ from rich.text import Text
 from grader.course.course import Course
 from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, Wording
-from grader.records.rows import Row, called
+from grader.records.rows import Row, called, counted
 
 NOT_GRADED = "not graded: {}"  # of a conflict
 
@@ -116,10 +116,14 @@ def notes(rows: Sequence[Row]) -> Iterator[Text]:
 # --- a student's checks --------------------------------------------------------------------------
 
 
-def all_asked(course: Course) -> str:
-    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count."""
+def all_asked(course: Course, noun: str = "") -> str:
+    """How many exercises there are to solve: ``12``, or ``3 asked`` where others do not count.
+
+    With a `noun`, ``12 exercises`` or ``3 asked exercises``.
+    """
     asked = len(course.asked)
-    return f"{asked} asked" if asked < len(course.exercises) else f"{asked}"
+    which = "asked " if asked < len(course.exercises) else ""
+    return counted(asked, f"{which}{noun}") if noun else f"{asked} {which}".strip()
 
 
 def signed(told: Verdict | Wording) -> tuple[str, str]:

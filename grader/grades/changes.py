@@ -16,7 +16,7 @@ from grader.records.rows import Adjustment, Row
 
 # What decides a grade besides the text.
 DECIDING = ("seed", "course", "torch", "isolation", "device")
-UNTOLD = frozenset({"seed", "course"})  # those whose values are secret, or say nothing
+SECRET = frozenset({"seed"})  # those whose values nobody is told
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class ChangedSetting:
     """What held for the grades of one grading, and no longer for those of the other."""
 
     name: str  # one of `DECIDING`
-    before: str  # empty for those whose values are `UNTOLD`
-    after: str
+    before: str | None  # None for those whose values are `SECRET`
+    after: str | None
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _settings(old: list[Grade | None], new: list[Grade | None]) -> Iterator[Chan
     for name in DECIDING:
         before, after = _values(old, name), _values(new, name)
         if before != after:
-            told = ("", "") if name in UNTOLD else (", ".join(before), ", ".join(after))
+            told = (None, None) if name in SECRET else (", ".join(before), ", ".join(after))
             yield ChangedSetting(name, *told)
 
 

@@ -20,7 +20,7 @@ from grader.grades.lookup import find_student
 from grader.intake.files import decoded
 from grader.records.faults import CallError
 from grader.records.grade import OPERATIONS, THOUSAND, ExerciseResult, TestResult
-from grader.records.rows import Adjustment, Row, number, separator_of, some_of
+from grader.records.rows import Adjustment, Row, counted, number, separator_of, some_of
 
 FORM = re.compile(r"[+-]?\d{1,6}(\.\d{1,3})?")
 EXPECTED = "points are a number with at most three decimals, like +1, -0.5, or 0 to take it back"
@@ -66,7 +66,7 @@ def correction(
         raise CallError(f"{row.student} has no correction in {exercise.name} to take back")
     if round((computed + added) * THOUSAND) < 0:
         raise CallError(
-            f"{row.student} earned {number(computed)} points in {exercise.name}: no more than "
+            f"{row.student} earned {counted(computed, 'point')} in {exercise.name}: no more than "
             "that can be taken away"
         )
     others = tuple(a for a in row.adjustments if a.exercise != exercise.name)
@@ -134,7 +134,7 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
                 raise CallError(f"{file} is no table of corrections: {HEADER}")
             places = [titles.index(column) for column in COLUMNS]
         elif len(cells) != width:
-            yield line, f"it has {len(cells)} cells, and the header {width}"
+            yield line, f"it has {counted(len(cells), 'cell')}, and the header {width}"
         else:
             yield line, [cells[place] for place in places]
     if places is None:

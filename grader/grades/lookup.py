@@ -44,6 +44,18 @@ def _known_as(row: Row) -> list[str]:
     return [name for name in (row.student, person.id, person.email, person.name) if name]
 
 
+def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
+    """Raise `CallError` where no grade is of this hidden seed: the course is another one.
+
+    `meant` says which seed may be given in its place.
+    """
+    if seed not in {grade.seed for grade in book.grades()}:
+        raise CallError(
+            f"{book.folder} was graded with another hidden seed: name that course with --course, "
+            f"or {meant} with --seed"
+        )
+
+
 @dataclass(frozen=True)
 class Graded:
     """A test in a student's grade, and the text that was graded."""
@@ -131,7 +143,7 @@ def _nearest(text: str, known: Iterable[str]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     every = [escaped(name) for name in names]
-    more = f" and {len(every) - MOST_NAMED} others" if len(every) > MOST_NAMED else ""
+    more = f" and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else ""
     return ", ".join(every[:MOST_NAMED]) + more
 
 

@@ -23,6 +23,7 @@ from grader.grades.gradebook import (
     Gradebook,
     feedback_names,
 )
+from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
 
@@ -95,7 +96,8 @@ def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
 # Removing a person: from a gradebook, and from the files beside it.
 
 
-REWRITTEN = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
+# Of a gradebook's folder: what is written again without a student, and what tells of none.
+OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT, MISTAKES})
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def forget_student(book: Gradebook, row: Row) -> Forgotten:
     pages = _pages(book.folder / FEEDBACK, feedback_names(rows).get(row.student))
     for page in pages:
         page.unlink()
-    others = sorted(path.name for path in book.folder.iterdir() if path.name not in REWRITTEN)
+    others = sorted(path.name for path in book.folder.iterdir() if path.name not in OURS)
     names = tuple(page.name for page in pages)
     return Forgotten(row.student, removed, names, tuple(sharers), tuple(others))
 

@@ -28,6 +28,7 @@ import torch
 from grader import wire
 from grader.mistakes import Library, Variant
 from grader.proxies.calls import Heard
+from grader.records.files import MISTAKES
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
@@ -231,13 +232,8 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
     if not first.is_floating_point():
         return False
     loose = 100 if first.element_size() < 4 else 1
-    return torch.allclose(
-        first.double(),
-        second.double(),
-        rtol=loose * RELATIVE,
-        atol=loose * ABSOLUTE,
-        equal_nan=True,
-    )
+    relative, absolute = loose * RELATIVE, loose * ABSOLUTE
+    return torch.allclose(first.double(), second.double(), relative, absolute, equal_nan=True)
 
 
 # --- what is known -------------------------------------------------------------------------------
@@ -419,7 +415,6 @@ class LiveKnown:
 # read or written, nothing is lost but that time.
 
 
-FILE = "mistakes.db"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS outcomes (
     basis TEXT, key BLOB, outcome BLOB, PRIMARY KEY (basis, key)
@@ -429,7 +424,7 @@ CREATE TABLE IF NOT EXISTS outcomes (
 
 def kept_in(folder: Path, basis: str) -> AbstractContextManager[MistakesFile]:
     """What is kept in a folder, written and let go of in the end."""
-    return closing(MistakesFile(folder / FILE, basis))
+    return closing(MistakesFile(folder / MISTAKES, basis))
 
 
 class MistakesFile:

@@ -43,7 +43,7 @@ from grader.inspection.cases import (
 from grader.inspection.screen import show_cases
 from grader.records.faults import CallError
 from grader.records.grade import FIRSTS, Grade, TestResult
-from grader.records.rows import Adjustment, number
+from grader.records.rows import Adjustment, counted, number
 from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
 
@@ -326,7 +326,7 @@ def excerpt_of_test(test: Callable[..., Any], folder: Path) -> Excerpt:
 
 AT_STAKE = (
     "{} failed only through that mistake, by the numbers. The tests that follow from it and those "
-    "skipped behind them carry {} points. To give them back:"
+    "skipped behind them carry {}. To give them back:"
 )
 
 
@@ -338,11 +338,14 @@ def show_explanation(explained: Explanation, folder: str, console: Console) -> N
     graded = explained.graded
     kind = "hidden" if graded.hidden else "public"
     print_plain(console, f"{explained.student}: {explained.exercise}/{graded.name}", "bold")
-    print_plain(console, f"{kind}, {number(graded.points)} of {number(graded.max)} points")
+    print_plain(console, f"{kind}, {number(graded.points)} of {counted(graded.max, 'point')}")
     if mistake := mistake_of(graded):
         print_plain(console, mistake.heading, "italic")
     if explained.at_stake is not None:
-        print_plain(console, AT_STAKE.format(explained.exercise, number(explained.at_stake.points)))
+        print_plain(
+            console,
+            AT_STAKE.format(explained.exercise, counted(explained.at_stake.points, "point")),
+        )
         line = command(folder, explained.student, explained.at_stake)
         console.print(Text(f"  {safe(line)}"), soft_wrap=True)  # to be copied whole
     if explained.also:

@@ -217,9 +217,9 @@ def _harmless(text: str) -> str:
 # --- words that several rooms say ----------------------------------------------------------------
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 file``, ``2 files``."""
-    return f"{count} {noun}{'s' if count != 1 else ''}"
+def counted(count: float, noun: str) -> str:
+    """``1 file``, ``2 files``, ``0.5 points``."""
+    return f"{number(count)} {noun}{'s' if count != 1 else ''}"
 
 
 def listed(names: Sequence[str], link: str) -> str:

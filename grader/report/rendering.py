@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from grader.feedback.terminal import safe
 from grader.records.faults import CallError
-from grader.records.rows import number
+from grader.records.rows import counted, number
 
 if TYPE_CHECKING:  # it is an extra
     from jinja2 import Environment
@@ -67,6 +67,7 @@ def _environment() -> Environment:
         finalize=_printable,
     )
     environment.filters["points"] = number
+    environment.filters["counted"] = counted
     environment.filters["signed"] = _signed
     environment.filters["short"] = _short
     environment.filters["percent"] = _percent

@@ -25,6 +25,7 @@ from grader.grades.gradebook import (
     open_gradebook,
     refuse_strangers,
 )
+from grader.grades.lookup import refuse_another_seed
 from grader.grading.order import Order, keys
 from grader.intake import NOBODY, Arrivals, Roster, Submission
 from grader.records.faults import CallError
@@ -106,11 +107,8 @@ def grade_again(
     another grading is at work on the folder. `report` and `fresh` are those of `grade_into`.
     """
     with existing_gradebook(folder, order.course.name, again=True) as book, alone(folder):
-        if order.seed not in {grade.seed for grade in book.grades()} and not another_seed:
-            raise CallError(
-                f"{folder} was graded with another hidden seed: name that course with --course, or "
-                "the new seed with --seed"
-            )
+        if not another_seed:
+            refuse_another_seed(book, order.seed, "the new seed")
         handed_in = [*book.submissions()]
         if not handed_in:
             raise CallError(f"{folder} holds no submissions to grade again: name them")
@@ -181,7 +179,7 @@ def _refuse_loss(book: Gradebook, students: Sequence[str], exercises: Sequence[s
         gone += [grade.student] if grade.student not in kept else []
         graded |= {exercise.name for exercise in grade.exercises}
     if gone:
-        more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise CallError(
             f"{folder} holds grades of {gone[0]}{more}, not in this run: name what they handed in "
             "as well, or another --out; --replace would lose them"

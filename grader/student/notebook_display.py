@@ -19,6 +19,7 @@ from grader.feedback.pictures.text import UNICODE, scale, shade
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture
+from grader.records.rows import counted
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -110,7 +111,7 @@ def _details(verdict: Verdict) -> str:
     tests = "".join(map(_finding_html, verdict.findings))
     listed = f'<ul style="{LIST}">{tests}</ul>'
     if verdict.solved:
-        count = f"{len(verdict.findings)} checks passed"
+        count = f"{counted(len(verdict.findings), 'check')} passed"
         return f"<details><summary>{count}</summary>{listed}</details>"
     mistake = verdict.mistake
     if mistake is None:

@@ -212,7 +212,7 @@ WRONG_LINES = {
     "ada,weigh,nan,typo": "line 3: points are a number",
     "ada,weigh,,typo": "line 3: points are a number",
     "ada,weigh,1,": "line 3: say why in the column reason",
-    "ada,weigh,-2,late": "line 3: ada earned 1 points in weigh",
+    "ada,weigh,-2,late": "line 3: ada earned 1 point in weigh",
     "ada,weigh,1": "line 3: it has 3 cells, and the header 4",
     "ada,weigh,1,typo, in the statement": "line 3: it has 5 cells, and the header 4",
     "bob,weigh,1,again": "line 3: line 2 corrects bob in weigh already",
@@ -291,6 +291,7 @@ def test_a_call_names_one_correction_or_a_table(
 def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None:
     (book / "feedback").mkdir()
     (book / "canvas.csv").write_text("exported", "utf-8")
+    (book / "mistakes.db").write_bytes(b"what known mistakes give, and nobody's")
     for student in ("ada", "adam"):
         (book / "feedback" / f"{student}.html").write_text(student, "utf-8")
     adjust(cold_grader, book, "ada", "weigh", "1", "--reason", f"{SECRET} asked")

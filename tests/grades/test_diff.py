@@ -108,6 +108,19 @@ def test_what_held_for_all_grades_is_told_once_and_no_seed(
     )
 
 
+def test_a_program_reads_both_values_of_a_setting_and_no_seed(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    grade = grade_of("ada", 1, 1)
+    other = msgspec.structs.replace(grade, seed="secret", course="1e", torch="2.14.0")
+    old, new = write(tmp_path / "old", grade), write(tmp_path / "new", other)
+    assert json.loads(diff(cold_grader, old, new, "--json"))["settings"] == [
+        {"name": "seed", "before": None, "after": None},
+        {"name": "course", "before": grade.course, "after": "1e"},
+        {"name": "torch", "before": "2.13.0", "after": "2.14.0"},
+    ]
+
+
 def test_another_text_is_told(cold_grader: Grader, tmp_path: Path) -> None:
     old = write(tmp_path / "old", grade_of("ada", 0, 1))
     new = write(tmp_path / "new", grade_of("ada", 2, 1), text="x = 2")
@@ -134,6 +147,26 @@ def test_a_correction_is_told_with_its_reason(cold_grader: Grader, tmp_path: Pat
         cold_grader, old, new
     )
     assert "    the correction was taken back\n" in diff(cold_grader, new, old)
+
+
+def test_a_correction_that_a_mended_test_makes_needless_is_told(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "out", grade_of("ada", 0, 1), grade_of("bob", 0, 1))
+    with open_gradebook(folder, "tiny") as book:
+        book.adjust("ada", Adjustment("center", 2, "a faulty test"))
+        book.put_aside()
+    write(folder, grade_of("ada", 2, 1), grade_of("bob", 2, 1))
+    told = diff(cold_grader, folder)
+    assert (
+        "  center  2 → 4\n"
+        "    the correction by +2 still counts on top (a faulty test). If it made up for what is "
+        "mended now, 0 takes it back\n"
+    ) in told
+    assert told.count("still counts on top") == 1
+    hidden = diff(cold_grader, folder, "--anonymous")
+    assert "still counts on top. If it" in hidden
+    assert "faulty" not in hidden
 
 
 def test_one_gradebook_is_compared_with_what_its_regrading_replaced(

@@ -14,13 +14,14 @@ import torch
 from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import FILE, Given, MistakesFile, kept
+from grader.grading.diagnosis import Given, MistakesFile, kept
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order, basis
 from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
+from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult
 from grader.wire import SourceText, payload
 from tests.support.places import TINY
@@ -198,11 +199,11 @@ WRONG = "def center(x):\n    return x + sum(x) / len(x)"
 def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
+    first = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "this course"))
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    second = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "this course"))
+    second = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "this course"))
     assert first == second == {"The mean is added"}
-    another = named_with(desk, right, tiny, MistakesFile(tmp_path / FILE, "another course"))
+    another = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "another course"))
     assert another == {None}, "where nothing can be found out anew, nothing is known"
 
 
@@ -215,13 +216,13 @@ def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Cour
 def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    early = MistakesFile(tmp_path / "grades" / FILE, "this course")
+    early = MistakesFile(tmp_path / "grades" / MISTAKES, "this course")
     named_with(desk, right, tiny, early)
     assert not (tmp_path / "grades").exists()
     (tmp_path / "grades").mkdir()
     early.close()
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    later = MistakesFile(tmp_path / "grades" / FILE, "this course")
+    later = MistakesFile(tmp_path / "grades" / MISTAKES, "this course")
     assert named_with(desk, right, tiny, later) == {"The mean is added"}
 
 
@@ -229,7 +230,7 @@ def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
 def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, damage: str
 ) -> None:
-    path = tmp_path / FILE
+    path = tmp_path / MISTAKES
     if damage == "no database":
         path.write_text("something else\n" * 100, "utf-8")
     elif damage == "a folder":

@@ -14,10 +14,11 @@ import pytest
 
 from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import FILE, MistakesFile
+from grader.grading.diagnosis import MistakesFile
 from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
+from grader.records.files import MISTAKES
 from grader.sandbox.session import Limits
 from grader.unsandboxed import forked
 from grader.wire import SourceText
@@ -73,10 +74,10 @@ def test_the_other_mistakes_are_still_named(
 def test_what_did_not_end_is_kept_for_no_other_grading(
     desk: Desk, right: str, tiny: Course, tmp_path: Path
 ) -> None:
-    with desk_that_knows(desk, tiny, UNFIT["never ends"], tmp_path / FILE) as other:
+    with desk_that_knows(desk, tiny, UNFIT["never ends"], tmp_path / MISTAKES) as other:
         names(other, right)
-    assert kept_of(tmp_path / FILE, "center/odd") == 0
-    assert kept_of(tmp_path / FILE, "center/adds") > 0
+    assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
+    assert kept_of(tmp_path / MISTAKES, "center/adds") > 0
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -87,10 +88,10 @@ def test_ctrl_c_during_a_mistake_ends_the_grading_and_is_no_outcome(
         f"import os, signal\n    os.kill({os.getpid()}, signal.SIGINT)\n"
         "    while True:\n        pass"
     )
-    with desk_that_knows(desk, tiny, body, tmp_path / FILE) as other:
+    with desk_that_knows(desk, tiny, body, tmp_path / MISTAKES) as other:
         with pytest.raises(KeyboardInterrupt):
             names(other, right)
-        assert kept_of(tmp_path / FILE, "center/odd") == 0
+        assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -100,11 +101,11 @@ def test_ctrl_c_during_a_mistake_that_runs_without_limits_is_no_outcome_either(
     monkeypatch.setattr(forked, "possible", lambda: False)
     body = "import os, signal\n    os.kill(os.getpid(), signal.SIGINT)\n    return x"
     with (
-        desk_that_knows(desk, tiny, body, tmp_path / FILE) as other,
+        desk_that_knows(desk, tiny, body, tmp_path / MISTAKES) as other,
         pytest.raises(KeyboardInterrupt),
     ):
         names(other, right)
-    assert kept_of(tmp_path / FILE, "center/odd") == 0
+    assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
 
 
 @pytest.fixture

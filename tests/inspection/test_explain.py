@@ -222,6 +222,8 @@ def test_the_seed_is_that_of_the_grade(grader: Grader, tmp_path: Path) -> None:
             "test_center_agrees_with_the_reference",
             "--course",
             TINY,
+            "--seed",
+            seed,
             "--json",
         )
         both.append(json.loads(ran.out)["shown"]["calls"][0]["inputs"][0]["values"])
@@ -229,6 +231,21 @@ def test_the_seed_is_that_of_the_grade(grader: Grader, tmp_path: Path) -> None:
         told = [t["message"] for t in line["exercises"][0]["tests"] if "agrees" in t["name"]]
         assert json.loads(ran.out)["shown"]["message"].split("\n")[0] in told[0]
     assert both[0] != both[1]
+
+
+def test_a_gradebook_of_another_course_is_refused_unless_its_seed_is_given(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "bob.py").write_text(WRONG, "utf-8")
+    grader("grade", tmp_path / "bob.py", "--out", tmp_path / "out", "--course", TINY)
+    other = shutil.copytree(TINY, tmp_path / "other")
+    (other / "solutions" / "seed").write_text("of another class", "utf-8")
+    call = ("explain", tmp_path / "out", "bob", "center", "--course", other)
+    ran = grader(*call)
+    assert (ran.code, ran.out) == (2, "")
+    assert "was graded with another hidden seed: name that course with --course" in ran.err
+    seed = (TINY / "solutions" / "seed").read_text("utf-8").strip()
+    assert grader(*call, "--seed", seed).code == 0
 
 
 def test_a_course_that_changed_since_is_told(grader: Grader, tmp_path: Path) -> None:
@@ -274,9 +291,9 @@ def test_what_cannot_be_found_is_told_with_what_is_near(
 def test_a_grade_without_its_text_cannot_be_explained(grader: Grader, tmp_path: Path) -> None:
     with open_gradebook(tmp_path, "tiny") as book:
         book.record(grade_of("ada", 1, 1))
-    ran = grader("explain", tmp_path, "ada", "test_it", "--course", TINY)
+    ran = grader("explain", tmp_path, "ada", "test_it", "--course", TINY, "--seed", "seed")
     assert (ran.code, "may be center/test_it, weigh/test_it" in ran.err) == (2, True)
-    ran = grader("explain", tmp_path, "ada", "center/test_it", "--course", TINY)
+    ran = grader("explain", tmp_path, "ada", "center/test_it", "--course", TINY, "--seed", "seed")
     assert (ran.code, "the text of ada is not in the gradebook" in ran.err) == (2, True)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -339,6 +341,7 @@ def test_the_cells_of_a_spreadsheet_count_as_its_total_does(
         (["--to", "csv", "--into", "x.csv"], "--into and --column are for canvas and moodle"),
         (["--to", "csv", "--out", "no/such/folder.csv"], "folder.csv cannot be written"),
         (["--to", "canvas", "--anonymous"], "--anonymous is for csv"),
+        (["--to", "gradescope", "--out", "-"], "a folder of files: --out - is for tables"),
         (["--to", "canvas", "--into", "nothing.csv"], "nothing.csv: No such file"),
         (["--to", "moodle", "--assignment", "ps9"], "no assignment called 'ps9'"),
     ],
@@ -349,6 +352,25 @@ def test_an_export_that_makes_no_sense_is_one_line(
     ran = cold_grader("export", grades, *arguments, "--course", TINY)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert problem in ran.err
+
+
+@pytest.mark.parametrize("to", ["csv", "moodle"])
+def test_a_table_goes_to_standard_output_as_it_goes_to_a_file(
+    cold_grader: Grader,
+    grades: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    to: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = ["export", str(grades), "--to", to, "--course", str(TINY)]
+    assert cold_grader(*call, "--out", "file.csv").code == 0
+    before = sorted(tmp_path.iterdir())
+    ran = subprocess.run(
+        [sys.executable, "-m", "grader", *call, "--out", "-"], capture_output=True, check=True
+    )
+    assert ran.stdout == (tmp_path / "file.csv").read_bytes()
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_what_was_exported_from_canvas_is_never_written_over(

@@ -88,7 +88,7 @@ def solved(course: Course, name: str, known: frozenset[str]) -> str:
     names = list(course.exercises)
     if set(course.asked) <= known:
         return (
-            f"Solved, and with it all {all_asked(course)} exercises: well done! "
+            f"Solved, and with it all {all_asked(course, 'exercise')}: well done! "
             "`grader pack` makes the zip to hand in."
         )
     later = names[names.index(name) + 1 :]
