@@ -43,7 +43,7 @@ wheel: $(READY) ## record the course, and build the wheel that carries it: dist/
 	@echo "recording the course (some minutes)"
 	@$(BIN)/grader release student --to build/student
 	@mkdir grader/bundle
-	@cd build/student && cp -R exercises notebooks README.md AGENTS.md ../../grader/bundle/
+	@cd build/student && cp -R exercises notebooks README.md AGENTS.md .gitignore ../../grader/bundle/
 	@$(BIN)/pip wheel . --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist; \
 	  status=$$?; rm -rf grader/bundle; exit $$status
 	@ls dist/*.whl

@@ -1,6 +1,6 @@
 """Systems around us: where submissions come from, where grades go, and what runs us.
 
-All that concerns one system stands in one module here (otter has three, Classroom two): how its
+All that concerns one system stands in one module here (otter has three, GitHub two): how its
 downloads are recognised and read, how grades are written for it, how it calls us, and what its
 bundle holds. `SYSTEMS` is the table of them, and the commands read it: a new system is a new module
 and one line here (see README.md). Points are none of its business: it hands a submission to
@@ -27,7 +27,7 @@ MODULES = (
     "classroom",
 )
 
-# Those that are here: a repository of GitHub Classroom holds the module that its workflow runs.
+# Those that are here: a student's repository on GitHub holds the module that its workflow runs.
 SYSTEMS: tuple[System, ...] = tuple(
     import_module(f"{__name__}.{module}").SYSTEM
     for module in MODULES

@@ -1,7 +1,8 @@
-"""GitHub Classroom: the step of its workflow, which checks a unit.
+"""A GitHub repository whose workflow checks every push: the step that checks a unit.
 
-The step's results are in the format of GitHub Classroom's graders, version 3. Its reporter adds up
-the scores, and prints each test's name; what else it knows of a test it may print.
+The step's results are in the format of GitHub Classroom's graders, version 3. That service was shut
+down in August 2026; its reporter, the last step of the workflow, adds up the scores, and prints each
+test's name; what else it knows of a test it may print.
 """
 
 from __future__ import annotations
@@ -185,15 +186,15 @@ Check one unit in a workflow on GitHub.
 The results say whether it is right, and not the exit code.
 """
 _RELEASE_HELP = """\
-Write a template repository for GitHub Classroom: the student bundle, checked at each push.
+Write a GitHub repository whose workflow checks every push: the student bundle, and the workflow.
 
-Whoever can push can change the checks: what Classroom shows is for learning. Give marks with
-`grader grade`.
+Whoever can push can change the checks: what they show is for learning. Give marks with `grader
+grade` on clones of the students' repositories.
 """
 
 SYSTEM = System(
     "classroom",
-    "GitHub Classroom",
+    "GitHub",
     host=Host(
         check_unit,
         argument="UNIT",

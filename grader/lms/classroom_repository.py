@@ -1,4 +1,4 @@
-"""GitHub Classroom: the repository that it hands out, a student bundle with a workflow."""
+"""A GitHub repository whose workflow checks every push: a student bundle with that workflow."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ from grader.release.student import write_student_bundle
 # What the workflow runs, besides a student's own commands.
 STEP_MODULES = ("cli.host", "lms.system", "lms.classroom")
 
-WORKFLOW = ".github/workflows/classroom.yml"
+WORKFLOW = ".github/workflows/checks.yml"
 
 ON_GITHUB = """
 ## On GitHub
 
-In a repository of GitHub Classroom these checks run again at every push, and the points that they
-give are shown there. They are for you to learn by. Whoever can push to a repository can also change
+If this folder is a repository on GitHub, its workflow runs these checks again at every push. Commit
+and push whenever you have solved something, or want to show where you are stuck:
+
+```console
+git add --all
+git commit -m "one more exercise"
+git push
+```
+
+Then open the tab "Actions" of the repository's page: the newest line there is your push, with what
+the checks say of it. They are for you to learn by. Whoever can push to a repository can also change
 its checks and its workflow, so marks are given elsewhere, on tests that are not here.
 """
 
@@ -60,13 +69,13 @@ def release_classroom(
 def said(to: Path, files: int) -> Sequence[str]:
     """The lines about a repository of so many files."""
     return (
-        f"{files} files in {to}: push them to the assignment's template repository",
+        f"{files} files in {to}: push them to GitHub, as a template repository",
         f"students can change {WORKFLOW} and the checks: give marks elsewhere",
     )
 
 
 def _workflow(course: Course) -> str:
-    """The workflow of GitHub Classroom: a step for each unit, and the one that reports."""
+    """The workflow: a step for each unit, and the one that reports."""
     units = [unit.name for unit in course.units]
     return texts.template(
         "classroom.yml",

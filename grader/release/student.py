@@ -49,6 +49,7 @@ def write_student_bundle(
             "AGENTS.md": texts.agents(course),
             "pyproject.toml": texts.pyproject(),
             "LICENSE": texts.licence(),
+            ".gitignore": texts.as_it_is("gitignore"),
             **(texts_beside or {}),
         }
         for name, text in written.items():

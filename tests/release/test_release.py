@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shutil
+import subprocess
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         "README.md",
         "AGENTS.md",
         "LICENSE",
+        ".gitignore",
         "pyproject.toml",
         "exercises/course.toml",
         "exercises/recorded/course.json",
@@ -101,6 +103,31 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
+
+
+def test_git_keeps_what_the_bundle_holds_and_nothing_that_is_written_beside_it(
+    bundle: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(bundle, tmp_path / "mine")
+    written = (
+        ".venv/bin/python",
+        "build/lib/x.py",
+        "attention_grader.egg-info/PKG-INFO",
+        "exercises/__pycache__/basics.pyc",
+        "exercises/.backups/basics.1.py",
+        "exercises/progress.txt",
+        "notebooks/.ipynb_checkpoints/basics.ipynb",
+        "answers.zip",
+    )
+    for name in written:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("written", "utf-8")
+    for call in (("init", "-q"), ("add", "--all")):
+        subprocess.run(("git", *call), cwd=folder, check=True)
+    known = subprocess.run(
+        ("git", "ls-files", "-z"), cwd=folder, check=True, capture_output=True, text=True
+    )
+    assert set(known.stdout.split("\0")) - {""} == bytes_in(bundle).keys()
 
 
 def test_stubs_and_checks_are_copied_byte_for_byte(bundle: Path) -> None:

@@ -18,7 +18,8 @@ from tests.support.bundles import recorded_in_name
 from tests.support.places import REAL, ROOT
 
 COURSE = load_course(REAL)
-CARRIED = ("exercises", "notebooks", "README.md", "AGENTS.md")  # as `make wheel` copies them
+# As `make wheel` copies them.
+CARRIED = ("exercises", "notebooks", "README.md", "AGENTS.md", ".gitignore")
 
 
 def run(
@@ -88,7 +89,7 @@ def test_the_wheel_holds_the_engine_and_the_course_and_no_secret(wheel: Path) ->
     names = zipfile.ZipFile(wheel).namelist()
     assert all(name.startswith(("grader/", "attention_grader-")) for name in names)
     carried = {name.removeprefix("grader/bundle/") for name in names if "/bundle/" in name}
-    assert {"README.md", "AGENTS.md", "exercises/course.toml"} <= carried
+    assert {"README.md", "AGENTS.md", ".gitignore", "exercises/course.toml"} <= carried
     for unit in COURSE.units:
         assert {
             f"exercises/{unit.name}.py",
