@@ -1,8 +1,8 @@
 """A GitHub repository whose workflow checks every push: the step that checks a unit.
 
 The step's results are in the format of GitHub Classroom's graders, version 3. That service was shut
-down in August 2026; its reporter, the last step of the workflow, adds up the scores, and prints each
-test's name; what else it knows of a test it may print.
+down in August 2026; its reporter, the last step of the workflow, adds up the scores, and prints
+each test's name; what else it knows of a test it may print.
 """
 
 from __future__ import annotations

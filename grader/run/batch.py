@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from grader.grades.gradebook import (
     refuse_strangers,
 )
 from grader.grades.lookup import refuse_another_seed
-from grader.grading.order import Order, keys
+from grader.grading.order import Order, deciding, keys
 from grader.intake import NOBODY, Arrivals, Roster, Submission
 from grader.records.faults import CallError
 from grader.records.grade import Grade
@@ -218,11 +219,35 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
 def _shared(
     order: Order, submissions: Sequence[Submission], jobs: int | None, cluster: str | None
 ) -> Generator[Grade]:
+    set_aside = partial(_ungraded, order)
     if cluster is None:
-        return share(order, _grade, submissions, jobs or default_jobs(len(submissions)))
+        jobs = jobs or default_jobs(len(submissions))
+        return share(order, _grade, submissions, jobs, set_aside)
     from grader.run import cluster as machines  # it needs Dask, which few have
 
-    return machines.share_on_cluster(cluster, order, _grade, submissions)
+    return machines.share_on_cluster(cluster, order, _grade, submissions, set_aside)
+
+
+def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], why: str) -> Grade:
+    """The grade of a submission that cannot be graded here: of no points that anybody knows."""
+    must = deciding(order.course)
+    return Grade(
+        submission.student,
+        submission.student,
+        "grader_error",
+        0.0,
+        order.course.most(order.course.select(order.only)),
+        order.seed,
+        must.course,
+        isolation,
+        must.torch,
+        0.0,
+        message=why,
+        notes=submission.problems,
+        device=order.device,
+        late=submission.late,
+        attempts=submission.attempts,
+    )
 
 
 def _begun(grades: Iterator[Grade]) -> Iterator[Grade]:

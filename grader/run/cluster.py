@@ -27,7 +27,7 @@ from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
 from grader.records.rows import counted
-from grader.run.workers import apart
+from grader.run.workers import AHEAD, SetAside, Task, apart, fails, take_back, takes
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -47,8 +47,6 @@ except ModuleNotFoundError as error:
 Work = Callable[["Desk", Submission], Grade]
 
 LOCAL = "local:"  # and a number: that many workers on this machine
-AHEAD = 2  # submissions at a worker: the one it is at, and the next
-TRIES = 2  # workers that may be lost while they are at one submission
 TICK = 0.5  # seconds between looks at who is there
 CONNECTING = 10.0  # seconds for the scheduler to answer
 PATIENCE = 60.0  # seconds without any worker
@@ -56,21 +54,25 @@ CHATTY = ("distributed", "distributed.client", "asyncio")  # what matters here i
 
 
 def share_on_cluster(
-    address: str, order: Order, work: Work, submissions: Sequence[Submission]
+    address: str,
+    order: Order,
+    work: Work,
+    submissions: Sequence[Submission],
+    set_aside: SetAside[Submission, Grade] = fails,
 ) -> Generator[Grade]:
     """What `work` makes of each submission, as it ends, in any order.
 
     `address` is a scheduler's, or ``local:4`` for four workers here. `work` travels as for
-    `workers.share`; the course does not: it lies at the same path on every machine. A submission
-    during which a second worker is lost gets a grade that says so. Raises `CallError` before any
-    work if nobody is there, or a worker is not fit to grade like this side.
+    `workers.share`; the course does not: it lies at the same path on every machine. `set_aside` is
+    that of `workers.share`. Raises `CallError` before any work if nobody is there, or a worker is
+    not fit to grade like this side.
     """
     if not submissions:
         return
     # A worker works in another folder, and it may be on another machine.
     order = replace(order, secrets=tuple(p.absolute() for p in order.secrets), outcomes=None)
     with _connected(address) as client:
-        yield from _Crew(client, order, work, submissions).grades()
+        yield from _Crew(client, order, work, submissions, set_aside).grades()
 
 
 @contextmanager
@@ -111,44 +113,37 @@ def _local(workers: str) -> LocalCluster:
 
 
 @dataclass(eq=False)
-class _Item:
-    """A submission on its way to a grade."""
-
-    submission: Submission
-    answer: Future[bytes | None] | None = None
-    done: bool = False  # even if the answer has not come yet
-    lost: list[str] = field(default_factory=list)  # workers that were at it, and are gone
-
-
-@dataclass(eq=False)
 class _Post:
     """A worker, and what it was given."""
 
     desk: Future[_OpenDesk]
     opened: Future[_About]
     about: _About | None = None  # once the desk is open
-    items: dict[Key, _Item] = field(default_factory=dict)  # by task, in the order of its work
+    # By Dask's key, in the order of its work.
+    items: dict[Key, Task[Submission]] = field(default_factory=dict)
 
-    def takes(self, item: _Item) -> bool:
-        """Whether it may be given this one now.
-
-        What was lost with a worker goes alone: should this one be lost too, it was not for another.
-        """
-        alone = any(one.lost for one in (item, *self.items.values()))
-        return self.about is not None and len(self.items) < (1 if alone else AHEAD)
+    def takes(self, item: Task[Submission]) -> bool:
+        """Whether it may be given this one now."""
+        return self.about is not None and takes(self.items.values(), item)
 
 
 class _Crew:
     """The workers of a cluster at work on a batch."""
 
     def __init__(
-        self, client: Client, order: Order, work: Work, submissions: Sequence[Submission]
+        self,
+        client: Client,
+        order: Order,
+        work: Work,
+        submissions: Sequence[Submission],
+        set_aside: SetAside[Submission, Grade],
     ) -> None:
         self._client = client
         self._order = order
         self._work = work
         self._must = deciding(order.course)
-        self._waiting = deque(map(_Item, submissions))
+        self._waiting = deque(Task(one) for one in submissions)
+        self._set_aside = set_aside
         self._posts: dict[str, _Post] = {}  # by address
         self._unfit: set[str] = set()
         self._begun = False  # whether all that were there first were found fit
@@ -216,39 +211,13 @@ class _Crew:
         given = list(post.items.values())
         # Or Dask would go on with them, should another process come up at this address.
         self._client.cancel([post.desk, post.opened, *(one.answer for one in given)])
-        was_at = next((one for one in given if not one.done), None)
-        if was_at is not None:
-            was_at.lost.append(address)
-            if len(was_at.lost) == TRIES:
-                assert post.about is not None
-                self._grades.append(self._set_aside(was_at, post.about.isolation))
-                given.remove(was_at)
-        self._waiting.extendleft(sorted(given, key=lambda one: len(one.lost)))
-
-    def _set_aside(self, item: _Item, isolation: tuple[str, ...]) -> Grade:
-        course, one = self._order.course, item.submission
-        most = course.most(course.select(self._order.only))
-        told = (
-            f"{counted(len(item.lost), 'worker')} of the cluster ended while grading it "
-            f"({', '.join(item.lost)}); to see why, grade it alone, without --cluster"
-        )
-        return Grade(
-            one.student,
-            one.student,
-            "grader_error",
-            0.0,
-            most,
-            self._order.seed,
-            self._must.course,
-            isolation,
-            self._must.torch,
-            0.0,
-            message=told,
-            notes=one.problems,
-            device=self._order.device,
-            late=one.late,
-            attempts=one.attempts,
-        )
+        if task := take_back(given, address, self._waiting):
+            assert post.about is not None
+            told = (
+                f"{counted(len(task.lost), 'worker')} of the cluster ended while grading it "
+                f"({', '.join(task.lost)}); to see why, grade it alone, without --cluster"
+            )
+            self._grades.append(self._set_aside(task.item, post.about.isolation, told))
 
     def _give_up(self) -> None:
         if self._begun:
@@ -272,7 +241,7 @@ class _Crew:
                 if len(post.items) == depth:
                     self._give(address, post, self._waiting.popleft())
 
-    def _give(self, address: str, post: _Post, item: _Item) -> None:
+    def _give(self, address: str, post: _Post, item: Task[Submission]) -> None:
         assert post.about is not None
         self._given += 1  # the first is done first
         item.done = False
@@ -282,7 +251,7 @@ class _Crew:
             post.desk,
             post.about.process,
             self._work,
-            msgspec.msgpack.encode(item.submission),
+            msgspec.msgpack.encode(item.item),
             priority=-self._given,
         )
         post.items[item.answer.key] = item

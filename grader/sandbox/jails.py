@@ -192,8 +192,15 @@ class Warm:
         pid = msgspec.msgpack.decode(answer, type=int)
         return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
-    def reap(self, pid: int) -> int:
-        """The signal that ended a dead jail; 0 where none did."""
+    @property
+    def forker(self) -> int:
+        """Which process forks jails now: another one, once the first has died."""
+        return self._process.pid
+
+    def reap(self, pid: int, forker: int) -> int:
+        """The signal that ended a dead jail of this forker; 0 where none did."""
+        if forker != self.forker:  # which is gone, and its jails with it
+            return signal.SIGKILL
         try:
             if self._ahead is not None:
                 self._hear(self._ahead)
@@ -236,6 +243,7 @@ class Jail(Wired):
     def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
         self._warm = warm
         self._connection = connection
+        self._forker = warm.forker
         self._pid = pid
         self._pidfd = pidfd
         # The kernel's name for the CPU clock of another process, see clock_getcpuclockid(3).
@@ -366,7 +374,7 @@ class Jail(Wired):
             pass
         finally:
             os.close(self._pidfd)
-            self.ended_by = self._warm.reap(self._pid)
+            self.ended_by = self._warm.reap(self._pid, self._forker)
 
 
 def _at_work(pid: int) -> tuple[float, bool]:

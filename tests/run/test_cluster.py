@@ -18,6 +18,7 @@ from grader.course.course import Course, load_course
 from grader.grading.order import Order, deciding
 from grader.intake import NOBODY, Arrivals, Submission, take_in
 from grader.records.faults import CallError, HostFault
+from grader.run import batch
 from grader.run.batch import BookedGrade, grade_into
 from tests.conftest import Grader
 from tests.support import crews
@@ -97,16 +98,24 @@ def bare(order: Order) -> Bare:
 # --- what is done ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("where", ["here", "on a cluster"])
 def test_what_ends_its_worker_twice_is_set_aside_and_all_else_is_graded(
-    two: LocalCluster, bare: Bare
+    two: LocalCluster,
+    bare: Bare,
+    arrivals: Arrivals,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
 ) -> None:
-    given = cluster.share_on_cluster(two.scheduler_address, bare, crews.kill, SUBMISSIONS)
-    grades = {grade.student: grade for grade in given}
-    assert sorted(grades) == sorted(NAMES)
-    assert [name for name, grade in grades.items() if grade.status != "graded"] == [crews.KILLER]
-    aside = grades[crews.KILLER]
+    monkeypatch.setattr(batch, "_grade", crews.kill)
+    workers = {"cluster": two.scheduler_address} if where == "on a cluster" else {"jobs": 2}
+    rows = {row.student: row for row in grade_into(tmp_path / "out", bare, arrivals, **workers)}
+    assert sorted(rows) == sorted(NAMES)
+    assert [name for name, row in rows.items() if row.status != "graded"] == [crews.KILLER]
+    aside = rows[crews.KILLER].grade
+    assert aside is not None
     assert (aside.status, aside.total, aside.max) == ("grader_error", 0.0, 10.0)
-    assert "2 workers of the cluster ended while grading it" in str(aside.message)
+    assert re.match(r"2 (workers|processes) .*ended .*; to see why, .* alone", str(aside.message))
 
 
 def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:

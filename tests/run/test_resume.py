@@ -37,7 +37,16 @@ from tests.grades.test_gradebook import grade_of
 from tests.support.gradebooks import folder
 from tests.support.places import TINY
 from tests.support.seats import warm_of
-from tests.support.victims import Deskless, Grading, dies, dies_once, results, write_class
+from tests.support.victims import (
+    Deadly,
+    Deskless,
+    Grading,
+    dies_at_three,
+    dies_once,
+    results,
+    stays,
+    write_class,
+)
 
 CENTER = "def center(x):\n    return x - x.mean(dim=-1, keepdim=True)\n"
 WRONG = "def center(x):\n    return x\n"
@@ -314,6 +323,20 @@ def test_a_warm_process_that_others_killed_while_it_loaded_is_started_again() ->
         assert "process" in warm.layers
 
 
+def test_a_jail_of_a_warm_process_that_was_started_again_is_let_go_of_and_harms_no_other() -> None:
+    limits = Limits()
+    with Warm() as warm:
+        old = warm.open(limits)
+        warm._process.kill()
+        new = warm.open(limits)  # in a second warm process, which knows nothing of the old jail
+        old.close(grace=0)
+        assert old.ended_by == signal.SIGKILL
+        second = warm._process.pid
+        new.close(grace=0)
+        warm.open(limits).close(grace=0)
+        assert (new.ended_by, warm._process.pid) == (signal.SIGKILL, second)
+
+
 def test_who_kills_its_own_process_is_believed_the_second_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,8 +361,15 @@ def test_the_work_of_a_process_that_was_killed_is_done_by_another(
     order = Deskless(tiny, "", {})
     done = share(order, partial(dies_once, tmp_path), range(8), 2)
     assert sorted(done) == [*range(8)]
-    with pytest.raises(HostFault, match="worker processes end unexpectedly"):
-        list(share(order, dies, range(4), 2))
+    with pytest.raises(
+        HostFault, match=r"^3: 2 processes ended unexpectedly while they were at it"
+    ):
+        list(share(order, dies_at_three, range(8), 2))
+
+
+def test_where_no_process_can_begin_one_line_says_so(tiny: Course) -> None:
+    with pytest.raises(HostFault, match="worker processes end before they can begin"):
+        list(share(Deadly(tiny, "", {}), stays, range(4), 2))
 
 
 # --- a full disk ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import psutil
@@ -53,10 +54,26 @@ def dies_once(marks: Path, _: object, item: int) -> int:
     return item
 
 
-def dies(_: object, item: int) -> int:
-    """Work that nobody survives."""
-    os.kill(os.getpid(), signal.SIGKILL)
+def dies_at_three(_: object, item: int) -> int:
+    """Work that nobody survives at one item."""
+    if item == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
     return item
+
+
+def stays(_: object, item: int) -> int:
+    """Work without danger."""
+    return item
+
+
+class Deadly(Order):
+    """An order that ends every process which takes it."""
+
+    @contextmanager
+    def desk(self) -> Iterator[Any]:
+        """Never comes to be."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield
 
 
 class Deskless(Order):
@@ -65,7 +82,7 @@ class Deskless(Order):
     @contextmanager
     def desk(self) -> Iterator[Any]:
         """Nothing that anyone sits at."""
-        yield object()
+        yield SimpleNamespace(isolation=())
 
 
 class Grading:
