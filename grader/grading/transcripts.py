@@ -22,6 +22,7 @@ from grader.records.grade import Picture, TestStatus
 from grader.sandbox.session import Asked
 
 MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added
+MOST_OF_ONE = 2**24  # of one submission: right answers to the whole course ask less than half
 A_MOMENT = 500  # bytes that it takes by itself
 MOST_ANSWERS = 64  # to one question
 LASTING = ("passed", "failed", "error")  # what depends on answers alone
@@ -74,6 +75,8 @@ class Transcripts:
         self._cases: dict[CaseKey, dict[frozenset[str], dict[Hashable, _Moment]]] = {}
         self._questions: dict[bytes, bytes] = {}  # one copy of each
         self._bytes = 0
+        self._latest: Calls | None = None  # a submission's, which has added so many bytes
+        self._of_latest = 0
 
     def find(self, key: CaseKey, calls: Calls) -> Transcript | None:
         """Ask what was asked before; the transcript of the case if all answers are known.
@@ -94,7 +97,7 @@ class Transcripts:
 
     def keep(self, key: CaseKey, calls: Calls, transcript: Transcript) -> None:
         """Remember a case that was run, before it counts among the cases that have ended."""
-        if transcript.status not in LASTING or self._bytes > MOST_BYTES:
+        if transcript.status not in LASTING or not self._has_room(calls):
             return
         names = frozenset(transcript.seen.asked)
         moments = self._cases.setdefault(key, {}).setdefault(names, {})
@@ -113,6 +116,14 @@ class Transcripts:
         gave = [] if transcript.passed else [*kept(seen.gave())]
         moment.transcript = replace(transcript, seen=replace(seen, heard=gave, made={}), said=())
         self._bytes += len(transcript.message or "") + sum(map(weight, gave))
+
+    def _has_room(self, calls: Calls) -> bool:
+        """Whether what was asked now may be kept: a module may have weights by the million."""
+        if calls is not self._latest:
+            self._latest, self._of_latest = calls, 0
+        new = {question for question, _ in calls.session.tape} - self._questions.keys()
+        self._of_latest += sum(map(len, new))
+        return self._bytes <= MOST_BYTES and self._of_latest <= MOST_OF_ONE
 
     def _beginning(self, key: CaseKey, calls: Calls) -> _Moment | None:
         for names, moments in self._cases.get(key, {}).items():

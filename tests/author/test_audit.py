@@ -148,7 +148,7 @@ LACKING = {
     "has no statement": ("exercises/basics.py", '"""Subtract the mean', '0; """Subtract the mean'),
     "stub takes (y), and the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
     "has no public test": ("exercises/checks/test_basics.py", '"center"', '"staircase"'),
-    "has 1 hints, not three": ("exercises/course.toml", "", ""),
+    "has 1 hint, not three": ("exercises/course.toml", "", ""),
 }
 
 
@@ -204,7 +204,7 @@ def test_the_command_prints_a_table_and_ends_with_one_if_anything_is_wrong(
 ) -> None:
     ran = grader("audit", "center", "--course", TINY)
     assert ran.code == 1  # the tiny course has one hint where three are wanted
-    assert "has 1 hints, not three" in ran.out
+    assert "has 1 hint, not three" in ran.out
     assert "mutants" in ran.out
 
 

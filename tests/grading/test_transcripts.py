@@ -11,6 +11,7 @@ import pytest
 
 from grader.course.collection import Test
 from grader.course.course import Course
+from grader.grading import transcripts
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order
@@ -98,6 +99,24 @@ def test_the_same_answers_are_not_compared_again(fresh: Callable[[], Desk], righ
     ran.clear()
     assert graded(desk, f"# in other words\n{right}\n") == first
     assert ran == []
+
+
+def test_modules_with_a_great_many_weights_leave_room_for_what_others_ask(
+    fresh: Callable[[], Desk], right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "MOST_BYTES", 2**22)
+    monkeypatch.setattr(transcripts, "MOST_OF_ONE", 2**20)
+    desk = fresh()
+    for more in range(5):
+        extra = f"        self.b_more = nn.Parameter(torch.zeros({100_000 + more}))\n"
+        text = OTHERWISE.replace("    def forward", f"{extra}    def forward")
+        assert graded(desk, right, f"import torch\n{text}").total == 10
+    ran = counting(desk)
+    graded(desk, right)
+    assert ran
+    before = len(ran)
+    graded(desk, right)
+    assert len(ran) == before
 
 
 def test_another_answer_is_compared(fresh: Callable[[], Desk], right: str) -> None:

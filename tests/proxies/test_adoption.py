@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.proxies.adoption import joined_gradients
-from grader.proxies.matching import Adoption, Unadoptable
+from grader.proxies.matching import Adoption, Unadoptable, WantedRoles, candidates
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
+from grader.wire import ParameterInfo
 from tests.support import seats
 
 OpenSeat = Callable[..., seats.Seat]
@@ -812,3 +814,32 @@ def test_a_module_without_a_place_for_a_weight_is_told_what_it_has(
         adopted(Single, source, 3, 4)
     assert told in str(caught.value)
     assert isinstance(caught.value, AssertionError)
+
+
+# --- how long a search may take ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (12, 6), (12, 4), (6, 4), (16, 6)])
+def test_a_search_among_many_weights_without_a_name_ends_soon(shape: tuple[int, int]) -> None:
+    """Five roles of which no weight fits all: 95,000 ways to share them out among eight weights."""
+    roles = (
+        ("W_query", (6, 6)),
+        ("W_down", (4, 6)),
+        ("W_up_key", (6, 4)),
+        ("W_up_value", (6, 4)),
+        ("out_proj", (6, 6)),
+    )
+    unnamed = tuple(ParameterInfo(f"{letter}x", shape, "float32", "Own") for letter in "abcdefgh")
+    calls = 0
+
+    def counted(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(counted)
+    try:
+        with pytest.raises(Unadoptable):
+            candidates(WantedRoles(roles, unnamed, (2,)), ())
+    finally:
+        sys.setprofile(None)
+    assert calls < 3 * 10**6
