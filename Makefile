@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test audit audit-machines bench wheel lint types format doctor clean
+.PHONY: help setup grade test audit audit-machines bench soak wheel lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ audit-machines: $(READY) ## the same with less of this processor, compared; EXER
 
 bench: $(READY) ## how fast, beside a cold pytest, otter and plain calls: a table, and build/bench.json
 	@$(BIN)/python -m tests.benchmarks
+
+soak: $(READY) ## disturb gradings at random moments for an hour, and compare what comes out
+	@$(BIN)/python -m tests.benchmarks.soak
 
 # The carried course is in the package while it is built, and not in the way of lint and tests after.
 wheel: $(READY) ## record the course, and build the wheel that carries it: dist/

@@ -74,7 +74,7 @@ def test_where_the_kernel_does_not_tell_the_clock_on_the_wall_counts(
 def test_whatever_did_not_end_before_a_right_answer_keeps_its_points(
     desk: Desk, right: str, body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "MANY_TIMEOUTS", 2)
+    monkeypatch.setattr(session, "SHORT_TESTS", {1: 0.3, 2: 0.1})
     monkeypatch.setattr(session, "IDLE_SUBMISSION", 0.0)
     wrong = "\n".join(f"def {name}({HEADS[name]}):\n    {body}\n" for name in HEADS)
     found = results(desk, f"{right}\n\n{wrong}")

@@ -89,10 +89,15 @@ class Grading:
     """`grader grade`, as a shell starts it."""
 
     def __init__(
-        self, students: Path, out: Path, *options: str, before: Callable[[], None] | None = None
+        self,
+        students: Path,
+        out: Path,
+        *options: str,
+        course: Path = TINY,
+        before: Callable[[], None] | None = None,
     ) -> None:
         """`before` is done in the process before it becomes the grader."""
-        call = ("grade", students, "--out", out, "--course", TINY, "--no-pages", "--json-lines")
+        call = ("grade", students, "--out", out, "--course", course, "--no-pages", "--json-lines")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "grader", *map(str, call), *options],
             stdout=subprocess.PIPE,

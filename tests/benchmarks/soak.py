@@ -1,0 +1,222 @@
+"""Disturbs gradings at random moments, goes on with them, and compares what comes out in the end.
+
+``make soak``, or ``python -m tests.benchmarks.soak [--times 20] [PART…]``. It takes an hour. A part
+is a victim (``grader``, ``worker``, ``warm process``, ``jail``: killed; ``full disk``: no file may
+grow), an interrupt (``ctrl-c``, with one job and with two), or ``idle``: a class with some whose
+answers never come, beside the class without them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import resource
+import signal
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from grader.author.practice import write_class
+from grader.course.course import Course, load_course
+from grader.records.files import MISTAKES
+from grader.release.texts import write_text
+from tests.support.places import REAL
+from tests.support.victims import Grading, Victim, results
+
+KILLED: tuple[Victim, ...] = ("grader", "worker", "warm process", "jail")
+OFTEN = 8  # kills in the time of an undisturbed run, once there was one
+PARTS = ("ctrl-c, 1 job", "ctrl-c, 2 jobs", *KILLED, "full disk", "idle")
+UNIT = "self_attention"  # what is graded of the class that is disturbed
+STUDENTS = 16
+OPTIONS = ("--only", UNIT)
+HONEST, IDLE = 40, 10
+# What an answer does first, in every exercise, instead of an end.
+NEVER = (
+    "__import__('time').sleep(1e9)",
+    "__import__('os').kill(__import__('os').getpid(), 19)",
+    "while True: pass",
+    "__import__('threading').Event().wait()",
+)
+
+
+def main() -> None:
+    """Print the tables; exit code 1 if anything differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.soak", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="; ".join(PARTS))
+    parser.add_argument("--times", type=int, default=20, help="for each victim and interrupt (20)")
+    parser.add_argument("--seed", type=int, default=8, help="of the random moments")
+    given = parser.parse_args()
+    parts = given.parts or PARTS
+    if unknown := sorted({*parts} - {*PARTS}):
+        parser.error(f"no such part: {unknown[0]}; there is: {'; '.join(PARTS)}")
+    # A shell's background job ignores Ctrl-C, and so would the gradings.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    well = True
+    with tempfile.TemporaryDirectory() as name:
+        folder, course = Path(name), load_course(REAL)
+        if disturbances := [part for part in parts if part != "idle"]:
+            calm = undisturbed(folder, course)
+            print(f"undisturbed: {STUDENTS} submissions of {UNIT} in {calm.seconds:.0f} s")
+            print(
+                f"{'':16}{'times':>7}{'runs':>6}{'gradebooks':>12}{'equal':>7}  ended by",
+                flush=True,
+            )
+            for part in disturbances:
+                draw = random.Random(f"{given.seed} {part}")
+                well &= disturb(calm, folder, draw, part, given.times)
+        if "idle" in parts:
+            well &= beside_idle(folder, course)
+    raise SystemExit(not well)
+
+
+# --- disturbed -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A grading that nobody disturbed."""
+
+    students: Path
+    out: Path
+    seconds: float
+    size: int  # of its database
+
+
+def undisturbed(folder: Path, course: Course) -> Calm:
+    """What all others are compared with."""
+    hand_in, out = folder / "class" / "submissions.zip", folder / "undisturbed"
+    write_class(folder / "class", course, STUDENTS)
+    began = time.perf_counter()
+    code, told = Grading(hand_in, out, *OPTIONS, course=REAL).finish()
+    assert code == 0, told
+    return Calm(hand_in, out, time.perf_counter() - began, (out / "grades.db").stat().st_size)
+
+
+def disturb(calm: Calm, folder: Path, draw: random.Random, part: str, times: int) -> bool:
+    """Print a line of the table; whether all came out as if nobody had disturbed it."""
+    done = runs = gradebooks = equal = 0
+    ends: Counter[str] = Counter()
+    while done < times:
+        out = folder / f"{part} {gradebooks}"
+        code = -1
+        while code != 0:
+            code, told, count = run(calm, out, draw, part if done < times else "")
+            done, runs = done + count, runs + 1
+            if count:
+                ends[ending(code, told)] += 1
+            elif code != 0:
+                raise SystemExit(f"{part}: ended by {code} though nobody disturbed it: {told}")
+        gradebooks += 1
+        equal += same(out, calm.out)
+    ended = ", ".join(f"{code} ({count})" for code, count in sorted(ends.items()))
+    print(f"{part:16}{done:7}{runs:6}{gradebooks:12}{equal:7}  {ended}", flush=True)
+    return equal == gradebooks and (not part.startswith("ctrl-c") or {*ends} == {"130"})
+
+
+def run(calm: Calm, out: Path, draw: random.Random, part: str) -> tuple[int, str, int]:
+    """The exit code of a run, what it told of errors, and how often it was disturbed."""
+    jobs = "2" if part in ("worker", "ctrl-c, 2 jobs") else "1"
+    before = None
+    if part == "full disk":  # no file may be larger than a part of the database
+        room = draw.randrange(calm.size)
+        before = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room))
+    grading = Grading(calm.students, out, *OPTIONS, "--jobs", jobs, course=REAL, before=before)
+    if part == "full disk":
+        code, told = grading.finish()
+        return code, told, int(code != 0)
+    count, longest = 0, calm.seconds
+    while part and grading.process.poll() is None:
+        time.sleep(draw.uniform(0, longest))
+        if part.startswith("ctrl-c"):
+            count += grading.press_ctrl_c()
+            break  # who presses it again while a run ends disturbs nothing more
+        count += grading.kill(next(name for name in KILLED if name == part))
+        longest = calm.seconds / OFTEN
+    code, told = grading.finish()
+    return code, told, count
+
+
+def ending(code: int, told: str) -> str:
+    """The exit code as a shell tells it; what no command may print beside it."""
+    return f"{code if code >= 0 else 128 - code}{', traceback' if 'Traceback' in told else ''}"
+
+
+def same(out: Path, calm: Path) -> bool:
+    """Whether a gradebook is the same bytes, and what is kept of mistakes the same rows."""
+    return results(out) == results(calm) and outcomes(out) == outcomes(calm)
+
+
+def outcomes(out: Path) -> set[tuple[object, ...]]:
+    """The rows of what is kept of known mistakes."""
+    with closing(sqlite3.connect(out / MISTAKES)) as connection:
+        return {*connection.execute("SELECT basis, key, outcome FROM outcomes")}
+
+
+# --- beside those that never end -----------------------------------------------------------------
+
+
+def beside_idle(folder: Path, course: Course) -> bool:
+    """Print what ten that sleep, stop or loop cost a class of forty; whether that is bounded."""
+    write_class(folder / "honest", course, HONEST)
+    hand_in = folder / "honest" / "submissions.zip"
+    never = folder / "never"
+    for number in range(IDLE):
+        endless = NEVER[number % len(NEVER)]
+        for unit, reference in course.reference_files().items():
+            write_text(
+                never / f"never_{number}" / f"{unit}.py", unending(reference, course, endless)
+            )
+    alone, wall, cpu = timed(hand_in, folder / "alone")
+    both, wall_of_both, cpu_of_both = timed(hand_in, folder / "both", str(never))
+    rows = {
+        f"{len(alone)} honest alone": (wall, cpu),
+        f"with {IDLE} that sleep, stop, loop or wait": (wall_of_both, cpu_of_both),
+    }
+    print(f"{'':40}{'wall':>8}{'CPU':>8}")
+    for what, (seconds, used) in rows.items():
+        print(f"{what:40}{seconds:6.0f} s{used:6.0f} s")
+    for number, endless in enumerate(NEVER):
+        longest = max(both[f"never_{k}"]["seconds"] for k in range(number, IDLE, len(NEVER)))
+        print(f"  each with {endless[:32]:32}{longest:6.1f} s at most")
+    equal = all(
+        {**both[name], "seconds": 0} == {**grade, "seconds": 0} for name, grade in alone.items()
+    )
+    print(f"grades of the honest are {'the same' if equal else 'OTHERS'}", flush=True)
+    return equal
+
+
+def timed(hand_in: Path, out: Path, *more: str) -> tuple[dict[str, Any], float, float]:
+    """Grades by student of a batch with two jobs; its seconds, and those of processors."""
+    wall, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    code, told = Grading(hand_in, out, *more, "--jobs", "2", course=REAL).finish()
+    assert code == 0, told
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    lines = (out / "results.jsonl").read_text("utf-8").splitlines()
+    grades = {grade["student"]: grade for grade in map(json.loads, lines)}
+    return grades, time.perf_counter() - wall, cpu
+
+
+def unending(reference: Path, course: Course, endless: str) -> str:
+    """A unit's references, each of which begins with what never ends."""
+    tree = ast.parse(reference.read_text("utf-8"))
+    for node in tree.body:
+        if getattr(node, "name", None) not in course.unit_of:
+            continue
+        methods = node.body if isinstance(node, ast.ClassDef) else [node]
+        for method in methods:
+            if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+                method.body[:0] = ast.parse(endless).body
+    return ast.unparse(tree)
+
+
+if __name__ == "__main__":
+    main()
