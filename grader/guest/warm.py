@@ -23,6 +23,7 @@ from grader.wire import frames
 from grader.wire.frames import PROCESSOR, Command, Fork, Ready, Reap, fingerprint, send
 
 MAX_COMMAND = 4096
+REHEARSALS = 3
 
 
 def main() -> NoReturn:
@@ -34,7 +35,7 @@ def main() -> NoReturn:
     plan = lockdown.prepare(closed, without=sys.argv[2:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
-    plan = _rehearsed(plan)
+    plan = rehearsed(plan)
     ready = Ready(plan.missing, list(plan.readable), fingerprint())
     control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
@@ -74,8 +75,16 @@ def _strip_torch() -> str:
     return str(Path(torch.__file__).resolve().parent)
 
 
-def _rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
+def rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
     """The plan with what turned out to be missing when a child went through it."""
+    # Others may kill a child: the system itself, where memory runs out.
+    reports = (report for _ in range(REHEARSALS) if (report := _report(plan)) is not None)
+    missing = next(reports, {"process": "it was killed in each rehearsal"})
+    return dataclasses.replace(plan, missing=missing)
+
+
+def _report(plan: lockdown.Plan) -> dict[str, str] | None:
+    """What was missing when a child went through a plan; None of one that was killed."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -85,10 +94,10 @@ def _rehearsed(plan: lockdown.Plan) -> lockdown.Plan:
         finally:
             os._exit(0)
     os.close(theirs)
-    with open(ours, "rb") as report:  # noqa: PTH123
-        missing = msgspec.msgpack.decode(report.read(), type=dict[str, str])
+    with open(ours, "rb") as pipe:  # noqa: PTH123
+        report = pipe.read()
     os.waitpid(pid, 0)
-    return dataclasses.replace(plan, missing=missing)
+    return msgspec.msgpack.decode(report, type=dict[str, str]) if report else None
 
 
 def _locked(plan: lockdown.Plan, limits: Fork, keep: int) -> dict[str, str]:

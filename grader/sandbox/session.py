@@ -171,8 +171,10 @@ class Session:
         self.said: list[Any] = []  # what the running test asked, where `listens`
         self.listens = False
         self.generation = 0  # counts processes: a handle is good in its own only
+        self._listed = False
         # Answered before any line of the submission runs: what it says is not forged.
         self.listing = self._start()
+        self._listed = True
 
     def _start(self, *, again: bool = True) -> wire.Listing:
         channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
@@ -180,8 +182,7 @@ class Session:
         self._wired = channel if isinstance(channel, Wired) else None
         self.generation += 1
         opening = self._opening
-        if self.generation > 1:
-            # The first process has listed everything; a later one looks for what is called.
+        if self._listed:  # everything, by an earlier process: this one looks for what is called
             sought = (*opening.wanted, *opening.others)
             opening = wire.Open(opening.sources, (), self._forbidden, others=sought)
         left = min(self._limits.test_seconds, self._left(self.cpu_seconds(), time.monotonic()))
