@@ -296,7 +296,7 @@ def test_none_asks_for_the_return() -> None:
         ("text", "got str 'text'"),
         (1.5, "got float '1.5'"),
         ((X, X), "got a tuple of 2 items"),
-        ([X], "got a list of 1 items"),
+        ([X], "got a list of 1 item"),
     ],
 )
 def test_what_is_no_tensor_is_named(value: Any, told: str) -> None:
@@ -357,7 +357,7 @@ def test_whole_numbers_tell_the_device_too() -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ((X,), "three should return 2 tensors, got a tuple of 1 items"),
+        ((X,), "three should return 2 tensors, got a tuple of 1 item"),
         ([X, X, X], "three should return 2 tensors, got a list of 3 items"),
         (X, "three should return 2 tensors, got a tensor of shape (2, 5, 3)"),
         (None, "three should return 2 tensors, got None: is there a `return` at the end?"),
@@ -378,7 +378,7 @@ def test_the_part_of_a_tuple_that_is_wrong_is_numbered() -> None:
 
 def test_a_dictionary_is_asked_for_by_name() -> None:
     message = complaint(renamed, [{}], [("W", WEIGHT)])
-    assert message == "renamed should return a dictionary, got a list of 1 items"
+    assert message == "renamed should return a dictionary, got a list of 1 item"
 
 
 # --- the author's own mistakes are never the student's -------------------------------------------

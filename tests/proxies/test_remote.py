@@ -586,7 +586,7 @@ def test_a_nest_is_passed_back_and_checked_part_by_part(
 
 def test_a_nest_of_the_tests_must_fit_the_contract(open_seat: OpenSeat) -> None:
     student = open_seat(f"import torch{CACHE.format(cache='(x, x)')}", remember).student()
-    with pytest.raises(ContractError, match="cache is 2 tensors, not a tuple of 1 items"):
+    with pytest.raises(ContractError, match="cache is 2 tensors, not a tuple of 1 item"):
         student.remember(X, (X,))
 
 
