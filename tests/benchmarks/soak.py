@@ -35,7 +35,7 @@ KILLED: tuple[Victim, ...] = ("grader", "worker", "warm process", "jail")
 OFTEN = 8  # kills in the time of an undisturbed run, once there was one
 PARTS = ("ctrl-c, 1 job", "ctrl-c, 2 jobs", *KILLED, "full disk", "idle")
 UNIT = "self_attention"  # what is graded of the class that is disturbed
-STUDENTS = 16
+STUDENTS = 8
 OPTIONS = ("--only", UNIT)
 HONEST, IDLE = 40, 10
 # What an answer does first, in every exercise, instead of an end.
