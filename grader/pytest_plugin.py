@@ -6,6 +6,7 @@ it. Light on import: torch is loaded only when a fixture is used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from grader.course.course import find_course, load_course, nearest_course
+from grader.course.course import NAMED, find_course, load_course, nearest_course
 from grader.records.faults import CallError
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _near_a_course(config: Any) -> bool:
-    """Whether pytest was started in a course, or given a path into one."""
+    """Whether pytest was started in a course, given a path into one, or told of one."""
+    if os.environ.get(NAMED):
+        return True
     called = config.invocation_params
     # Of all that was typed: what is no path names no course either.
     typed = [str(argument).partition("::")[0] for argument in called.args]

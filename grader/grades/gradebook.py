@@ -198,11 +198,15 @@ class Gradebook:
         return lost
 
     def _leave_groups(self, student: str) -> None:
-        """A regrading would bring back who is still in a group."""
+        """A regrading would bring back who is still in a group, or a group as if it were one."""
         for submission in list(self.submissions()):
             if student in submission.group:
                 rest = tuple(name for name in submission.group if name != student)
                 self._store(replace(submission, group=rest))
+                if not rest:
+                    self._connection.execute(
+                        "DELETE FROM submissions WHERE name = ?", (submission.student,)
+                    )
 
     # --- what is read ----------------------------------------------------------------------------
 

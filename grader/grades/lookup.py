@@ -45,11 +45,12 @@ def _known_as(row: Row) -> list[str]:
 
 
 def refuse_another_seed(book: Gradebook, seed: str, meant: str) -> None:
-    """Raise `CallError` where no grade is of this hidden seed: the course is another one.
+    """Raise `CallError` where grades are of another hidden seed: the course is another one.
 
     `meant` says which seed may be given in its place.
     """
-    if seed not in {grade.seed for grade in book.grades()}:
+    seeds = {grade.seed for grade in book.grades()}
+    if seeds and seed not in seeds:
         raise CallError(
             f"{book.folder} was graded with another hidden seed: name that course with --course, "
             f"or {meant} with --seed"

@@ -41,6 +41,8 @@ def exit_codes() -> Iterator[None]:
             if error.filename is None:
                 raise
             raise unwritten(error.filename, error) from None
+        except UnicodeEncodeError as error:  # an argument with bytes that are no text
+            raise CallError(f"{error.object!a} is no text") from None
     except CallError as error:
         print(f"grader: {error}", file=sys.stderr)
         sys.exit(2)

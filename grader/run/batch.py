@@ -79,7 +79,7 @@ def grade_into(
         if (folder / DATABASE).is_file():
             book = stack.enter_context(_sole(folder, order))
             if not replace:
-                _refuse_loss(book, kept, exercises)
+                _refuse_loss(book, [*kept, *_renamed(book, arrivals, roster)], exercises)
         plan = _planned(order, arrivals.submissions, None if fresh else book)
         grades = _begun(stack.enter_context(closing(_shared(order, plan.todo, jobs, cluster))))
         book = book or stack.enter_context(_sole(folder, order))
@@ -156,12 +156,27 @@ def grade_arrivals(
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 known[submission.student] = submission
+            if renamed := _renamed(book, seen, roster):
+                book.keep_only([g.student for g in book.grades() if g.student not in renamed])
             book.set_people(_with_gone(seen.people, book))
             settled = book.conflicts.keys() - seen.conflicts.keys()
             book.conflicts = seen.conflicts
             rows = _finished(book)
             changed = settled.union(*(one.members for one in new))
             yield [row for row in rows if row.student in changed and row.grade is not None]
+
+
+def _renamed(book: Gradebook, seen: Arrivals, roster: Roster) -> set[str]:
+    """Names of earlier grades whose students get one under another: a conflict is settled."""
+
+    def key(student: str, people: Mapping[str, Person]) -> str | None:
+        return roster.find(people.get(student, Person()), student)
+
+    graded = {student for one in seen.submissions for student in one.members}
+    keys_of_graded = {key(student, seen.people) for student in graded} - {None}
+    before = book.people()
+    settled = book.conflicts.keys() - seen.conflicts.keys() - graded
+    return {student for student in settled if key(student, before) in keys_of_graded}
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:

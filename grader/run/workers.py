@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import connection
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from grader.grading.order import Order
@@ -70,8 +72,7 @@ def share(
             for item in items:
                 yield work(desk, item)
     else:
-        with apart():
-            yield from _share_out(_Crew(order, work, items, min(jobs, len(items)), set_aside))
+        yield from _share_out(_Crew(order, work, items, set_aside), min(jobs, len(items)))
 
 
 # --- workers that are lost -----------------------------------------------------------------------
@@ -134,25 +135,59 @@ def apart() -> Iterator[None]:
             os.environ[SAFE_PATH] = before
 
 
-class _Process(Generic[WorkItem]):
-    """A process with a desk, and what it was given, in the order of its work."""
+class _Process(Generic[WorkItem, Result]):
+    """A process with a desk, which does one thing at a time."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, work: Callable[[Desk, WorkItem], Result]) -> None:
         context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
-        self.pool = ProcessPoolExecutor(1, mp_context=context, initializer=_open, initargs=(order,))
-        self.opened = self.pool.submit(_isolation)
-        self.given: deque[Task[WorkItem]] = deque()
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, order, work), daemon=True)
+        with _no_interrupts():
+            self.process.start()
+        theirs.close()  # or the end of the process would not be seen here
+        self.isolation: tuple[str, ...] | None = None  # its desk's, once it has one
+        self.task: Task[WorkItem] | None = None  # what it is at
 
     @property
-    def isolation(self) -> tuple[str, ...] | None:
-        """Its desk's; None where it ended before it had one."""
-        if not self.opened.done() or self.opened.exception() is not None:
-            return None
-        return self.opened.result()
+    def is_free(self) -> bool:
+        """Whether it has a desk, and nothing to do."""
+        return self.isolation is not None and self.task is None
+
+    def give(self, task: Task[WorkItem]) -> bool:
+        """Have it do this; False if it has ended, which its pipe will tell."""
+        with suppress(OSError):
+            self.pipe.send(task.item)
+            self.task = task
+        return self.task is task
+
+    def said(self) -> Iterator[Result]:
+        """What it says next: a result, or that its desk is open. Raises `EOFError` at its end."""
+        match self.pipe.recv():
+            case _Opened(isolation):
+                self.isolation = isolation
+            case _Done(result):
+                self.task = None
+                yield result
+            case BaseException() as error:
+                raise error
 
     def close(self) -> None:
-        """Wait for its end."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        """Let it end, and wait for that."""
+        self.pipe.close()
+        self.process.join()
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Meanwhile Ctrl-C is kept back, from processes that are started too: see `_serve`."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Crew(Generic[WorkItem, Result]):
@@ -163,61 +198,49 @@ class _Crew(Generic[WorkItem, Result]):
         order: Order,
         work: Callable[[Desk, WorkItem], Result],
         items: Sequence[WorkItem],
-        jobs: int,
         set_aside: SetAside[WorkItem, Result],
     ) -> None:
-        self._order = order
-        self._work = work
+        self._start = partial(_Process[WorkItem, Result], order, work)
         self._set_aside = set_aside
         self._waiting = deque(Task(item) for item in items)
-        self._processes: list[_Process[WorkItem]] = [_Process(order) for _ in range(jobs)]
+        self._processes: list[_Process[WorkItem, Result]] = []
         self._in_vain = 0  # processes that ended before they had a desk, in a row
 
-    def results(self) -> Iterator[Result]:
-        """Results, as they come in."""
-        while self._waiting or any(process.given for process in self._processes):
-            lost = False
-            for place, process in enumerate(self._processes):
+    def results(self, jobs: int) -> Iterator[Result]:
+        """Results of so many processes, as they come in."""
+        for _ in range(jobs):
+            self._processes.append(self._start())
+        while self._waiting or any(process.task for process in self._processes):
+            connection.wait([process.pipe for process in self._processes])
+            said: list[Result] = []
+            for process in list(self._processes):
                 try:
-                    yield from self._finished(process)
-                    self._hand_out(process)
-                except BrokenProcessPool:
-                    lost = True
-                    yield from self._lost(place)
-            if not lost:
-                first = [process.given[0].answer for process in self._processes if process.given]
-                wait(first, return_when=FIRST_COMPLETED)
+                    said += process.said() if process.pipe.poll() else ()
+                except (EOFError, OSError):
+                    said += self._lost(process, jobs)
+            # Before anyone looks at what came: no process waits for that.
+            for process in self._processes:
+                if self._waiting and process.is_free and process.give(self._waiting[0]):
+                    self._waiting.popleft()
+            yield from said
 
-    def _finished(self, process: _Process[WorkItem]) -> Iterator[Result]:
-        while process.given and process.given[0].answer.done():
-            result = process.given[0].answer.result()
-            process.given.popleft()
-            yield result
-
-    def _hand_out(self, process: _Process[WorkItem]) -> None:
-        # A short queue: the text of a class need not travel all at once.
-        while self._waiting and takes(process.given, self._waiting[0]):
-            task = self._waiting[0]
-            task.answer = process.pool.submit(_work_here, self._work, task.item)
-            process.given.append(self._waiting.popleft())
-
-    def _lost(self, place: int) -> Iterator[Result]:
+    def _lost(self, process: _Process[WorkItem, Result], jobs: int) -> Iterator[Result]:
         """Another process takes a lost one's place, if there is work for it."""
-        process = self._processes[place]
         process.close()
-        isolation = process.isolation
-        if isolation is None:
-            self._waiting.extendleft(reversed(process.given))
-            self._in_vain += 1
-        else:
-            self._in_vain = 0
-            if task := take_back(process.given, "", self._waiting):
-                yield self._set_aside(task.item, isolation, ENDED)
-        process.given.clear()
-        if self._in_vain == TRIES * len(self._processes):
+        self._processes.remove(process)
+        self._in_vain = self._in_vain + 1 if process.isolation is None else 0
+        if self._in_vain == TRIES * jobs:
             raise HostFault("worker processes end before they can begin; try again, with --jobs 1")
-        if self._waiting:
-            self._processes[place] = _Process(self._order)
+        if process.task and (task := take_back([process.task], "", self._waiting)):
+            assert process.isolation is not None
+            yield self._set_aside(task.item, process.isolation, ENDED)
+        if len(self._processes) < len(self._waiting):
+            self._processes.append(self._start())
+
+    def stop(self) -> None:
+        """End what is half done: nobody waits for it."""
+        for process in self._processes:
+            process.process.terminate()
 
     def close(self) -> None:
         """Wait for the processes' end."""
@@ -225,38 +248,54 @@ class _Crew(Generic[WorkItem, Result]):
             process.close()
 
 
-def _share_out(crew: _Crew[WorkItem, Result]) -> Iterator[Result]:
-    with closing(crew):
+def _share_out(crew: _Crew[WorkItem, Result], jobs: int) -> Iterator[Result]:
+    with apart(), closing(crew):
         try:
-            yield from crew.results()
-        except BaseException:
-            # Ctrl-C, or a consumer that gave up: what is half done is not waited for.
-            for process in multiprocessing.active_children():
-                process.terminate()
+            yield from crew.results(jobs)
+        except BaseException:  # Ctrl-C, or a consumer that gave up
+            crew.stop()
             raise
 
 
 # --- in a worker ---------------------------------------------------------------------------------
 
-_desk: Desk | None = None
-_refusal: CallError | None = None
+
+@dataclass(frozen=True)
+class _Opened:
+    """There is a desk."""
+
+    isolation: tuple[str, ...]
 
 
-def _open(order: Order) -> None:
-    global _desk, _refusal
-    import atexit
+@dataclass(frozen=True)
+class _Done(Generic[Result]):
+    """What work came to."""
 
+    result: Result
+
+
+def _serve(pipe: Connection, order: Order, work: Callable[[Desk, WorkItem], Result]) -> None:
+    """Open a desk, and do one thing after another at it; say what each comes to."""
     # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):  # it was kept back until here
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    closing = ExitStack()
     try:
-        _desk = closing.enter_context(order.desk())
-    except CallError as error:
-        # Told by the first item: an exception in here would only break the pool.
-        _refusal = error
-        return
-    atexit.register(closing.close)
+        with order.desk() as desk:
+            pipe.send(_Opened(desk.isolation))
+            while True:
+                item = pipe.recv()
+                pipe.send(_Done(work(desk, item)))
+    except EOFError:
+        return  # the parent has no more
+    except Exception as error:
+        pipe.send(error if isinstance(error, CallError | HostFault) else _as_fault(error))
+
+
+def _as_fault(error: Exception) -> HostFault:
+    """A fault of ours, in words: not every exception survives the way between processes."""
+    return HostFault("".join(traceback.format_exception(error, limit=-4)).strip())
 
 
 def _end_with_parent() -> None:
@@ -265,14 +304,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _isolation() -> tuple[str, ...]:
-    return () if _desk is None else _desk.isolation
-
-
-def _work_here(work: Callable[[Desk, WorkItem], Result], item: WorkItem) -> Result:
-    if _refusal is not None:
-        raise _refusal
-    assert _desk is not None
-    return work(_desk, item)

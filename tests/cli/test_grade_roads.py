@@ -452,6 +452,45 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
     assert cells(out, "student", "total") == [("ada", "2"), ("bob", "0")]
 
 
+ADA = "id,name,email\n1,Ada A,ada@x\n"
+
+
+def test_whose_conflict_is_settled_under_another_name_has_one_row(
+    grader: Grader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(ADA, "utf-8")
+    place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
+    options = ("--only", "center", "--course", TINY, "--roster", tmp_path / "roster.csv")
+    call = ("grade", place, "--out", out, *options)
+    assert grader(*call).code == 0
+    folder(place, **{"1": WRONG})
+    assert (grader(*call).code, cells(out, "student", "status")) == (2, [("ada", "graded")])
+    folder(place, bob=CENTER)
+    assert grader(*call).code == 1
+    (place / "ada.py").unlink()
+    assert grader(*call).code == 0
+    assert cells(out, "student", "total", "id") == [("1", "0", "1"), ("bob", "2", "")]
+
+
+def test_while_waiting_too(one_warm_process: None, tiny: Course, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text(ADA, "utf-8")
+    roster = read_roster(tmp_path / "roster.csv")
+    place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
+    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    stop = Event()
+    rows = grade_arrivals(out, order, arriving(place, tiny, roster, stop), roster=roster)
+    try:
+        next(rows)
+        folder(place, **{"1": WRONG})
+        next(rows)
+        (place / "ada.py").unlink()
+        next(rows)
+    finally:
+        stop.set()
+        rows.close()
+    assert cells(out, "student", "total", "id") == [("1", "0", "1")]
+
+
 def test_while_waiting_a_conflict_is_printed_once(
     grader: Grader, colliding: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,8 +41,12 @@ from tests.support.victims import (
     Deadly,
     Deskless,
     Grading,
+    Roomless,
+    answers_what_cannot_travel,
     dies_at_three,
     dies_once,
+    dies_while_it_answers,
+    raises_what_cannot_travel,
     results,
     stays,
     write_class,
@@ -366,6 +370,26 @@ def test_the_work_of_a_process_that_was_killed_is_done_by_another(
         HostFault, match=r"^3: 2 processes ended unexpectedly while they were at it"
     ):
         list(share(order, dies_at_three, range(8), 2))
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (dies_while_it_answers, "^3: 2 processes ended unexpectedly while they were at it"),
+        (raises_what_cannot_travel, "cannot be put into words"),
+        (answers_what_cannot_travel, "pickle"),
+    ],
+)
+def test_whatever_keeps_a_process_from_answering_is_told(
+    tiny: Course, work: Callable[[object, int], int], told: str
+) -> None:
+    with pytest.raises(HostFault, match=told):
+        list(share(Deskless(tiny, "", {}), work, range(8), 2))
+
+
+def test_why_a_desk_cannot_be_opened_is_told_by_its_own_words(tiny: Course) -> None:
+    with pytest.raises(HostFault, match=r"^no room for a desk$"):
+        list(share(Roomless(tiny, "", {}), stays, range(4), 2))
 
 
 def test_where_no_process_can_begin_one_line_says_so(tiny: Course) -> None:

@@ -70,6 +70,19 @@ def test_where_the_kernel_does_not_tell_the_clock_on_the_wall_counts(
     assert told(results(desk, text)["center"]) == [jails.TOO_LONG]
 
 
+def test_an_exercise_that_has_come_to_an_end_gets_longer_for_its_other_tests(
+    desk: Desk, right: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SHORT_TESTS", {0: 0.15})
+    text = (
+        f"{right}\n\nimport time\nquick = 2\ndef center(x):\n    global quick\n    quick -= 1\n"
+        "    until = time.process_time() + 0.2\n"
+        "    while quick < 0 and time.process_time() < until:\n        pass\n"
+        "    return x - x.mean()\n"
+    )
+    assert results(desk, text)["center"].solved
+
+
 @pytest.mark.parametrize("body", [ENDLESS, NEVER["sleeps"]], ids=["loops", "sleeps"])
 def test_whatever_did_not_end_before_a_right_answer_keeps_its_points(
     desk: Desk, right: str, body: str, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import psutil
 
 from grader.grading.order import Order
+from grader.records.faults import HostFault
 from tests.support.places import TINY
 
 Victim = Literal["grader", "worker", "warm process", "jail"]
@@ -64,6 +66,47 @@ def dies_at_three(_: object, item: int) -> int:
 def stays(_: object, item: int) -> int:
     """Work without danger."""
     return item
+
+
+def dies_while_it_answers(_: object, item: int) -> Any:
+    """Work whose answer is cut off at one item: its process dies with half of it sent."""
+    if item != 3:
+        return item
+    really = Connection._send  # type: ignore[attr-defined]
+
+    def half(self: Connection, data: bytes, *more: Any) -> None:
+        really(self, bytes(data)[: len(data) // 2], *more)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Connection._send = half  # type: ignore[attr-defined]
+    return bytes(300_000)
+
+
+class Untravelled(Exception):
+    """Made of two parts, of which pickle keeps one."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def raises_what_cannot_travel(_: object, item: int) -> int:
+    """Work that ends in an exception which does not come through a pipe."""
+    raise Untravelled("cannot be", "put into words")
+
+
+def answers_what_cannot_travel(_: object, item: int) -> Any:
+    """Work that comes to something which does not come through a pipe."""
+    return lambda: item
+
+
+class Roomless(Order):
+    """An order for desks that our own side cannot open."""
+
+    @contextmanager
+    def desk(self) -> Iterator[Any]:
+        """Never comes to be."""
+        raise HostFault("no room for a desk")
+        yield
 
 
 class Deadly(Order):
