@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from grader.course.contract import Contract, Signature
+from grader.feedback import shapes
 from grader.records import rows
 from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, HIDING_MODULES
@@ -38,8 +39,14 @@ def broken(found: Found) -> str:
     return f"{at(found.place)} is not valid Python: {found.message}"
 
 
-def raised(kind: str, text: str, place: Place | None) -> str:
-    """An exception from student code."""
+def raised(
+    kind: str,
+    text: str,
+    place: Place | None,
+    operands: Mapping[str, Sequence[int]] | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> str:
+    """An exception from student code. `operands` and `sizes` are those of `shapes.explained`."""
     where = f"{at(place)} " if place else "it "
     if kind == "NotImplementedError" and 'missing the required "forward"' in text:
         return (
@@ -49,7 +56,8 @@ def raised(kind: str, text: str, place: Place | None) -> str:
         return f"{where}still raises NotImplementedError: there is a part to write"
     line = f"  {place.text}" if place and place.text else ""
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
-    return f"{first}\n{line}" if line else first
+    meaning = shapes.explained(text, operands or {}, sizes or {})
+    return "\n".join(part for part in (first, line, meaning) if part)
 
 
 def with_prints(message: str | None, printed: str) -> str | None:

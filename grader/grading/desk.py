@@ -349,7 +349,10 @@ def _caught(
         ):
             return ended("skipped")  # told once, by the check for forbidden operations
         place = seat.session.line(raised.place)
-        return ended("error", sentences.raised(raised.kind, raised.text, place))
+        return ended(
+            "error",
+            sentences.raised(raised.kind, raised.text, place, raised.operands, raised.sizes),
+        )
     except StudentLost as lost:
         return ended(lost.status, lost.text)
     except (KeyboardInterrupt, CallError):  # CallError: a recording that cannot be used

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.guest.loader import LoadedSubmission, NotBound, install
+from grader.guest.operands import operands_of
 from grader.guest.operations import ForbiddenOperation, forbid
 from grader.guest.trace import Record, follow_threads, is_stated, raised_at, submission_line, traced
 from grader.wire import payload
@@ -317,7 +318,9 @@ class Guest:
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
         by_torch = any(error is one for one in self._failures) and not is_stated(error)
-        return wire.Raised(kind, text, place, ordinary, by_torch, uses)
+        sizes = isinstance(error, (RuntimeError, IndexError, TypeError)) and not is_stated(error)
+        operands = operands_of(error) if sizes else {}
+        return wire.Raised(kind, text, place, ordinary, by_torch, uses, operands)
 
 
 # --- modules, as nn.Module keeps them: no method of the student's is asked ------------------------

@@ -338,12 +338,12 @@ def submission_line(prefix: str) -> tuple[str, int] | None:
 
 
 # Not what a class of the student's calls so.
-_traceback_of = vars(BaseException)["__traceback__"].__get__
+traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
 def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
     """File and line of the submission that an exception came through last."""
-    found, step = None, _traceback_of(error)
+    found, step = None, traceback_of(error)
     while step is not None:
         with interpreter.open_to_guest():
             name = step.tb_frame.f_code.co_filename
@@ -358,7 +358,7 @@ RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 def is_stated(error: BaseException) -> bool:
     """Whether a ``raise`` or ``assert`` raised it: none of torch's, nor a function written in C."""
-    step = _traceback_of(error)
+    step = traceback_of(error)
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     if step is None:

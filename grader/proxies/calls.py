@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 
@@ -21,6 +23,7 @@ from grader.wire import payload
 MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a few thousand
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # of a parameter's path: characters, and dots
+MAX_OPERANDS, MAX_OPERAND = 4, 80  # of a line that failed, and characters of their names
 MAX_USES = 20  # of watched functions that one call may report
 
 
@@ -34,9 +37,14 @@ class StudentRaised(Exception):
         place: wire.Place | None,
         ordinary: bool = True,
         by_torch: bool = False,
+        operands: Mapping[str, tuple[int, ...]] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
+        """`operands` are shapes by name, `sizes` those of the contract's dimensions."""
         super().__init__(f"{kind}: {text}")
         self.by_torch = by_torch
+        self.operands = operands or {}
+        self.sizes = sizes or {}
         self.kind = kind
         self.text = text
         self.place = place
@@ -145,7 +153,8 @@ class Calls:
         if isinstance(outcome, wire.Returned):
             self.seen.heard.append(outcome.value)
         elif isinstance(outcome, wire.Raised):
-            self.seen.heard.append(outcome)
+            # What names a mistake is the error, whatever the variables are called.
+            self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
         elif isinstance(outcome, wire.Gradients):
             self.seen.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
@@ -264,7 +273,7 @@ class _Pending:
     def finish(self, outcome: wire.Outcome) -> Any:
         """The result, checked against the contract and part of this side's graph."""
         if not isinstance(outcome, wire.Returned):
-            raise unexpected(outcome)
+            raise unexpected(outcome, self.binding.sizes)
         for number in outcome.changed[: len(self.sent)]:
             if 0 <= number < len(self.sent):
                 place = next(n for n, g in enumerate(self.given) if g is self.sent[number])
@@ -377,15 +386,24 @@ def first_outcome(outcomes: list[wire.Outcome]) -> wire.Outcome:
     return outcomes[-1] if isinstance(outcomes[-1], wire.Raised) else outcomes[0]
 
 
-def unexpected(outcome: wire.Outcome) -> Exception:
-    """The exception to raise for an outcome that no call asked for, or that tells of one."""
+def unexpected(outcome: wire.Outcome, sizes: Mapping[str, int] | None = None) -> Exception:
+    """The exception to raise for an outcome that no call asked for, or that tells of one.
+
+    `sizes` are those of the dimensions that the call's contract names.
+    """
     if isinstance(outcome, wire.Raised):
         out_of_memory = outcome.kind == "MemoryError" or "allocate memory" in outcome.text
         if out_of_memory:
             return StudentLost("memory", "it asked for more memory than a submission may use")
         # The guest cuts its text, but a jail may hold a guest no longer.
         kind, text = outcome.kind[:80], outcome.text[: wire.MAX_TEXT]
-        return StudentRaised(kind, text, outcome.place, outcome.ordinary, outcome.by_torch)
+        operands = {
+            name[:MAX_OPERAND]: shape[: wire.MAX_DIMENSIONS]
+            for name, shape in islice(outcome.operands.items(), MAX_OPERANDS)
+        }
+        return StudentRaised(
+            kind, text, outcome.place, outcome.ordinary, outcome.by_torch, operands, sizes
+        )
     return StudentLost("crashed", "the answer was of the wrong type")
 
 

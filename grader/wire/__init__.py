@@ -214,6 +214,8 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     ordinary: bool = True  # what `except Exception` catches, and an answer to a wrong argument
     by_torch: bool = False  # an operation of torch's failed; no statement of the student's raised
     uses: Annotated[list[Use], _few] = []
+    # Shapes of what the failing expression names; told to whom the text is told.
+    operands: Annotated[dict[Name, Annotated[tuple[int, ...], _few]], _few] = {}
 
 
 class ParameterInfo(msgspec.Struct, frozen=True):

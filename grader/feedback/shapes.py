@@ -1,0 +1,79 @@
+"""Torch's own words on sizes that do not fit, in one sentence of ours.
+
+Torch tells two numbers at most. What a student needs is the rule, whose sizes these are, and what
+each size means: names of dimensions, as the exercise's statement has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from grader.records.rows import listed
+
+Shape = Sequence[int]
+
+PRODUCT = (
+    "a matrix product runs over the last size on the left and the last but one on the right, and "
+    "{left} is not {right}"
+)
+BROADCAST = (
+    "element by element, sizes are compared from the last one on: two must be equal, or one of "
+    "them 1, and {left} is not {right}. After sum, mean or max, keepdim=True leaves a 1"
+)
+
+# What torch says, and what we say; groups of the one are fields of the other.
+RULES = {
+    r"mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<left>\d+) and (?P<right>\d+)x": PRODUCT,
+    r"batch2 tensor to be: \[\d+, (?P<left>\d+)\] but got: \[\d+, (?P<right>\d+)\]": PRODUCT,
+    r"mismatch, got input \(\d+\), mat \(\d+x(?P<left>\d+)\), vec \((?P<right>\d+)\)": PRODUCT,
+    r"size, expected tensor \[(?P<left>\d+)\] and src \[(?P<right>\d+)\]": PRODUCT,
+    r"tensor a \((?P<left>\d+)\) must match the size of tensor b \((?P<right>\d+)\)": BROADCAST,
+    r"of the tensor \((?P<left>\d+)\) must match the existing size \((?P<right>\d+)\)": (
+        "only a size of 1 can be stretched, and {right} is neither 1 nor {left}"
+    ),
+    r"shape '\[(?P<shape>[-\d, ]*)\]' is invalid for input of size (?P<count>\d+)": (
+        "view and reshape keep every element: the sizes ({shape}) do not multiply to {count}"
+    ),
+    r"in range of \[-\d+, (?P<last>\d+)\], but got (?P<axis>-?\d+)": (
+        "there is no axis {axis}: the axes are 0 to {last}, and -1 is the last of them"
+    ),
+    r"in dimension (?P<axis>\d+)\. Expected size (?P<left>\d+) but got size (?P<right>\d+)": (
+        "tensors are joined along axis {axis}, and all other sizes must be equal: {left} is not "
+        "{right}"
+    ),
+    r"torch\.return_types\.(?P<name>max|min|median|mode|sort|topk)\b": (
+        "with dim, {name} gives two things, values and indices: you want its .values"
+    ),
+}
+
+
+def explained(text: str, operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str | None:
+    """What an error of torch's about sizes means; None where it is about something else.
+
+    `operands` are the shapes of what the failing line names, `sizes` those of the exercise's
+    dimensions in this call.
+    """
+    for pattern, sentence in RULES.items():
+        if match := re.search(pattern, text):
+            told = sentence.format(**match.groupdict())
+            return f"{told[0].upper()}{told[1:]}.{_here(operands, sizes)}"
+    return None
+
+
+def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
+    """Whose sizes these are: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``."""
+    if not operands:
+        return ""
+    shapes = [f"{name} is {_shown(shape)}" for name, shape in operands.items()]
+    seen = dict.fromkeys(size for shape in operands.values() for size in shape)
+    meant = [f"{' or '.join(names)} = {size}" for size in seen if (names := _named(size, sizes))]
+    return f" Here {listed(shapes, 'and')}" + (f" ({', '.join(meant)})." if meant else ".")
+
+
+def _named(size: int, sizes: Mapping[str, int]) -> list[str]:
+    return [name for name, own in sizes.items() if own == size and size > 1]
+
+
+def _shown(shape: Shape) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"

@@ -1,0 +1,105 @@
+"""What a line of a submission gave to an operation that failed: tensors by name, with their shapes.
+
+Torch tells sizes where it tells anything ("size of tensor a (4) must match size of tensor b (6)"),
+and not whose they are. The bytecode of the failing expression names what it loaded.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.guest import interpreter
+from grader.guest.trace import traceback_of
+from grader.wire import MAX_DIMENSIONS, MAX_NAME
+from grader.wire.source import CODE_PREFIX
+
+MOST = 4  # operands that are told
+LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
+
+_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # no attribute of the student's
+_dict_of = vars(nn.Module)["__dict__"].__get__
+
+_Found = tuple[list[tuple[str, ...]], Mapping[str, Any], Mapping[str, Any]]
+
+
+def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
+    """The tensors and layers that the innermost failing expression of a submission names.
+
+    A layer ``nn.Linear`` counts with the shape of its weight, (d_out, d_in).
+    """
+    with interpreter.open_to_guest():  # what is found is looked at afterwards: it may be code
+        found = _failing(error)
+    if found is None:
+        return {}
+    loaded, own, shared = found
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in loaded:
+        name, *attributes = path
+        value = own.get(name, shared.get(name))
+        for attribute in attributes:
+            value = _attribute(value, attribute)
+        told = ".".join(path)
+        if type(value) is nn.Linear:
+            told, value = f"{told}.weight", _attribute(value, "weight")
+        if issubclass(type(value), Tensor) and len(told) <= MAX_NAME:
+            shapes[told] = tuple(_shape_of(value))[:MAX_DIMENSIONS]
+    return dict(list(shapes.items())[:MOST])
+
+
+def _failing(error: BaseException) -> _Found | None:
+    """What the innermost failing expression of a submission loads, and where it is looked up."""
+    innermost, step = None, traceback_of(error)
+    while step is not None:
+        if step.tb_frame.f_code.co_filename.startswith(CODE_PREFIX):
+            innermost = step
+        step = step.tb_next
+    if innermost is None:
+        return None
+    frame = innermost.tb_frame
+    instructions = list(dis.get_instructions(frame.f_code))
+    return _loaded(instructions, innermost.tb_lasti), frame.f_locals, frame.f_globals
+
+
+def _loaded(instructions: Sequence[dis.Instruction], failed_at: int) -> list[tuple[str, ...]]:
+    """Names that the failing expression loads, with their attributes: ``("self", "W_query")``."""
+    failed = next((one for one in instructions if one.offset == failed_at), None)
+    if failed is None or failed.positions is None:
+        return []
+    paths: list[tuple[str, ...]] = []
+    last: tuple[str, ...] = ()  # what an attribute that follows is one of
+    for one in instructions:
+        if one.offset >= failed_at or not _within(one.positions, failed.positions):
+            continue
+        if one.opname.startswith(LOADS):
+            names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+            paths += [(name,) for name in names]
+            last = paths[-1]
+        elif last and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            last = (*last, one.argval)
+            paths.append(last)
+        else:
+            last = ()
+    return paths
+
+
+def _within(inner: dis.Positions | None, outer: dis.Positions) -> bool:
+    if inner is None or None in inner:
+        return False
+    first, last, start, end = inner
+    return (first, start) >= (outer[0], outer[2]) and (last, end) <= (outer[1], outer[3])
+
+
+def _attribute(module: Any, name: str) -> Any:
+    """What a module keeps under a name; None where it is no module, or keeps nothing there."""
+    if not issubclass(type(module), nn.Module):
+        return None
+    own = _dict_of(module)
+    for place in (own, *(own.get(kept) for kept in ("_parameters", "_buffers", "_modules"))):
+        if isinstance(place, dict) and name in place:
+            return place[name]
+    return None
