@@ -43,8 +43,8 @@ def raised(
     kind: str,
     text: str,
     place: Place | None,
-    operands: Mapping[str, Sequence[int]] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    operands: Mapping[str, Sequence[int]],
+    sizes: Mapping[str, int],
 ) -> str:
     """An exception from student code. `operands` and `sizes` are those of `shapes.explained`."""
     where = f"{at(place)} " if place else "it "
@@ -56,7 +56,7 @@ def raised(
         return f"{where}still raises NotImplementedError: there is a part to write"
     line = f"  {place.text}" if place and place.text else ""
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
-    meaning = shapes.explained(text, operands or {}, sizes or {})
+    meaning = shapes.explained(text, operands, sizes)
     return "\n".join(part for part in (first, line, meaning) if part)
 
 

@@ -164,7 +164,7 @@ def _top_uid() -> int:
 
 def _ranges_in(files: Iterable[str]) -> Iterator[range]:
     for name in files:
-        with suppress(OSError), open(name, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123
+        with suppress(OSError), Path(name).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 _, first, count, *_ = (*line.strip().split(":"), "", "")
                 if first.isdecimal() and count.isdecimal():

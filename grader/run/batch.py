@@ -173,9 +173,11 @@ def _renamed(book: Gradebook, seen: Arrivals, roster: Roster) -> set[str]:
         return roster.find(people.get(student, Person()), student)
 
     graded = {student for one in seen.submissions for student in one.members}
+    settled = book.conflicts.keys() - seen.conflicts.keys() - graded
+    if not settled:
+        return set()
     keys_of_graded = {key(student, seen.people) for student in graded} - {None}
     before = book.people()
-    settled = book.conflicts.keys() - seen.conflicts.keys() - graded
     return {student for student in settled if key(student, before) in keys_of_graded}
 
 

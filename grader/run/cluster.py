@@ -27,7 +27,7 @@ from grader.intake import Submission
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import Grade
 from grader.records.rows import counted
-from grader.run.workers import AHEAD, SetAside, Task, apart, fails, take_back, takes
+from grader.run.workers import SetAside, Task, apart, fails
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -47,6 +47,7 @@ except ModuleNotFoundError as error:
 Work = Callable[["Desk", Submission], Grade]
 
 LOCAL = "local:"  # and a number: that many workers on this machine
+AHEAD = 2  # submissions at a worker: the one it is at, and the next
 TICK = 0.5  # seconds between looks at who is there
 CONNECTING = 10.0  # seconds for the scheduler to answer
 PATIENCE = 60.0  # seconds without any worker
@@ -113,6 +114,14 @@ def _local(workers: str) -> LocalCluster:
 
 
 @dataclass(eq=False)
+class _Item(Task[Submission]):
+    """A submission on its way to a grade."""
+
+    answer: Future[bytes | None] | None = None
+    done: bool = False  # even if the answer has not come yet
+
+
+@dataclass(eq=False)
 class _Post:
     """A worker, and what it was given."""
 
@@ -120,11 +129,15 @@ class _Post:
     opened: Future[_About]
     about: _About | None = None  # once the desk is open
     # By Dask's key, in the order of its work.
-    items: dict[Key, Task[Submission]] = field(default_factory=dict)
+    items: dict[Key, _Item] = field(default_factory=dict)
 
-    def takes(self, item: Task[Submission]) -> bool:
-        """Whether it may be given this one now."""
-        return self.about is not None and takes(self.items.values(), item)
+    def takes(self, item: _Item) -> bool:
+        """Whether it may be given this one now.
+
+        What was lost with a worker goes alone: should this one be lost too, it was not for another.
+        """
+        alone = any(one.lost for one in (item, *self.items.values()))
+        return self.about is not None and len(self.items) < (1 if alone else AHEAD)
 
 
 class _Crew:
@@ -142,7 +155,7 @@ class _Crew:
         self._order = order
         self._work = work
         self._must = deciding(order.course)
-        self._waiting = deque(Task(one) for one in submissions)
+        self._waiting = deque(_Item(one) for one in submissions)
         self._set_aside = set_aside
         self._posts: dict[str, _Post] = {}  # by address
         self._unfit: set[str] = set()
@@ -211,13 +224,16 @@ class _Crew:
         given = list(post.items.values())
         # Or Dask would go on with them, should another process come up at this address.
         self._client.cancel([post.desk, post.opened, *(one.answer for one in given)])
-        if task := take_back(given, address, self._waiting):
+        was_at = next((one for one in given if not one.done), None)
+        if was_at is not None and was_at.lose(address):
             assert post.about is not None
             told = (
-                f"{counted(len(task.lost), 'worker')} of the cluster ended while grading it "
-                f"({', '.join(task.lost)}); to see why, grade it alone, without --cluster"
+                f"{counted(len(was_at.lost), 'worker')} of the cluster ended while grading it "
+                f"({', '.join(was_at.lost)}); to see why, grade it alone, without --cluster"
             )
-            self._grades.append(self._set_aside(task.item, post.about.isolation, told))
+            self._grades.append(self._set_aside(was_at.item, post.about.isolation, told))
+            given.remove(was_at)
+        self._waiting.extendleft(sorted(given, key=lambda one: len(one.lost)))
 
     def _give_up(self) -> None:
         if self._begun:
@@ -241,7 +257,7 @@ class _Crew:
                 if len(post.items) == depth:
                     self._give(address, post, self._waiting.popleft())
 
-    def _give(self, address: str, post: _Post, item: Task[Submission]) -> None:
+    def _give(self, address: str, post: _Post, item: _Item) -> None:
         assert post.about is not None
         self._given += 1  # the first is done first
         item.done = False

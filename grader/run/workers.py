@@ -8,7 +8,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,6 @@ WorkItem = TypeVar("WorkItem")
 Result = TypeVar("Result")
 
 SAFE_PATH = "PYTHONSAFEPATH"  # tells Python to leave the working directory out of its path
-AHEAD = 2  # items at a worker: the one it is at, and the next
 TRIES = 2  # workers that may be lost while they are at one item
 FEW = 4  # items for which another process, which loads torch again, is not worth it
 
@@ -86,32 +85,12 @@ class Task(Generic[WorkItem]):
     """An item on its way to a result."""
 
     item: WorkItem
-    answer: Any = None  # a future of the kind that workers here or elsewhere give
-    done: bool = False  # even if the answer has not come yet
     lost: list[str] = field(default_factory=list)  # workers that were at it, and are gone
 
-
-def takes(given: Collection[Task[WorkItem]], task: Task[WorkItem]) -> bool:
-    """Whether a worker that was given these may be given one more now.
-
-    What was lost with a worker goes alone: should this one be lost too, it was not for another.
-    """
-    alone = any(one.lost for one in (task, *given))
-    return len(given) < (1 if alone else AHEAD)
-
-
-def take_back(
-    given: Sequence[Task[WorkItem]], worker: str, waiting: deque[Task[WorkItem]]
-) -> Task[WorkItem] | None:
-    """Have what a lost worker was given wait again; what `TRIES` workers were at is returned."""
-    again = list(given)
-    was_at = next((one for one in given if not one.done), None)
-    if was_at is not None:
-        was_at.lost.append(worker)
-        if len(was_at.lost) == TRIES:
-            again.remove(was_at)
-    waiting.extendleft(sorted(again, key=lambda one: len(one.lost)))
-    return was_at if was_at not in again else None
+    def lose(self, worker: str) -> bool:
+        """Note that a worker is gone which was at it; whether it is to be set aside."""
+        self.lost.append(worker)
+        return len(self.lost) == TRIES
 
 
 # --- processes of this machine -------------------------------------------------------------------
@@ -231,9 +210,11 @@ class _Crew(Generic[WorkItem, Result]):
         self._in_vain = self._in_vain + 1 if process.isolation is None else 0
         if self._in_vain == TRIES * jobs:
             raise HostFault("worker processes end before they can begin; try again, with --jobs 1")
-        if process.task and (task := take_back([process.task], "", self._waiting)):
+        if process.task is not None and process.task.lose(str(process.process.pid)):
             assert process.isolation is not None
-            yield self._set_aside(task.item, process.isolation, ENDED)
+            yield self._set_aside(process.task.item, process.isolation, ENDED)
+        elif process.task is not None:
+            self._waiting.appendleft(process.task)
         if len(self._processes) < len(self._waiting):
             self._processes.append(self._start())
 
@@ -285,10 +266,11 @@ def _serve(pipe: Connection, order: Order, work: Callable[[Desk, WorkItem], Resu
         with order.desk() as desk:
             pipe.send(_Opened(desk.isolation))
             while True:
-                item = pipe.recv()
+                try:
+                    item = pipe.recv()
+                except EOFError:
+                    return  # the parent has no more
                 pipe.send(_Done(work(desk, item)))
-    except EOFError:
-        return  # the parent has no more
     except Exception as error:
         pipe.send(error if isinstance(error, CallError | HostFault) else _as_fault(error))
 

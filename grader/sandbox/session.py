@@ -229,15 +229,19 @@ class Session:
         if self._timeouts == self._timeouts_then:
             self._ending.add(self._exercise)
         self._exercise, self._timeouts_then = exercise, self._timeouts
-        short = [seconds for timeouts, seconds in SHORT_TESTS.items() if self._timeouts >= timeouts]
-        if short and exercise in self._ending:
-            short = [SHORT_BUT_ENDING]
-        self._test_seconds = min([*short[-1:], self._limits.test_seconds])
+        self._test_seconds = self._seconds_for(exercise)
         self._test_from = self.cpu_seconds()
         self._idle_from = self._idle_seconds()
         self._wall_from = time.monotonic()
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
+
+    def _seconds_for(self, exercise: str) -> float:
+        """CPU seconds for a test: few after time-outs."""
+        seconds = self._limits.test_seconds
+        if self._timeouts >= min(SHORT_TESTS) and exercise in self._ending:
+            return min(SHORT_BUT_ENDING, seconds)
+        return min([seconds, *(s for n, s in SHORT_TESTS.items() if self._timeouts >= n)])
 
     def cpu_seconds(self) -> float:
         """CPU time that the submission has used in all its processes."""

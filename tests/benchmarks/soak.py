@@ -39,12 +39,12 @@ STUDENTS = 8
 OPTIONS = ("--only", UNIT)
 HONEST, IDLE = 40, 10
 # What an answer does first, in every exercise, instead of an end.
-NEVER = (
-    "__import__('time').sleep(1e9)",
-    "__import__('os').kill(__import__('os').getpid(), 19)",
-    "while True: pass",
-    "__import__('threading').Event().wait()",
-)
+NEVER = {
+    "sleeps": "__import__('time').sleep(1e9)",
+    "stops": f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGSTOP)})",
+    "loops": "while True: pass",
+    "waits": "__import__('threading').Event().wait()",
+}
 
 
 def main() -> None:
@@ -174,7 +174,7 @@ def beside_idle(folder: Path, course: Course) -> bool:
     hand_in = folder / "honest" / "submissions.zip"
     never = folder / "never"
     for number in range(IDLE):
-        endless = NEVER[number % len(NEVER)]
+        endless = [*NEVER.values()][number % len(NEVER)]
         for unit, reference in course.reference_files().items():
             write_text(
                 never / f"never_{number}" / f"{unit}.py", unending(reference, course, endless)
@@ -188,9 +188,9 @@ def beside_idle(folder: Path, course: Course) -> bool:
     print(f"{'':40}{'wall':>8}{'CPU':>8}")
     for what, (seconds, used) in rows.items():
         print(f"{what:40}{seconds:6.0f} s{used:6.0f} s")
-    for number, endless in enumerate(NEVER):
+    for number, does in enumerate(NEVER):
         longest = max(both[f"never_{k}"]["seconds"] for k in range(number, IDLE, len(NEVER)))
-        print(f"  each with {endless[:32]:32}{longest:6.1f} s at most")
+        print(f"  {f'each that {does}':38}{longest:6.1f} s at most")
     equal = all(
         {**both[name], "seconds": 0} == {**grade, "seconds": 0} for name, grade in alone.items()
     )
