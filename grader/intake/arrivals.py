@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,15 +38,12 @@ from grader.intake.files import (
     suffix,
     unread,
 )
-from grader.intake.roster import NOBODY, Absent, Claim, Roster, all_of, conflicts_of
+from grader.intake.roster import NOBODY, Claim, Roster, all_of, conflicts_of, left_over
 from grader.records.faults import CallError
 from grader.records.files import saves, snapshot
-from grader.records.rows import Person, called, counted, some_of
+from grader.records.rows import Person, counted, some_of
 
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
-
-LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
-MOST_NEAR = 3  # who are named as whom a stranger may be
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,9 @@ class _Arrived:
     people: tuple[Person, ...] = ()
     number: tuple[str, str] | None = None  # the system and its number: one student, or group
     moment: tuple[float, ...] = ()
+    members: Mapping[str, Person] = field(
+        default_factory=dict
+    )  # by their names, once they are known
 
 
 def find_submissions(
@@ -316,14 +315,28 @@ def _latest(arrived: Sequence[_Arrived]) -> list[_Arrived]:
 
 def _named(arrived: Sequence[_Arrived]) -> list[_Arrived]:
     """By name; a system's numbers tell two of one name apart, where it has any."""
-    counts = Counter(one.submission.student for one in arrived)
-    named = [
-        _with(one, student=shown(f"{name}_{one.number[1]}"))
-        if counts[name := one.submission.student] > 1 and one.number is not None
-        else one
-        for one in arrived
-    ]
+    numbers: dict[str, set[object]] = {}
+    for one in arrived:
+        for name, number in _names(one):
+            numbers.setdefault(name, set()).add(number or id(one))
+
+    def apart(name: str, number: str) -> str:
+        return shown(f"{name}_{number}") if number and len(numbers[name]) > 1 else name
+
+    named = []
+    for one in arrived:
+        names = [apart(*own) for own in _names(one)]
+        student = one.submission.student if len(one.people) > 1 else names[0]
+        members = dict(zip(names, one.people or (Person(),), strict=True))
+        named.append(_with(replace(one, members=members), student=student))
     return sorted(named, key=lambda one: one.submission.student)
+
+
+def _names(one: _Arrived) -> list[tuple[str, str]]:
+    """The name of each whose it is, and what tells them apart from others of that name, or ""."""
+    if len(one.people) > 1:
+        return [(shown(p.name or p.email or p.id), p.id or p.email) for p in one.people]
+    return [(one.submission.student, one.number[1] if one.number else "")]
 
 
 def _with(one: _Arrived, **changes: Any) -> _Arrived:
@@ -359,8 +372,7 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
             members[claim.number].append(student)
             people |= {student: known} if known != Person() else {}
     if roster.people:
-        told += _strangers(strangers, waiting) if strangers else ()
-        told += _some("on the roster and handed in nothing", waiting)
+        told += left_over(strangers, waiting)
     submissions = [
         replace(one.submission, group=() if own == [one.submission.student] else tuple(own))
         for number, one in enumerate(named)
@@ -369,15 +381,13 @@ def _settled(named: Sequence[_Arrived], roster: Roster, told: list[str]) -> Arri
     return Arrivals(tuple(submissions), people | waiting, tuple(told), conflicts)
 
 
-def _members(one: _Arrived, roster: Roster) -> dict[str, Person]:
+def _members(one: _Arrived, roster: Roster) -> Mapping[str, Person]:
     """The students of a submission, by the names under which they stand in the gradebook."""
     name = one.submission.student
     group = roster.group(name)
     if group:
         return {key: roster.keys[key] for key in group}
-    if len(one.people) > 1:
-        return {shown(person.name or person.email or person.id): person for person in one.people}
-    return {name: one.people[0] if one.people else Person()}
+    return one.members
 
 
 def _both(listed: Person, told: Person) -> Person:
@@ -435,26 +445,6 @@ def _kind(place: Path) -> str:
         return "git clone" if (place / ".git").exists() else "folder"
     other = "archive" if suffix(place.name) in ARCHIVES else "document"
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), other)
-
-
-def _strangers(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
-    """A line for each who is near one that is absent, and one for the others."""
-    others, waiting = dict(strangers), Absent(absent)
-    for student, person in list(strangers.items())[:LOOKED_AT]:
-        near = waiting.near(student, person)
-        if near:
-            del others[student]
-            names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
-            yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
-    yield from _some("handed in and not on the roster", others)
-
-
-def _some(what: str, people: Mapping[str, Person]) -> list[str]:
-    """One line that names some, or none."""
-    if not people:
-        return []
-    names = [called(student, shown(person.name)) for student, person in people.items()]
-    return [f"{len(people)} {what}: {some_of(names)}"]
 
 
 def read_answers(answers: Path, course: Course) -> Submission:

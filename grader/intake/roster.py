@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader.intake.files import decoded, shown
 from grader.records.faults import CallError
-from grader.records.rows import Person, called, letters, listed, separator_of, spellings
+from grader.records.rows import Person, called, letters, listed, separator_of, some_of, spellings
 
 # What a column is called, in small letters and without anything but letters.
 ID = {"id", "studentid", "sid", "sisuserid", "idnumber", "studentnumber", "matriculation"}
@@ -226,12 +226,37 @@ def all_of(conflicts: Mapping[str, str]) -> str:
 #
 # Who of the absent a stranger may be, by names and numbers that are near: never a match.
 
+LOOKED_AT = 20  # strangers; where there are more, the roster is of another class
+MOST_NEAR = 3  # who are named as whom a stranger may be
+
+
+def left_over(strangers: Mapping[str, Person], absent: Mapping[str, Person]) -> Iterator[str]:
+    """Who handed in and is not on the roster, with whom they may be; and who handed in nothing."""
+    others, looked_at = dict(strangers), list(strangers.items())[:LOOKED_AT]
+    waiting = _Absent(absent if looked_at else {})
+    for student, person in looked_at:
+        near = waiting.near(student, person)
+        if near:
+            del others[student]
+            names = [called(key, shown(absent[key].name)) for key in near[:MOST_NEAR]]
+            yield f"not on the roster: '{student}'; did you mean {' or '.join(names)}?"
+    yield from _some("handed in and not on the roster", others)
+    yield from _some("on the roster and handed in nothing", absent)
+
+
+def _some(what: str, people: Mapping[str, Person]) -> list[str]:
+    """One line that names some, or none."""
+    if not people:
+        return []
+    names = [called(student, shown(person.name)) for student, person in people.items()]
+    return [f"{len(people)} {what}: {some_of(names)}"]
+
 
 CUTOFF = 0.8  # of difflib: "Diana Diaz" is near "Dana Diaz", and "Elif Diaz" is not
 SHORTEST = 4  # letters of a name, or digits of a number, that tell something
 
 
-class Absent:
+class _Absent:
     """Those who handed in nothing, as they may be spelled."""
 
     def __init__(self, people: Mapping[str, Person]) -> None:

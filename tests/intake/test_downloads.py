@@ -580,21 +580,67 @@ def test_who_is_in_a_conflict_is_left_out_and_is_neither_absent_nor_a_stranger(
     assert arrived.told[1:] == ("1 on the roster and handed in nothing: s3 Bob Roe",)
 
 
-def test_two_people_who_would_share_a_row_get_nobody_elses_grade(
+def submitted(*groups: Sequence[tuple[str, str]]) -> Files:
+    """A download from Gradescope: the submitters of each submission by name and number."""
+    text = "---\n" + "".join(
+        f"submission_{n}:\n  :submitters:\n"
+        + "".join(
+            f"  - :name: {name}\n    :email: {sid}@x.edu\n    :sid: {sid}\n" for name, sid in group
+        )
+        for n, group in enumerate(groups)
+    )
+    files = {f"submission_{n}/basics.py": TEXT for n in range(len(groups))}
+    return {"submission_metadata.yml": text, **files}
+
+
+TWO_JANES = ("id,name,email", "s1,Jane Doe,s1@x.edu", "s2,Jane Doe,s2@x.edu")
+
+
+@pytest.mark.parametrize(
+    ("groups", "members"),
+    [
+        pytest.param(
+            [[("Jane Doe", "s1"), ("Bob", "b")], [("Jane Doe", "s2"), ("Cleo", "c")]],
+            [("Jane Doe_s1", "Bob"), ("Jane Doe_s2", "Cleo")],
+            id="in two groups",
+        ),
+        pytest.param(
+            [[("Jane Doe", "s1"), ("Jane Doe", "s2")]],
+            [("Jane Doe_s1", "Jane Doe_s2")],
+            id="in one group",
+        ),
+        pytest.param(
+            [[("Jane Doe", "s1")], [("Jane Doe", "s2"), ("Cleo", "c")]],
+            [("Jane Doe_s1",), ("Jane Doe_s2", "Cleo")],
+            id="one alone and one in a group",
+        ),
+    ],
+)
+def test_two_people_of_one_name_each_get_their_own_grade(
+    tmp_path: Path,
+    tiny: Course,
+    download: Download,
+    groups: Sequence[Sequence[tuple[str, str]]],
+    members: Sequence[Sequence[str]],
+) -> None:
+    path = download(submitted(*groups))
+    arrived = take_in([path], tiny, roster_of(tmp_path, *TWO_JANES))
+    assert [one.members for one in arrived.submissions] == members
+    assert arrived.people["Jane Doe_s1"].id == "s1"
+    assert arrived.people["Jane Doe_s2"].id == "s2"
+    assert not arrived.conflicts
+    assert not any("handed in nothing" in line for line in arrived.told)
+
+
+def test_one_person_in_two_groups_gets_nobodys_grade_and_the_others_theirs(
     tmp_path: Path, tiny: Course, download: Download
 ) -> None:
-    text = "---\n" + "".join(
-        f"submission_{n}:\n  :submitters:\n  - :name: Jane Doe\n    :email: j{n}@x.edu\n"
-        f"    :sid: s{n}\n  - :name: Friend {n}\n    :email: f{n}@x.edu\n    :sid: f{n}\n"
-        for n in (1, 2)
+    path = download(
+        submitted([("Jane Doe", "s1"), ("Bob", "b")], [("Jane Doe", "s1"), ("Cleo", "c")])
     )
-    files = {f"submission_{n}/basics.py": TEXT for n in (1, 2)}
-    path = download({"submission_metadata.yml": text, **files})
-    lines = ("id,name,email", "s1,Jane Doe,j1@x.edu", "s2,Jane Doe,j2@x.edu")
-    arrived = take_in([path], tiny, roster_of(tmp_path, *lines))
-    assert [one.members for one in arrived.submissions] == [("Friend 1",), ("Friend 2",)]
-    assert {*arrived.people} == {"Friend 1", "Friend 2", "s1", "s2"}
-    assert {*arrived.conflicts} == {"Jane Doe", "s1", "s2"}
+    arrived = take_in([path], tiny, roster_of(tmp_path, *TWO_JANES))
+    assert [one.members for one in arrived.submissions] == [("Bob",), ("Cleo",)]
+    assert {*arrived.conflicts} == {"Jane Doe", "s1"}
 
 
 @pytest.mark.parametrize(
