@@ -152,4 +152,4 @@ def test_a_bundle_can_be_installed(bundle: Path, tmp_path: Path) -> None:
     assert wanted <= set(names)
     assert all(name.startswith(("grader/", "attention_grader-")) for name in names)
     (points,) = (name for name in names if name.endswith("entry_points.txt"))
-    assert "grader = grader.cli:main" in zipfile.ZipFile(path).read(points).decode()
+    assert "grader = grader.__main__:main" in zipfile.ZipFile(path).read(points).decode()
