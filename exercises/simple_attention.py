@@ -1,9 +1,9 @@
 """Unit 3, simple_attention: attention without weights to train.
 
-Every token looks at all tokens, itself included, and takes home a mix of them: more from those
-that resemble it. Three steps: *scores* (dot products), *weights* (softmax), *context* (weighted
-sum). Nothing is learned yet, nothing is scaled, nothing is masked. From this unit on you may
-call torch.softmax. `inputs` is (tokens, d_in): a row per token, counted from zero.
+Every token looks at all tokens, itself included, and becomes a mix of them: more of those that
+resemble it. There are three steps: *scores* (dot products), *weights* (softmax) and *context*
+(weighted sum). Nothing is learned yet, nothing is scaled, nothing is masked. From this unit on
+you may call torch.softmax. `inputs` is (tokens, d_in): a row per token, counted from zero.
 """
 
 from __future__ import annotations
@@ -22,22 +22,35 @@ def attention_scores_for_query(
 ) -> Float[Tensor, " tokens"]:
     """Score every token against one chosen token, the query.
 
-    Score j is the dot product of token `query_index` with token j: multiply the two rows number
-    by number and add up. Why: a dot product is large when two vectors point the same way, so it
-    is a cheap answer to "how much has token j to do with the query?".
+        scores[j] = Σₖ inputs[query_index, k] · inputs[j, k]
 
-    Takes inputs of shape (tokens, d_in) and a row number that counts from zero (the second
-    token is number 1); returns the scores, shape (tokens,), the query's score with itself among
-    them. Row numbers outside 0 … tokens - 1 are not tested.
+    Score j is the dot product of two rows: multiply them number by number, and add up. The query
+    gets a score with itself, like any other token.
 
-    Keep the dtype, leave `inputs` unchanged, and let gradients flow.
+    Why: a dot product is large when two vectors point the same way, so it is a cheap answer to
+    "How similar is token j to the query?"
 
-    Example: "Your journey starts with one step", three numbers a word; "journey" asks.
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+        query_index: int from 0 to tokens - 1, the row of the query; the second token is number 1.
+
+    Returns:
+        (tokens): the scores, one for each token.
+
+    Rules:
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens, the query included.
+
+    Example: "Your journey starts with one step", three numbers a word. The query is "journey".
 
     >>> inputs = torch.tensor([[0.43, 0.15, 0.89], [0.55, 0.87, 0.66], [0.57, 0.85, 0.64],
     ...                        [0.22, 0.58, 0.33], [0.77, 0.25, 0.10], [0.05, 0.80, 0.55]])
     >>> attention_scores_for_query(inputs, 1)
     tensor([0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -47,25 +60,36 @@ def attention_scores_loop(
 ) -> Float[Tensor, "tokens tokens"]:
     """Score every token against every token, one dot product at a time.
 
-    Entry (i, j) is the dot product of token i, who asks, with token j, who answers. Why: once
-    you have written the two loops yourself, the single product of the next exercise stops being
-    a magic formula.
+        scores[i, j] = Σₖ inputs[i, k] · inputs[j, k]
 
-    Takes inputs of shape (tokens, d_in); returns scores of shape (tokens, tokens), a row for
-    each query.
+    Row i belongs to token i as a query, column j to token j as a key. Two loops with a dot product
+    inside are what this exercise has in mind; any other way is right as well.
 
-    Two loops and a dot product inside are what we expect; nobody will stop you from doing it
-    differently. Keep the dtype (a table that you fill yourself starts out in torch's default
-    dtype unless you say otherwise), leave `inputs` unchanged, and let gradients flow: numbers
-    pulled out with `.item()` have forgotten where they came from.
+    Why: once you have written the two loops yourself, the single product of the next exercise
+    is no longer a magic formula.
 
-    Example: token 2 is the sum of the other two, so it agrees with both.
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+
+    Returns:
+        (tokens, tokens): the scores, a row for each query.
+
+    Rules:
+        dtype: float64 in, float64 out, to its full precision; a table that you fill yourself has
+            torch's default dtype unless you say otherwise.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens; a number taken out with `.item()` has none.
+
+    Example: token 2 is the sum of the other two, so it is similar to both.
 
     >>> inputs = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> attention_scores_loop(inputs)
     tensor([[1., 0., 1.],
             [0., 1., 1.],
             [1., 1., 2.]])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -75,14 +99,26 @@ def attention_scores(
 ) -> Float[Tensor, "tokens tokens"]:
     """Score every token against every token with one matrix product.
 
-    The same table as in `attention_scores_loop`, without a loop. Why: a matrix product *is* a
-    table of dot products, rows of the left matrix with columns of the right one. Your tokens
-    are rows; what has to happen to them on the right-hand side?
+        scores[i, j] = Σₖ inputs[i, k] · inputs[j, k]
 
-    Takes inputs of shape (tokens, d_in); returns scores of shape (tokens, tokens). If you get
+    These are the scores of `attention_scores_loop`, without a loop. If your result is
     (d_in, d_in), you compared channels, not tokens.
 
-    Keep the dtype, leave `inputs` unchanged, and let gradients flow.
+    Why: a matrix product *is* a table of dot products, rows of the left matrix with columns of
+    the right one. Your tokens are rows. What must happen to them on the right-hand side?
+
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+
+    Returns:
+        (tokens, tokens): the scores, a row for each query.
+
+    Rules:
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens, as queries and as keys.
+        loops: More tokens take no more tensor operations; each element that leaves torch through
+            .item(), .tolist(), float() or iteration counts as one operation.
 
     Example: two tokens with three numbers each give four scores.
 
@@ -90,6 +126,9 @@ def attention_scores(
     >>> attention_scores(inputs)
     tensor([[ 5.,  3.],
             [ 3., 10.]])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -97,25 +136,39 @@ def attention_scores(
 def attention_weights(
     inputs: Float[Tensor, "tokens d_in"],
 ) -> Float[Tensor, "tokens tokens"]:
-    """Turn the scores of all tokens into weights.
+    """Turn the scores of all tokens into weights: a softmax over the keys for each query.
 
-    Compute the table of scores, then apply a softmax to each query's scores over all the keys,
-    so that every row sums to one. Why: row i now says which share of each token goes into
-    the new token i. Scores are symmetric here (i likes j as j likes i); weights are not, since
-    every query divides by a total of its own. So the axis matters, though the shape is square.
+        scores[i, j]  = inputs[i] · inputs[j]
+        weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])
 
-    Takes inputs of shape (tokens, d_in); returns weights of shape (tokens, tokens).
+    Each row sums to one. The scores are not divided by √d_in yet: that comes in unit 4.
 
-    No division by the square root of d_in yet: that comes in unit 4. torch.softmax is allowed,
-    and so is your own. Keep the dtype, leave `inputs` unchanged, and let gradients flow.
+    Why: row i says how much of each token goes into the new token i. Scores are symmetric here,
+    since i · j = j · i. Weights are not: each query divides by a sum of its own. So the axis of
+    the softmax matters, though the matrix is square.
 
-    Example: read it by rows. Token 2 keeps most for itself.
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+
+    Returns:
+        (tokens, tokens): the weights, a row for each query.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens, as queries and as keys.
+
+    Example: read it by rows. Token 2 gives most of its attention to itself.
 
     >>> inputs = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> attention_weights(inputs)
     tensor([[0.4223, 0.1554, 0.4223],
             [0.1554, 0.4223, 0.4223],
             [0.2119, 0.2119, 0.5761]])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -123,17 +176,27 @@ def attention_weights(
 def context_vector(
     inputs: Float[Tensor, "tokens d_in"], query_index: int
 ) -> Float[Tensor, " d_in"]:
-    """Blend all tokens into the context vector of one query.
+    """Mix all tokens into the context vector of one query, by its attention weights.
 
-    Take the query's attention weights, multiply every token by its weight, and add the results
-    up. Why: this vector is what attention is for. It stands where the query stood, but now it
-    carries what the query found interesting in the whole sequence.
+        context = Σⱼ weights[query_index, j] · inputs[j]
 
-    Takes inputs of shape (tokens, d_in) and the query's row number, from zero; returns its
-    context vector, shape (d_in,). Row numbers outside 0 … tokens - 1 are not tested.
+    The weights are those of `attention_weights`: a softmax of plain dot products, not scaled.
 
-    The weights are those of `attention_weights`: softmax of plain dot products, no scaling.
-    Keep the dtype, leave `inputs` unchanged, and let gradients flow.
+    Why: this vector is what attention is for. It takes the place of the query, and carries what
+    is relevant to the query in the whole sequence.
+
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+        query_index: int from 0 to tokens - 1, the row of the query; the second token is number 1.
+
+    Returns:
+        (d_in): the context vector of the query.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens, through the weights and through the mix.
 
     Example: the context of "journey" in "Your journey starts with one step".
 
@@ -141,6 +204,9 @@ def context_vector(
     ...                        [0.22, 0.58, 0.33], [0.77, 0.25, 0.10], [0.05, 0.80, 0.55]])
     >>> context_vector(inputs, 1)
     tensor([0.4419, 0.6515, 0.5683])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -150,14 +216,27 @@ def simple_self_attention(
 ) -> Float[Tensor, "tokens d_in"]:
     """Compute the context vectors of all tokens at once.
 
-    Row i of the answer is the context vector of token i. Why: scores, weights, weighted sum,
-    each of them one line over whole matrices, is all of self-attention. The units that follow
-    add things to it (projections, a scale, a mask, heads), but never another idea of this size.
+        weights    = softmax(inputs · inputsᵀ)     each row sums to one
+        context[i] = Σⱼ weights[i, j] · inputs[j]
 
-    Takes inputs of shape (tokens, d_in); returns context vectors of the same shape.
+    Row i is the `context_vector` of token i. Nothing is scaled and nothing is masked: a token
+    looks in both directions.
 
-    No scaling, no mask: a token may look in both directions. Keep the dtype, leave `inputs`
-    unchanged, and let gradients flow.
+    Why: scores, weights and weighted sums, each one line over whole matrices, are all of
+    self-attention. The units that follow add projections, a scale, a mask and heads, but never
+    another idea of this size.
+
+    Takes:
+        inputs: (tokens, d_in), a row for each token.
+
+    Returns:
+        (tokens, d_in): the context vectors, a row for each token.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `inputs` stays as it was.
+        gradients: Gradients flow back to all tokens, through the weights and through the mix.
 
     Example: every new token is a weighted mean of the old ones, so it lies between them.
 
@@ -166,5 +245,8 @@ def simple_self_attention(
     tensor([[0.8446, 0.5777],
             [0.5777, 0.8446],
             [0.7881, 0.7881]])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError

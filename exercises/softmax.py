@@ -1,9 +1,12 @@
 """Unit 2, softmax: scores into weights.
 
-Scores say how well tokens match: any numbers, negative ones too. Weights say how to share out
-attention: never negative, and one in total. Softmax is the bridge. You build it here piece by
-piece, so in this unit torch's own softmax, log_softmax and softmin (functions and nn classes)
-are off limits, and logsumexp too, except in `softmax_stable`. Using one costs the exercise.
+Scores say how well tokens match. They may be any numbers, negative ones too. Weights say how much
+attention each token gets. They are never negative, and they sum to one. Softmax turns the first
+into the second.
+
+You build softmax here step by step. So torch's own softmax, log_softmax, softmin and attention
+functions (and the classes of torch.nn for them) are off limits in the whole unit, and logsumexp
+in all exercises but `softmax_stable`. An answer that uses one gets no points for that exercise.
 """
 
 from __future__ import annotations
@@ -18,22 +21,33 @@ if TYPE_CHECKING:
 
 
 def normalize_by_sum(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
-    """Share out a total of one in proportion to the scores.
+    """Turn positive scores into weights, each score's fraction of the total.
 
-    Each score becomes its fraction of the sum of all scores. Why: it is the simplest way to get
-    weights that sum to one, and seeing where it breaks (what would a negative score do? or two
-    scores that cancel out?) is the reason why softmax exists.
+        weights[i] = scores[i] / Σⱼ scores[j]
 
-    Takes scores of shape (tokens,), all of them positive; returns weights of the same shape.
-    Zero or negative scores are not tested.
+    Why: this is the simplest way to get weights that sum to one. It breaks for negative scores, or
+    when scores cancel. Softmax exists to fix this.
 
-    Keep the dtype, leave `scores` unchanged, and let gradients flow: build a new tensor. No
-    softmax or logsumexp of torch anywhere.
+    Takes:
+        scores: (tokens,), all positive. Zero and negative scores are not tested.
 
-    Example: the scores sum to 8, so the largest gets half of everything.
+    Returns:
+        (tokens,): the weights.
+
+    Rules:
+        forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
+            off limits.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `scores` stays as it was.
+        gradients: Gradients flow back to the scores, through the total too.
+
+    Example: the scores sum to 8, so the score of 4 gets half of the total weight.
 
     >>> normalize_by_sum(torch.tensor([1.0, 3.0, 4.0]))
     tensor([0.1250, 0.3750, 0.5000])
+
+    Source: Sebastian Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -41,21 +55,32 @@ def normalize_by_sum(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens
 def softmax_naive(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
     """Turn any scores into weights, straight from the definition of softmax.
 
-    Weight i is exp(scores[i]) divided by the sum of exp(scores[j]) over all j. Why: exp makes
-    every score positive and keeps their order, so a larger score always earns a larger weight,
-    and dividing by the sum makes the total one.
+        weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])
 
-    Takes scores of shape (tokens,), negative ones included; returns weights of the same shape.
+    Why: exp makes every score positive and keeps their order, so a larger score always gets a
+    larger weight. Dividing by the sum makes the total one.
 
-    Torch's softmax, log_softmax, softmin and logsumexp are forbidden: this is the exercise to
-    write it yourself. In float32 exp overflows beyond about 88. That is expected here, and not
-    tested; `softmax_stable` cures it. Keep the dtype, leave `scores` unchanged, and let
-    gradients flow.
+    Takes:
+        scores: (tokens,), all between -80 and 80, negative ones included. Beyond 88 exp
+            overflows in float32; this is not tested here, and `softmax_stable` fixes it.
 
-    Example: equal scores get equal weights, and a negative score still gets a positive one.
+    Returns:
+        (tokens,): the weights.
+
+    Rules:
+        forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
+            off limits; exp is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `scores` stays as it was.
+        gradients: Gradients flow back to the scores, through the sum too.
+
+    Example: the two equal scores get equal weights, and negative scores get positive weights.
 
     >>> softmax_naive(torch.tensor([0.1, -0.2, 0.3, -0.2, 0.5]))
     tensor([0.1925, 0.1426, 0.2351, 0.1426, 0.2872])
+
+    Source: Sebastian Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -65,43 +90,72 @@ def softmax_rows(
 ) -> Float[Tensor, "queries keys"]:
     """Apply softmax to each row of a matrix of scores.
 
-    Row i holds the scores that query i gives to every key, and becomes query i's own
-    distribution: positive weights that sum to one along the row. Rows do not touch each other.
-    Why: in attention each query shares out its own attention over the keys. The classic slip
-    is to sum over the wrong axis, which a square matrix does not complain about.
+        weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])
 
-    Takes scores of shape (queries, keys), often not square; returns weights of the same shape.
+    Row i holds the scores that query i gives to every key. Its weights are positive and sum to one
+    along the row. No row depends on another.
 
-    Torch's softmax, log_softmax, softmin and logsumexp are forbidden. Scores stay small enough
-    for a plain exp; overflow is not tested. Keep the dtype, leave `scores` unchanged, and let
-    gradients flow.
+    Why: in attention, each query distributes its own attention over the keys. A common mistake is
+    to sum over the wrong axis. On a square matrix that raises no error.
 
-    Example: two queries, three keys. The first query has no preference, the second one has.
+    Takes:
+        scores: (queries, keys), often not square; all scores between -80 and 80. Overflow is
+            not tested.
+
+    Returns:
+        (queries, keys): the weights.
+
+    Rules:
+        forbidden: Torch's softmax, log_softmax, softmin, logsumexp and attention functions are
+            off limits; exp is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `scores` stays as it was.
+        gradients: Gradients flow back to the scores, through the sums too.
+
+    Example: two queries and three keys. The first query scores all keys alike, the second does not.
 
     >>> softmax_rows(torch.tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]]))
     tensor([[0.3333, 0.3333, 0.3333],
             [0.0900, 0.2447, 0.6652]])
+
+    Source: Sebastian Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.3.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
 
 def softmax_stable(scores: Float[Tensor, " ..."], dim: int = -1) -> Float[Tensor, " ..."]:
-    """Write a softmax that survives scores of any size, along any dimension.
+    """Compute a softmax along any dimension that is right for scores of any size.
 
-    Same mathematics as before, but exp must never overflow: a score of 1000 gives a weight, not
-    a NaN. The way out: adding one number to *all* scores of a slice leaves their softmax as it
-    was, because it cancels between the numerator and the sum. So choose a number that helps.
-    Why: trained models do produce large scores, and masks put -inf among them on purpose.
+        weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])   for each slice along dim
+                   = exp(scores[i] + c) / Σⱼ exp(scores[j] + c)   for every number c
 
-    Takes scores of any shape, and the dimension `dim` (negative counts from the end) along
-    which the weights sum to one; returns the same shape. Every slice along `dim` is its own
-    distribution, and may be hundreds away from its neighbours.
+    A number c that is added to *all* scores of a slice cancels between the numerator and the sum.
+    Choose a c for each slice so that exp never overflows.
 
-    Scores of ±1000 and entries of -inf (weight exactly zero) are tested; every slice has at
-    least one finite score. Torch's softmax, log_softmax and softmin are forbidden; logsumexp is
-    allowed in this one exercise. Keep the dtype, leave `scores` unchanged, let gradients flow.
+    Why: trained models produce large scores, and masks put -inf among them on purpose. A score of
+    1000 must give a weight, not NaN.
 
-    Example: over the rows, then over the columns of the same matrix.
+    Takes:
+        scores: (...), at least one dimension. Entries may be -inf, but every slice along dim has
+            at least one finite score. NaN and +inf are not tested.
+        dim: int, the dimension along which the weights sum to one; negative numbers count from
+            the end.
+
+    Returns:
+        (...): the weights, in the shape of the scores.
+
+    Rules:
+        large: Scores may be as large as ±1000, and those in one slice hundreds larger than those
+            in the next.
+        infinite: A score of -inf gets a weight of exactly zero.
+        forbidden: Torch's softmax, log_softmax, softmin and attention functions are off limits;
+            logsumexp is allowed here.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `scores` stays as it was.
+        gradients: Gradients flow back to the scores, and stay finite beside -inf.
+
+    Example: a softmax over the rows, then one over the columns of the same matrix.
 
     >>> scores = torch.tensor([[1000.0, 1001.0], [-1000.0, float("-inf")]])
     >>> softmax_stable(scores)
@@ -110,5 +164,8 @@ def softmax_stable(scores: Float[Tensor, " ..."], dim: int = -1) -> Float[Tensor
     >>> softmax_stable(scores, 0)
     tensor([[1., 1.],
             [0., 0.]])
+
+    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 2,
+    https://arxiv.org/abs/1805.02867.
     """
     raise NotImplementedError

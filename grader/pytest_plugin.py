@@ -46,9 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not _near_a_course(config):
         return
     config.pluginmanager.register(_Fixtures(), "grader_fixtures")
-    config.addinivalue_line(
-        "markers", "grader(exercise, rung, points, memory_mb): set by grader.testing.rung"
-    )
+    for marker in (
+        "grader(exercise, rung, points, rules, memory_mb): set by grader.testing.rung",
+        "grader_quotes(*rules): set by grader.testing.rung.quotes",
+    ):
+        config.addinivalue_line("markers", marker)
 
 
 def _near_a_course(config: Any) -> bool:
@@ -56,9 +58,9 @@ def _near_a_course(config: Any) -> bool:
     if os.environ.get(NAMED):
         return True
     called = config.invocation_params
-    # Of all that was typed: what is no path names no course either.
-    typed = [str(argument).partition("::")[0] for argument in called.args]
-    for place in ("", *typed):
+    # Of all that was typed, and of `testpaths` once they are read: what is no path names no course.
+    given = [*called.args, *getattr(config, "args", ())]
+    for place in ("", *(str(argument).partition("::")[0] for argument in given)):
         with suppress(OSError, ValueError):  # it cannot be a path
             if nearest_course(Path(called.dir, place)) is not None:
                 return True
@@ -69,13 +71,15 @@ class _Fixtures:
     """The fixtures of a course's tests."""
 
     @pytest.fixture(scope="session")
-    def _grader_desk(self, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    @classmethod
+    def _grader_desk(cls, request: pytest.FixtureRequest) -> Iterator[Desk]:
         from grader.grading.order import Order
 
         tests = (item for item in request.session.items if item.get_closest_marker("grader"))
         path = Path(next(tests).path)
-        option = request.config.getoption
-        foreign = option("--submission") is not None  # or else the answers in the course's folder
+        config = request.config
+        # A course that only `testpaths` names is found too late for options.
+        foreign = config.getoption("--submission", None) is not None  # or else the course's answers
         with ExitStack() as stack:
             with _in_one_line():
                 # Of a test file that pytest was given, code has run by now: it has chosen its
@@ -83,19 +87,20 @@ class _Fixtures:
                 course = load_course(nearest_course(path.parent) or find_course(None))
                 order = Order(
                     course,
-                    option("--grader-seed") or course.seed,
+                    config.getoption("--grader-seed", None) or course.seed,
                     {},
                     stubs=foreign,
-                    isolation=option("--isolation") if foreign else "weak",
+                    isolation=config.getoption("--isolation") if foreign else "weak",
                 )
                 desk = stack.enter_context(order.desk())
             yield desk
 
     @pytest.fixture(scope="session")
-    def _grader_student(self, request: pytest.FixtureRequest, _grader_desk: Desk) -> Iterator[Seat]:
+    @classmethod
+    def _grader_student(cls, request: pytest.FixtureRequest, _grader_desk: Desk) -> Iterator[Seat]:
         from grader.intake import find_submissions
 
-        path = request.config.getoption("--submission")
+        path = request.config.getoption("--submission", None)
         if path is None:
             path = str(_grader_desk.course.folder)
         with _in_one_line():

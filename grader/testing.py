@@ -26,6 +26,17 @@ from grader.course.collection import rung
 from grader.course.contract import ContractBroken, describe
 from grader.course.references import Reference
 from grader.course.tensors import Make
+from grader.course.tolerances import (
+    ALL_DIGITS,
+    DIGITS,
+    GRADIENTS,
+    LARGE_SCORES,
+    PRINTED,
+    REORDERED,
+    UNMOVED,
+    Tolerance,
+)
+from grader.feedback import margins
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
 from grader.proxies import adoption as _adoption
@@ -36,7 +47,8 @@ from grader.wire import Operations
 from grader.wire.payload import tensors_of
 
 __all__ = [
-    "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights",
+    "ALL_DIGITS", "DIGITS", "GRADIENTS", "LARGE_SCORES", "PRINTED", "REORDERED", "UNMOVED",
+    "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights", "agree",
     "assert_agrees", "assert_agrees_to_float64", "assert_batch_rows_do_not_mix",
     "assert_causal", "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
     "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
@@ -111,25 +123,26 @@ def assert_that(condition: bool, message: str) -> None:
 
 
 def assert_agrees(
-    theirs: Any, ours: Any, *, rtol: float | None = None, atol: float | None = None, what: str = ""
+    theirs: Any, ours: Any, *, within: Tolerance | None = None, what: str = ""
 ) -> None:
     """Fail unless two tensors, or nests of them, agree in shape, dtype and value.
 
-    The tolerances are those of `torch.testing.assert_close` for the dtype. Nothing is broadcast,
-    and NaN agrees with nothing, itself included.
+    Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype; the
+    others are those of `grader.course.tolerances`. Nothing is broadcast, and NaN agrees with
+    nothing, itself included.
     """
     what = what or "the result"
     if isinstance(ours, (tuple, list)):
         if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):
             raise AssertionError(f"{what}: expected {len(ours)} tensors, got {describe(theirs)}")
         for number, (their_part, our_part) in enumerate(zip(theirs, ours, strict=True), start=1):
-            assert_agrees(their_part, our_part, rtol=rtol, atol=atol, what=f"{what} {number}")
+            assert_agrees(their_part, our_part, within=within, what=f"{what} {number}")
         return
     if isinstance(ours, dict):
         names = sorted(theirs) if isinstance(theirs, dict) else None
         assert_that(names == sorted(ours), f"{what}: expected the keys {sorted(ours)}, got {names}")
         for name, our_part in ours.items():
-            assert_agrees(theirs[name], our_part, rtol=rtol, atol=atol, what=f"{what} {name!r}")
+            assert_agrees(theirs[name], our_part, within=within, what=f"{what} {name!r}")
         return
     if not isinstance(theirs, Tensor):
         raise AssertionError(f"{what}: expected a tensor, got {describe(theirs)}")
@@ -143,19 +156,26 @@ def assert_agrees(
         f"{what}: expected values, got a tensor on device {theirs.device}, which has none",
     )
     theirs, ours = theirs.detach(), ours.detach()
-    wrong = differing(theirs, ours, rtol, atol)
+    wrong = differing(theirs, ours, within)
     if wrong.any():
         raise Disagreement(what, ours, theirs, wrong)
 
 
-def assert_agrees_to_float64(theirs: Any, ours: Any, *, rtol: float = 2e-8) -> None:
-    """Fail unless digits agree that float64 has and float32 has not.
+def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool:
+    """Whether two tensors agree, as `assert_agrees` would have them, for a test of its own words.
 
-    There is room for 1e-8 added to a sum, as some do to be on the safe side.
+    Both may be the student's: what came out before and after something changed.
     """
-    assert_agrees(theirs, ours, rtol=1e-4, atol=1e-5)  # another mistake speaks for itself
+    theirs, ours = theirs.detach(), ours.detach()
+    alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
+    return alike and not bool(differing(theirs, ours, within).any())
+
+
+def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGITS) -> None:
+    """Fail unless digits agree that float64 has and float32 has not."""
+    assert_agrees(theirs, ours, within=GRADIENTS)  # another mistake speaks for itself
     try:
-        assert_agrees(theirs, ours, rtol=rtol, atol=rtol)
+        assert_agrees(theirs, ours, within=within)
     except AssertionError:
         raise AssertionError(
             "float64 carries 16 digits, and yours are right for fewer: does something make a "
@@ -171,7 +191,10 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
     assert_that(bool((weights >= 0).all()), "a weight is negative, or NaN")
     sums = weights.sum(dim=dim)
     off = (sums - 1).abs().max().item()
-    assert_that(off < 1e-5, f"weights along dim {dim} should sum to one; a sum is off by {off:.3g}")
+    assert_that(
+        agree(sums, torch.ones_like(sums)),
+        f"weights along dim {dim} should sum to one; a sum is off by {off:.3g}",
+    )
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
@@ -187,15 +210,6 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
         raise AssertionError(f"{which} was changed in place: build a new tensor instead")
 
 
-# How far an output may move when nothing changed that it may depend on. Rounding moves it by up to
-# 6e-6, by how a processor adds up; a future that leaks, or a neighbour, moves it by 3e-2 or more.
-UNMOVED = 1e-4
-
-
-def _unmoved(before: Tensor, after: Tensor) -> bool:
-    return torch.allclose(before, after, rtol=UNMOVED, atol=UNMOVED)
-
-
 def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
     """Fail if an output depends on a later token. `dim` is the tokens' axis of input and output."""
     tokens = x.shape[dim]
@@ -206,7 +220,7 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
         assert_that(
-            _unmoved(before.narrow(dim, 0, cut), after.narrow(dim, 0, cut)),
+            agree(before.narrow(dim, 0, cut), after.narrow(dim, 0, cut), UNMOVED),
             f"outputs of the first {cut} tokens changed when only later tokens did: "
             "they see the future",
         )
@@ -223,10 +237,10 @@ def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) ->
     changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)
     assert_that(
-        _unmoved(before[1:], after[1:]),
+        agree(before[1:], after[1:], UNMOVED),
         "the output of one batch row changed when only another row's input did",
     )
-    assert_that(not torch.allclose(before[0], after[0]), "the output does not depend on the input")
+    assert_that(not agree(before[0], after[0]), "the output does not depend on the input")
 
 
 def assert_moves(call: RemoteFunction | RemoteModule, *inputs: Any) -> None:
@@ -265,23 +279,15 @@ def assert_refuses(
     raise AssertionError(why)
 
 
+# --- what a call costs ---------------------------------------------------------------------------
+# Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
+
+
+# Tensor methods, by plain name, behind which nobody counts.
 LEAVING = frozenset(
-    {
-        "numpy",
-        "array",
-        "tolist",
-        "dlpack",
-        "storage",
-        "untyped_storage",
-        "data_ptr",
-        "reduce_ex",
-        "apply",
-        "map",
-        "map2",
-    }
-)  # Tensor methods, by plain name
-
-
+    {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
+     "map", "map2"}
+)  # fmt: skip
 MOST_OPERATIONS = 100  # for what one product does: more were made to hide a loop behind them
 
 
@@ -290,9 +296,8 @@ def assert_operations_do_not_grow(
 ) -> None:
     """Fail if the larger input takes more tensor operations. `call` is a proxy."""
     few, many = (_counted(call, arguments).count for arguments in (small, large))
-    _remember_growth(call, "operations", many > few)
     assert_that(
-        many <= few and many <= MOST_OPERATIONS,
+        _within(call, "operations", many, few) and many <= MOST_OPERATIONS,
         f"{few} tensor operations on a small input and {many} on a larger one: "
         "is there a loop where one product would do?",
     )
@@ -303,9 +308,8 @@ def assert_memory_grows_at_most(
 ) -> None:
     """Fail if the largest tensor on `large` is more than `times` that on `small`, in elements."""
     little, much = (_counted(call, arguments).largest for arguments in (small, large))
-    _remember_growth(call, "memory", much > times * little)
     assert_that(
-        much <= times * little,
+        _within(call, "memory", much, times * little),
         f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
         f"for one {times:g} times as long: what becomes so large, and must it ever be whole?",
     )
@@ -314,28 +318,20 @@ def assert_memory_grows_at_most(
 def assert_work_grows_at_most(
     call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
 ) -> None:
-    """Fail if the work on `large` is more than `times` that on `small`.
-
-    Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
-    """
+    """Fail if the work on `large` is more than `times` that on `small`."""
     little, much = (_counted(call, arguments).work for arguments in (small, large))
-    _remember_growth(call, "work", much > times * little)
     assert_that(
-        much <= times * little,
+        _within(call, "work", much, times * little),
         f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
         f"{much / max(little, 1):.1f} times as much, and {times:g} times would do",
     )
 
 
 def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *arguments: Any) -> None:
-    """Fail if a call takes more work than `most`.
-
-    Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
-    """
+    """Fail if a call takes more work than `most`."""
     work = _counted(call, arguments).work
-    _remember_growth(call, "work", work > most)
     assert_that(
-        work <= most,
+        _within(call, "work", work, most),
         f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: is something "
         "worked out again and again that is needed once?",
     )
@@ -346,30 +342,37 @@ def assert_reduces_at_most(
 ) -> None:
     """Fail if a sum, product, maximum, softmax or the like runs over more than `width` elements."""
     widest = _counted(call, arguments).widest
-    _remember_growth(call, "width", widest > width)
     assert_that(
-        widest <= width,
+        _within(call, "width", widest, width),
         f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
         f"and no more than {width} may be looked at together",
     )
 
 
 def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> Operations:
-    """What one call costs; fails if numbers leave torch, where nobody counts."""
+    """What one call costs; fails if numbers leave torch by a door where nobody counts them.
+
+    A number that becomes one of Python's (``item``, ``float``, ``tolist``, iteration) is counted as
+    an operation.
+    """
     seen: Observation = call.observe(*arguments)
     left = sorted(seen.functions & LEAVING)
     # A right answer's results do not tell how it came by them.
-    call.remember(f"leaves: {bool(left)}")
+    call.remember(f"leaves: {bool(left) or 'tolist' in seen.functions}")
     assert_that(
         not left,
-        f"the numbers leave torch ({', '.join(left)}), where nobody counts operations: "
-        "tensors can do all of it",
+        f"{', '.join(left)} hides the work from the counter: use tensor operations here",
     )
     return seen.operations
 
 
-def _remember_growth(call: RemoteFunction | RemoteModule, what: str, grows: bool) -> None:
-    call.remember(f"too much {what}: {grows}")
+def _within(
+    call: RemoteFunction | RemoteModule, what: str, measured: float, allowed: float
+) -> bool:
+    """Whether a count is no more than it may be; a diagnosis hears of it too."""
+    call.remember(f"too much {what}: {measured > allowed}")
+    margins.note_count(measured, allowed)
+    return measured <= allowed
 
 
 def assert_uses(
@@ -386,7 +389,7 @@ def assert_uses(
         not seen.functions.isdisjoint(functions), f"the exercise is about {wanted}: none was used"
     )
     altered: Observation = call.observe(*arguments, altered=functions)
-    depends = not _unmoved(seen.result, altered.result)
+    depends = not agree(seen.result, altered.result, UNMOVED)
     call.remember(f"depends on {wanted}: {depends}")
     assert_that(
         depends,
@@ -447,7 +450,7 @@ def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> Non
             f"no gradient reaches {what}: is there a .detach(), .data, .item(), .numpy() or "
             "torch.no_grad() on the way, or a new tensor built from numbers?"
         )
-    assert_agrees(actual, expected, rtol=1e-4, atol=1e-5, what=f"the gradient of {what}")
+    assert_agrees(actual, expected, within=GRADIENTS, what=f"the gradient of {what}")
 
 
 # --- dropout -------------------------------------------------------------------------------------
@@ -470,7 +473,7 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
         f"with dropout {p} a weight w should become 0 or w / {1 - p:g} in training",
     )
     assert_that(
-        torch.allclose(dropped, twins, atol=1e-5),
+        agree(dropped, twins),
         "values that share a weight were dropped apart: drop the weights, not the context",
     )
     share, count = is_zero.double().mean().item(), is_zero.numel()

@@ -20,7 +20,7 @@ HOLLOWED = [
     "attention_scores/test_attention_scores_take_one_product",
     "context_vector/test_context_vector_has_the_right_gradient",
     "v1_weights_from_v2/test_v1_weights_are_found_by_their_names",
-    "causal_mask/test_causal_mask_hides_nothing_from_a_single_token",
+    "causal_mask/test_causal_mask_agrees_with_the_reference",
     "apply_dropout/test_apply_dropout_keeps_float64",
     "merge_heads/test_merge_heads_agrees_with_the_reference",
 ]

@@ -19,6 +19,7 @@ from grader.author.mutants import mutants_of
 from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
 from grader.course.references import LiveOracle, load_solutions, open_oracle
+from grader.course.statements import statement
 from grader.mistakes import load_library
 from tests.support.places import REAL, ROOT
 
@@ -169,5 +170,8 @@ def test_the_readme_counts_what_the_audit_tries() -> None:
             sum(len(library.of(name, "mistake")) for name in names),
             sum(len(mutants_of(library.sources[unit.name], name)) for name in names),
             graders.count("\ndef test_"),
+            # With the two rules that are built in; and a margin for each known answer.
+            sum(2 + len(statement(COURSE, name).rules) for name in names),
         ]
+        tried.append(tried[0] + tried[1] + len(names))
         assert [int(count) for count in re.findall(r"of (\d+)", row)] == tried

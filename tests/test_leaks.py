@@ -70,7 +70,11 @@ def hidden(desk: Desk) -> Numbers:
 
 
 def asked(desk: Desk, *, hidden: bool) -> list[torch.Tensor]:
-    """Every tensor that these tests send to a submission: to calls, as weights, as gradients."""
+    """Every tensor that these tests send to a submission: to calls, as weights, as gradients.
+
+    Of public tests also what right answers give: students are shown it, and among so many numbers
+    one is now and then a hidden one's by chance.
+    """
     sent: list[torch.Tensor] = []
 
     really = InProcess.exchange
@@ -78,7 +82,10 @@ def asked(desk: Desk, *, hidden: bool) -> list[torch.Tensor]:
     def exchange(channel: InProcess, request: wire.Request, cpu_seconds: float) -> wire.Reply:
         if isinstance(request, wire.Run):
             sent.extend(t for call in request.calls for t in tensors_in(call))
-        return really(channel, request, cpu_seconds)
+        reply = really(channel, request, cpu_seconds)
+        if not hidden:
+            sent.extend(tensors_in(reply))
+        return reply
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(InProcess, "exchange", exchange)

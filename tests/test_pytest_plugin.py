@@ -104,6 +104,16 @@ def test_a_submission_that_is_not_isolated_is_refused_in_one_line_unless_told_we
     assert allowed.returncode == 0, allowed.stdout
 
 
+def test_a_course_that_only_the_settings_of_pytest_name_gets_its_fixtures(
+    tmp_path: Path, right: str
+) -> None:
+    shutil.copytree(TINY, tmp_path / "tiny")
+    (tmp_path / "tiny" / "exercises" / "basics.py").write_text(right, "utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tiny/solutions/graders\n", "utf-8")
+    ran = run_pytest(tmp_path, "-q", "-W", "error", "-k", "leaves_nothing")
+    assert "1 passed" in ran.stdout, ran.stdout
+
+
 def test_fixtures_that_a_course_brings_itself_come_first(tmp_path: Path) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     (tmp_path / "tiny" / "conftest.py").write_text(OWN.replace("--submission", "--ours"), "utf-8")

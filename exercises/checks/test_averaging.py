@@ -5,11 +5,16 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    REORDERED,
+    agree,
     assert_agrees,
+    assert_agrees_to_float64,
     assert_causal,
+    assert_gradients_agree,
     assert_input_unchanged,
     assert_operations_do_not_grow,
     assert_that,
+    assert_uses,
 )
 
 THREE_TOKENS = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
@@ -20,11 +25,11 @@ def assert_means_of_the_example(means):
     """Compare with the statement, and name the slips that are easy to make."""
     sums = THREE_TOKENS.cumsum(dim=1)
     assert_that(
-        not torch.allclose(means, sums),
+        not agree(means, sums),
         "these are the sums of the past, not its means: divide by how many tokens took part",
     )
     assert_that(
-        not torch.allclose(means, sums / 3),
+        not agree(means, sums / 3),
         "the sums are right, but the divisor is not: at time t only t + 1 tokens took part",
     )
     assert_that(
@@ -33,7 +38,7 @@ def assert_means_of_the_example(means):
         "first token? It may look at itself",
     )
     assert_that(
-        torch.allclose(means[:, 0], THREE_TOKENS[:, 0]),
+        agree(means[:, 0], THREE_TOKENS[:, 0]),
         f"the first token has no past but itself, so its mean is [2, 7]; yours is "
         f"{[round(number, 4) for number in means[0, 0].tolist()]}",
     )
@@ -63,10 +68,27 @@ def test_running_mean_loop_fits_any_sequence(student, reference, make, time):
     assert_agrees(student.running_mean_loop(x), reference.running_mean_loop(x))
 
 
-@rung.property("running_mean_loop")
+@rung.property("running_mean_loop", rules=("dtype",))
+def test_running_mean_loop_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, to its precision."""
+    x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
+    # Large terms that cancel: float32 would lose what is left of them.
+    x[:, 0::2] += 2.0**5
+    x[:, 1::2] -= 2.0**5
+    assert_agrees_to_float64(student.running_mean_loop(x), reference.running_mean_loop(x))
+
+
+@rung.property("running_mean_loop", rules=("unchanged",))
 def test_running_mean_loop_builds_a_new_tensor(student, make):
     """The sequences passed in stay as they were."""
     assert_input_unchanged(student.running_mean_loop, make.normal(batch=2, time=4, channels=3))
+
+
+@rung.gradient("running_mean_loop", rules=("gradients",))
+def test_running_mean_loop_can_be_learned_through(student, reference, make):
+    """The right gradient comes back to the sequences."""
+    x = make.normal(batch=2, time=4, channels=3)
+    assert_gradients_agree(student.running_mean_loop, reference.running_mean_loop, x, make=make)
 
 
 # --- prefix_sum_matrix ---------------------------------------------------------------------------
@@ -102,12 +124,18 @@ def test_prefix_sum_matrix_fits_any_length(student, reference, time):
     assert_agrees(student.prefix_sum_matrix(time), reference.prefix_sum_matrix(time))
 
 
-@rung.property("prefix_sum_matrix")
+@rung.value("prefix_sum_matrix")
 def test_prefix_sum_matrix_sums_up_the_example(student):
     """Its product with the sequence of the statement is the sums of the past."""
     sums = student.prefix_sum_matrix(3) @ THREE_TOKENS[0]
     expected = torch.tensor([[2.0, 7.0], [8.0, 11.0], [14.0, 16.0]])
     assert_agrees(sums, expected, what="the product with the example")
+
+
+@rung.property("prefix_sum_matrix", rules=("sizes",))
+def test_prefix_sum_matrix_fits_a_long_sequence(student, reference):
+    """It is right for a hundred tokens."""
+    assert_agrees(student.prefix_sum_matrix(100), reference.prefix_sum_matrix(100))
 
 
 # --- running_mean_matrix -------------------------------------------------------------------------
@@ -125,7 +153,7 @@ def test_running_mean_matrix_for_three_tokens(student):
     weights = student.running_mean_matrix(3)
     sums = weights.sum(dim=1)
     assert_that(
-        torch.allclose(sums, torch.ones(3)),
+        agree(sums, torch.ones(3)),
         f"your rows sum to {', '.join(f'{total:.4g}' for total in sums.tolist())}, and each should "
         "sum to one: did every row get a divisor of its own, its own count of ones?",
     )
@@ -138,6 +166,12 @@ def test_running_mean_matrix_for_three_tokens(student):
 def test_running_mean_matrix_fits_any_length(student, reference, time):
     """It is right for other numbers of tokens, one included."""
     assert_agrees(student.running_mean_matrix(time), reference.running_mean_matrix(time))
+
+
+@rung.property("running_mean_matrix", rules=("sizes",))
+def test_running_mean_matrix_fits_a_long_sequence(student, reference):
+    """It is right for a hundred tokens."""
+    assert_agrees(student.running_mean_matrix(100), reference.running_mean_matrix(100))
 
 
 # --- running_mean_matmul -------------------------------------------------------------------------
@@ -163,13 +197,32 @@ def test_running_mean_matmul_fits_any_sequence(student, reference, make, time):
     assert_agrees(student.running_mean_matmul(x), reference.running_mean_matmul(x))
 
 
-@rung.property("running_mean_matmul")
-def test_running_mean_matmul_keeps_float64(student, make):
-    """Sequences in float64 give means in float64."""
-    student.running_mean_matmul(make.normal(batch=2, time=4, channels=3, dtype=torch.float64))
+@rung.property("running_mean_matmul", rules=("dtype",))
+def test_running_mean_matmul_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, summed in float64."""
+    x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
+    # Large terms that cancel: float32 would lose what is left of them.
+    x[:, 0::2] += 2.0**24
+    x[:, 1::2] -= 2.0**24
+    theirs, ours = student.running_mean_matmul(x), reference.running_mean_matmul(x)
+    # The matrix of the exercise before this one has the default dtype: its thirds are float32's.
+    assert_agrees_to_float64(theirs, ours, within=REORDERED)
 
 
-@rung.efficiency("running_mean_matmul")
+@rung.property("running_mean_matmul", rules=("unchanged",))
+def test_running_mean_matmul_builds_a_new_tensor(student, make):
+    """The sequences passed in stay as they were."""
+    assert_input_unchanged(student.running_mean_matmul, make.normal(batch=2, time=4, channels=3))
+
+
+@rung.gradient("running_mean_matmul", rules=("gradients",))
+def test_running_mean_matmul_can_be_learned_through(student, reference, make):
+    """The right gradient comes back to the sequences."""
+    x = make.normal(batch=2, time=4, channels=3)
+    assert_gradients_agree(student.running_mean_matmul, reference.running_mean_matmul, x, make=make)
+
+
+@rung.efficiency("running_mean_matmul", rules=("loops",))
 def test_running_mean_matmul_has_no_loop_over_time(student, make):
     """A longer sequence takes no more operations than a shorter one."""
     short, long = (make.normal(batch=2, time=time, channels=3) for time in (4, 9))
@@ -177,6 +230,11 @@ def test_running_mean_matmul_has_no_loop_over_time(student, make):
 
 
 # --- running_mean_softmax ------------------------------------------------------------------------
+
+ROADS = (
+    "softmax", "exp", "scaled_dot_product_attention", "exp2", "log_softmax", "logsumexp", "pow",
+    "softmin",
+)  # fmt: skip
 
 
 @rung.shape("running_mean_softmax")
@@ -195,7 +253,7 @@ def test_running_mean_softmax_averages_the_example(student):
         "Every token may at least look at itself",
     )
     assert_that(
-        not torch.allclose(means, torch.full_like(means, 3.5)),
+        not agree(means, torch.full_like(means, 3.5)),
         "every token got the mean of all four, the future too: is the -inf in the matrix that the "
         "softmax sees? A function without a trailing underscore returns a new tensor",
     )
@@ -214,5 +272,45 @@ def test_running_mean_softmax_fits_any_sequence(student, reference, make, time):
 
 @rung.property("running_mean_softmax")
 def test_running_mean_softmax_never_sees_the_future(student, make):
-    """Changing later tokens leaves the means of earlier ones as they were."""
-    assert_causal(student.running_mean_softmax, make.normal(batch=2, time=5, channels=3))
+    """Later tokens do not change the means of earlier ones, however large they become."""
+    x = make.normal(batch=2, time=5, channels=3)
+    assert_causal(student.running_mean_softmax, x)
+    before, large = student.running_mean_softmax(x), x.clone()
+    large[:, 3:] = 1e15
+    assert_that(
+        agree(before[:, :3], student.running_mean_softmax(large)[:, :3]),
+        "the means of the first three tokens changed when the others became very large: is their "
+        "weight exactly zero? exp(-inf) is, and exp of a number like -30 is not",
+    )
+
+
+@rung.property("running_mean_softmax", rules=("softmax",))
+def test_running_mean_softmax_has_weights_out_of_a_softmax(student, make):
+    """The means depend on a softmax, or on an exp."""
+    x = make.normal(2.0, batch=2, time=5, channels=3)
+    assert_uses(student.running_mean_softmax, ROADS, x)
+
+
+@rung.property("running_mean_softmax", rules=("dtype",))
+def test_running_mean_softmax_keeps_float64(student, reference, make):
+    """Sequences in float64 give means in float64, to its precision."""
+    x = make.normal(batch=2, time=5, channels=3, dtype=torch.float64)
+    # Large terms that cancel: float32 would lose what is left of them.
+    x[:, 0::2] += 2.0**5
+    x[:, 1::2] -= 2.0**5
+    assert_agrees_to_float64(student.running_mean_softmax(x), reference.running_mean_softmax(x))
+
+
+@rung.property("running_mean_softmax", rules=("unchanged",))
+def test_running_mean_softmax_builds_a_new_tensor(student, make):
+    """The sequences passed in stay as they were."""
+    assert_input_unchanged(student.running_mean_softmax, make.normal(batch=2, time=4, channels=3))
+
+
+@rung.gradient("running_mean_softmax", rules=("gradients",))
+def test_running_mean_softmax_can_be_learned_through(student, reference, make):
+    """The right gradient comes back to the sequences."""
+    x = make.normal(batch=2, time=4, channels=3)
+    assert_gradients_agree(
+        student.running_mean_softmax, reference.running_mean_softmax, x, make=make
+    )

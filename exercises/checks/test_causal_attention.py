@@ -5,12 +5,19 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    ALL_DIGITS,
+    LARGE_SCORES,
+    PRINTED,
     adopt,
     adopt_identity_weights,
     assert_agrees,
+    assert_agrees_to_float64,
+    assert_batch_rows_do_not_mix,
     assert_causal,
     assert_drops_weights,
+    assert_gradients_agree,
     assert_input_unchanged,
+    assert_moves,
     assert_rows_sum_to_one,
     assert_that,
     extra_biases,
@@ -69,13 +76,28 @@ def test_masked_softmax_gives_nothing_to_hidden_nines(student):
 
 @rung.value("masked_softmax")
 def test_masked_softmax_works_for_other_sizes(student, reference, make):
-    """It is right for a batch of scores too, with one mask for all sentences."""
-    scores = make.normal(2.0, batch=2, queries=3, keys=5)
-    mask = half_hidden(make, queries=3, keys=5)
+    """It is right for another number of queries and keys."""
+    scores, mask = make.normal(2.0, queries=3, keys=5), half_hidden(make, queries=3, keys=5)
     assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
 
 
-@rung.property("masked_softmax")
+@rung.value("masked_softmax", rules=("computes", "leading"))
+@pytest.mark.parametrize(
+    ("scores_have", "mask_has"),
+    [
+        ({"batch": 2, "queries": 3, "keys": 5}, {"queries": 3, "keys": 5}),
+        ({"batch": 2, "queries": 3, "keys": 5}, {"batch": 2, "queries": 1, "keys": 5}),
+        ({"batch": 2, "heads": 2, "queries": 3, "keys": 5}, {"queries": 3, "keys": 5}),
+    ],
+    ids=["one mask for a batch", "keys hidden per sentence", "heads"],
+)
+def test_masked_softmax_takes_a_batch_and_heads(student, reference, make, scores_have, mask_has):
+    """Scores may have a batch and heads in front, and the mask broadcasts to them."""
+    scores, mask = make.normal(2.0, **scores_have), half_hidden(make, **mask_has)
+    assert_agrees(student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+
+
+@rung.value("masked_softmax")
 def test_masked_softmax_shares_out_all_of_the_attention(student, make):
     """The visible keys of a query share out a weight of one, and hidden keys weigh nothing."""
     scores, mask = make.normal(2.0, queries=4, keys=6), half_hidden(make, queries=4, keys=6)
@@ -87,26 +109,61 @@ def test_masked_softmax_shares_out_all_of_the_attention(student, make):
     assert_rows_sum_to_one(weights)
 
 
-@rung.property("masked_softmax")
+@rung.property("masked_softmax", rules=("dtype",))
+def test_masked_softmax_keeps_float64(student, reference, make):
+    """Scores in float64 give weights in float64, with all of its digits."""
+    scores = make.normal(2.0, queries=3, keys=5, dtype=torch.float64) + 60.0  # costs float32 digits
+    mask = half_hidden(make, queries=3, keys=5)
+    assert_agrees_to_float64(
+        student.masked_softmax(scores, mask), reference.masked_softmax(scores, mask)
+    )
+
+
+@rung.property("masked_softmax", rules=("unchanged",))
 def test_masked_softmax_builds_a_new_tensor(student, make):
-    """The scores passed in stay as they were."""
+    """The scores and the mask that you are given stay as they were."""
     scores, mask = make.normal(queries=3, keys=5), half_hidden(make, queries=3, keys=5)
     assert_input_unchanged(student.masked_softmax, scores, mask)
 
 
-@rung.property("masked_softmax")
+@rung.property("masked_softmax", rules=("empty",))
 def test_masked_softmax_of_a_row_where_all_is_hidden(student, make):
     """A query that may see nothing gets zeros, and does not spoil the gradients."""
     scores = SCORES.clone().requires_grad_()
     weights = student.masked_softmax(scores, MASK)
     expected = torch.zeros(3)
     assert_agrees(weights[2], expected, what="the last row of the example, where all is hidden")
-    (weights * make.normal(queries=3, keys=3)).sum().backward()
+    total = (weights * make.normal(queries=3, keys=3)).sum()
+    if total.requires_grad:
+        total.backward()
     assert_that(
-        scores.grad is not None and bool(scores.grad.isfinite().all()),
-        "the gradient is missing, or not finite, when everything is hidden from one query: "
-        "replacing a score and adding an infinity to it are not the same for the gradient",
+        scores.grad is None or bool(scores.grad.isfinite().all()),
+        "the gradient is not finite when everything is hidden from one query: replacing a score "
+        "and adding an infinity to it are not the same for the gradient",
     )
+
+
+@rung.gradient("masked_softmax", rules=("gradients",))
+def test_masked_softmax_can_be_learned_through(student, reference, make):
+    """A gradient comes back to the visible scores."""
+    mask = half_hidden(make, queries=3, keys=5)
+    assert_gradients_agree(
+        lambda scores: student.masked_softmax(scores, mask),
+        lambda scores: reference.masked_softmax(scores, mask),
+        make.normal(queries=3, keys=5),
+        make=make,
+    )
+
+
+@rung.stability("masked_softmax", rules=("large",))
+@pytest.mark.parametrize("shift", [900.0, -900.0], ids=["up", "down"])
+def test_masked_softmax_takes_scores_of_nearly_a_thousand(student, reference, make, shift):
+    """Scores around 900 and around -900 give finite weights, and the right ones."""
+    scores = make.normal(2.0, queries=3, keys=5) + shift
+    mask = half_hidden(make, queries=3, keys=5)
+    scores[0, 1:], mask[0, 1:] = 0.0, True  # hidden, and far from what the first query sees
+    weights = student.masked_softmax(scores, mask)
+    assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)
 
 
 # --- renormalized_causal_weights -----------------------------------------------------------------
@@ -135,7 +192,7 @@ def test_renormalized_weights_work_for_other_sizes(student, reference, make):
     assert_agrees(theirs, reference.renormalized_causal_weights(weights))
 
 
-@rung.property("renormalized_causal_weights")
+@rung.value("renormalized_causal_weights")
 def test_renormalized_weights_are_shared_out_among_the_past(student, make):
     """Every row sums to one again, and nothing is left for the future."""
     weights = make.normal(queries=7, keys=7).softmax(dim=-1)
@@ -146,6 +203,35 @@ def test_renormalized_weights_are_shared_out_among_the_past(student, make):
             f"token {token} still gives some weight to tokens that come after it",
         )
     assert_rows_sum_to_one(result)
+
+
+@rung.property("renormalized_causal_weights", rules=("dtype",))
+def test_renormalized_weights_keep_float64(student, reference, make):
+    """Weights in float64 stay in float64, with all of its digits."""
+    weights = make.normal(queries=4, keys=4, dtype=torch.float64).softmax(dim=-1)
+    assert_agrees_to_float64(
+        student.renormalized_causal_weights(weights),
+        reference.renormalized_causal_weights(weights),
+        within=ALL_DIGITS,
+    )
+
+
+@rung.property("renormalized_causal_weights", rules=("unchanged",))
+def test_renormalized_weights_leave_their_input_alone(student, make):
+    """The weights that you are given stay as they were."""
+    weights = make.normal(queries=4, keys=4).softmax(dim=-1)
+    assert_input_unchanged(student.renormalized_causal_weights, weights)
+
+
+@rung.gradient("renormalized_causal_weights", rules=("gradients",))
+def test_renormalized_weights_can_be_learned_through(student, reference, make):
+    """A gradient comes back to the weights, through the sums too."""
+    assert_gradients_agree(
+        student.renormalized_causal_weights,
+        reference.renormalized_causal_weights,
+        make.normal(0.5, queries=4, keys=4).softmax(dim=-1),
+        make=make,
+    )
 
 
 # --- apply_dropout -------------------------------------------------------------------------------
@@ -169,16 +255,26 @@ def test_apply_dropout_divides_the_survivors(student):
 
 @rung.value("apply_dropout")
 def test_apply_dropout_works_for_other_sizes(student, reference, make):
-    """It is right for other shapes and another p."""
-    weights, keep = (
-        make.uniform(batch=2, queries=3, keys=5),
-        make.booleans(0.6, batch=2, queries=3, keys=5),
-    )
+    """It is right for other sizes and another p."""
+    weights, keep = make.uniform(queries=3, keys=5), make.booleans(0.6, queries=3, keys=5)
     theirs = student.apply_dropout(weights, keep, 0.4)
     assert_agrees(theirs, reference.apply_dropout(weights, keep, 0.4))
 
 
-@rung.property("apply_dropout")
+@rung.value("apply_dropout", rules=("computes", "leading"))
+@pytest.mark.parametrize(
+    "sizes",
+    [{"keys": 5}, {"batch": 2, "queries": 3, "keys": 5}],
+    ids=["one dimension", "three dimensions"],
+)
+def test_apply_dropout_takes_any_number_of_dimensions(student, reference, make, sizes):
+    """Weights may be one row, or a batch of matrices."""
+    weights, keep = make.uniform(**sizes), make.booleans(0.6, **sizes)
+    theirs = student.apply_dropout(weights, keep, 0.4)
+    assert_agrees(theirs, reference.apply_dropout(weights, keep, 0.4))
+
+
+@rung.value("apply_dropout")
 def test_apply_dropout_keeps_the_average(student, make):
     """Over many weights, what dropout takes from some it gives to others."""
     keep = make.booleans(0.7, queries=100, keys=100)
@@ -187,6 +283,37 @@ def test_apply_dropout_keeps_the_average(student, make):
         abs(average - 1) < 0.05,
         f"10,000 weights of 1 should still be about 1 on average when 30% of them are dropped, "
         f"and they are {average:.2f}: how much must the survivors grow?",
+    )
+
+
+@rung.property("apply_dropout", rules=("dtype",))
+def test_apply_dropout_keeps_float64(student, reference, make):
+    """Weights in float64 stay in float64, with all of its digits."""
+    weights = make.uniform(queries=3, keys=5, dtype=torch.float64)
+    keep = make.booleans(0.6, queries=3, keys=5)
+    assert_agrees_to_float64(
+        student.apply_dropout(weights, keep, 0.4),
+        reference.apply_dropout(weights, keep, 0.4),
+        within=ALL_DIGITS,
+    )
+
+
+@rung.property("apply_dropout", rules=("unchanged",))
+def test_apply_dropout_leaves_its_inputs_alone(student, make):
+    """The weights and the keep mask that you are given stay as they were."""
+    weights, keep = make.uniform(queries=3, keys=5), make.booleans(0.6, queries=3, keys=5)
+    assert_input_unchanged(student.apply_dropout, weights, keep, 0.4)
+
+
+@rung.gradient("apply_dropout", rules=("gradients",))
+def test_apply_dropout_can_be_learned_through(student, reference, make):
+    """A gradient comes back to the weights that are kept, and to no other."""
+    keep = make.booleans(0.6, queries=3, keys=5)
+    assert_gradients_agree(
+        lambda weights: student.apply_dropout(weights, keep, 0.4),
+        lambda weights: reference.apply_dropout(weights, keep, 0.4),
+        make.uniform(queries=3, keys=5),
+        make=make,
     )
 
 
@@ -201,66 +328,81 @@ def test_causal_attention_gives_one_vector_per_token(student, make):
         attention(make.normal(batch=2, tokens=tokens, d_in=3))
 
 
-@rung.value("CausalAttention")
+@rung.value("CausalAttention", rules=("computes", "shorter"))
 def test_causal_attention_with_identity_weights(student, reference):
     """With every weight matrix the identity, it gives the answer of the example."""
     theirs = student.CausalAttention(2, 2, 4, 0.0)
     adopt_identity_weights(theirs, reference.CausalAttention(2, 2, 4, 0.0))
     result = theirs(torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]]))
     expected = torch.tensor([[[1.0, 0.0], [0.0558, 1.8884], [1.8765, 1.9732]]])
-    assert_agrees(result, expected, rtol=0, atol=1e-4, what="three tokens with identity weights")
+    assert_agrees(result, expected, within=PRINTED, what="three tokens with identity weights")
+
+
+def alike(student, reference, *arguments):
+    """Two layers with the same weights, theirs and ours."""
+    theirs, ours = student.CausalAttention(*arguments), reference.CausalAttention(*arguments)
+    adopt(theirs, ours)
+    return theirs, ours
 
 
 @rung.value("CausalAttention")
 def test_causal_attention_with_the_weights_of_the_reference(student, reference, make):
     """With the same weights, the context vectors are those of the reference."""
-    theirs = student.CausalAttention(3, 4, 8, 0.0)
-    ours = reference.CausalAttention(3, 4, 8, 0.0)
-    adopt(theirs, ours)
+    theirs, ours = alike(student, reference, 3, 4, 5, 0.0)
     x = make.normal(batch=2, tokens=5, d_in=3)
     assert_agrees(theirs(x), ours(x))
 
 
-@rung.property("CausalAttention")
+@rung.value("CausalAttention", rules=("computes", "shorter"))
+def test_causal_attention_takes_shorter_sentences(student, reference, make):
+    """With a context_length of 8, three tokens are right, and five after them as well."""
+    theirs, ours = alike(student, reference, 3, 4, 8, 0.0)
+    for tokens in (3, 5):
+        x = make.normal(batch=2, tokens=tokens, d_in=3)
+        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} of 8 tokens")
+
+
+@rung.value("CausalAttention")
 def test_causal_attention_is_causal(student, make):
     """Changing later tokens leaves the outputs of earlier ones as they were."""
-    attention = student.CausalAttention(3, 4, 8, 0.0)
+    attention = student.CausalAttention(3, 4, 5, 0.0)
     assert_causal(attention, make.normal(batch=2, tokens=5, d_in=3))
 
 
-@rung.property("CausalAttention")
-def test_causal_attention_throws_dice_in_training_only(student, make):
-    """With dropout, two calls differ in training, and agree in evaluation mode."""
+@rung.property("CausalAttention", rules=("batch",))
+def test_causal_attention_keeps_sentences_apart(student, reference, make):
+    """Changing one sentence of a batch leaves the outputs of the other as they were."""
+    theirs, _ = alike(student, reference, 3, 4, 5, 0.0)
+    assert_batch_rows_do_not_mix(theirs, make.normal(batch=2, tokens=5, d_in=3))
+
+
+@rung.property("CausalAttention", rules=("dropout",))
+def test_causal_attention_drops_at_random_in_training(student, make):
+    """With dropout, two calls in training differ."""
     attention = student.CausalAttention(3, 4, 8, 0.5)
     x = make.normal(batch=4, tokens=8, d_in=3)
     once, again = attention.train().each([(x,), (x,)])
-    calm, calmer = attention.eval().each([(x,), (x,)])
     assert_that(
         not torch.equal(once, again),
         "with dropout 0.5, two calls in training gave the very same result: is anything dropped?",
     )
+
+
+@rung.property("CausalAttention", rules=("eval",))
+def test_causal_attention_drops_nothing_in_evaluation(student, make):
+    """After .eval(), two calls agree."""
+    attention = student.CausalAttention(3, 4, 8, 0.5)
+    x = make.normal(batch=4, tokens=8, d_in=3)
+    calm, calmer = attention.eval().each([(x,), (x,)])
     assert_that(
         torch.equal(calm, calmer),
         "two calls in evaluation mode differ: dropout must know whether the module is training",
     )
 
 
-@rung.property("CausalAttention")
-def test_causal_attention_has_no_biases_unless_asked(student, reference):
-    """Queries, keys and values have no bias unless asked."""
-    theirs = student.CausalAttention(3, 4, 6, 0.0)
-    adopt(theirs, reference.CausalAttention(3, 4, 6, 0.0))
-    biases = extra_biases(theirs)
-    assert_that(
-        not biases,
-        f"nobody asked for a bias, and there is {', '.join(biases)}: do all three layers know of "
-        "qkv_bias, and is it False to begin with?",
-    )
-
-
-@rung.property("CausalAttention")
+@rung.property("CausalAttention", rules=("dropout",))
 def test_causal_attention_drops_weights_and_nothing_else(student, reference, make):
-    """Dropout falls on the attention weights: not on scores, values or the result."""
+    """Dropout acts on the attention weights: not on scores, values or the result."""
     tokens, p = 10, 0.4
     theirs = student.CausalAttention(tokens, 2 * tokens, tokens, p)
     ours = reference.CausalAttention(tokens, 2 * tokens, tokens, p)
@@ -274,3 +416,59 @@ def test_causal_attention_drops_weights_and_nothing_else(student, reference, mak
     weights, _ = ours.eval()(x).detach().chunk(2, dim=-1)
     dropped, twins = theirs.train()(x).chunk(2, dim=-1)
     assert_drops_weights(dropped, twins, weights, p)
+
+
+@rung.property("CausalAttention", rules=("bias",))
+def test_causal_attention_has_no_biases_unless_asked(student, reference):
+    """Queries, keys and values have no bias unless asked."""
+    theirs, _ = alike(student, reference, 3, 4, 6, 0.0)
+    biases = extra_biases(theirs)
+    assert_that(
+        not biases,
+        f"nobody asked for a bias, and there is {', '.join(biases)}: do all three layers use "
+        "qkv_bias, and is it False by default?",
+    )
+
+
+@rung.property("CausalAttention", rules=("bias",))
+def test_causal_attention_has_biases_when_asked(student, reference, make):
+    """With qkv_bias=True, queries, keys and values have a bias, and use it."""
+    theirs = student.CausalAttention(3, 4, 5, 0.0, True)
+    ours = reference.CausalAttention(3, 4, 5, 0.0, True)
+    missing = adopt(theirs, ours).missing
+    assert_that(
+        not missing,
+        f"qkv_bias=True should make biases, and {', '.join(missing)} could not be found: do all "
+        "three layers use qkv_bias?",
+    )
+    x = make.normal(batch=2, tokens=5, d_in=3)
+    assert_agrees(theirs(x), ours(x), what="the result with qkv_bias=True")
+
+
+@rung.property("CausalAttention", rules=("device",))
+def test_causal_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    assert_moves(student.CausalAttention(3, 4, 5, 0.0), make.normal(batch=2, tokens=5, d_in=3))
+
+
+@rung.property("CausalAttention", rules=("dtype",))
+def test_causal_attention_works_in_float64(student, reference, make):
+    """After .double(), float64 goes in and comes out, with all of its digits."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = alike(student, reference, 3, 4, 9, 0.0)
+    x = make.normal(3.0, batch=6, tokens=9, d_in=3, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
+
+
+@rung.property("CausalAttention", rules=("unchanged",))
+def test_causal_attention_leaves_its_input_alone(student, reference, make):
+    """The tokens that it is given stay as they were."""
+    theirs, _ = alike(student, reference, 3, 4, 5, 0.0)
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=5, d_in=3))
+
+
+@rung.gradient("CausalAttention", rules=("gradients",))
+def test_causal_attention_can_be_trained(student, reference, make):
+    """Gradients reach the input and all three layers."""
+    theirs, ours = alike(student, reference, 3, 4, 5, 0.0)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=5, d_in=3), make=make)

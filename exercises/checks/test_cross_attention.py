@@ -5,10 +5,18 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    LARGE_SCORES,
+    PRINTED,
+    UNMOVED,
     adopt,
     adopt_identity_weights,
+    agree,
     assert_agrees,
+    assert_agrees_to_float64,
+    assert_batch_rows_do_not_mix,
+    assert_gradients_agree,
     assert_input_unchanged,
+    assert_moves,
     assert_one_bias,
     assert_that,
 )
@@ -42,10 +50,63 @@ def test_padding_mask_fits_any_batch(student, reference, make, num_tokens):
     )
 
 
-@rung.property("padding_mask")
+@rung.property("padding_mask", rules=("unchanged",))
 def test_padding_mask_keeps_the_lengths(student):
     """The lengths that were passed in stay as they were."""
     assert_input_unchanged(student.padding_mask, torch.tensor([2, 4, 1]), 5)
+
+
+@rung.property("padding_mask", rules=("device",))
+def test_padding_mask_goes_where_the_lengths_are(student):
+    """Lengths on another device give a mask on that device."""
+    assert_moves(student.padding_mask, torch.tensor([2, 4, 1]), 5)
+
+
+# --- both modules --------------------------------------------------------------------------------
+
+LOUD, ROOT = 2.2, 6.0  # with heads of two features, scores of about 50, and of 110 where it is loud
+FAR = 7.0  # scores of about 70: exp does not overflow, and what lies 140 below is nothing
+
+
+def with_large_scores(ours, root):
+    """Make the scores of tokens that begin with a one about 1.4 times root squared."""
+    with torch.no_grad():
+        ours.W_query.weight[:, 0] = ours.W_key.weight[:, 0] = root
+    return ours
+
+
+def made_loud(tokens, mask):
+    """Other tokens where the mask is True, whose scores are larger than those of the rest."""
+    loud = tokens.flip(1)
+    loud[..., 0] = LOUD
+    return torch.where(mask[..., None], loud, tokens)
+
+
+def with_quiet_heads(ours):
+    """Show the features of the heads side by side, all of whose scores are about -70."""
+    with torch.no_grad():
+        ours.W_query.weight[:, 0] = FAR
+        ours.W_key.weight[:, 0] = -FAR
+        ours.out_proj.weight.copy_(torch.eye(len(ours.out_proj.weight)))
+        ours.out_proj.bias.zero_()
+    return ours
+
+
+def with_a_loud_second_head(fresh, ours, make):
+    """A fresh reference with our weights, but for head 1 of three: its scores are about 70."""
+    fresh.load_state_dict(ours.state_dict())
+    with torch.no_grad():
+        for projection in (fresh.W_query, fresh.W_key, fresh.W_value):
+            projection.weight[2:4] = make.normal(0.1, rows=2, columns=projection.weight.shape[1])
+        fresh.W_query.weight[2:4, 0] = fresh.W_key.weight[2:4, 0] = FAR
+    return fresh
+
+
+def assert_other_heads_kept(after, before):
+    """Compare features, two for each of three heads, of which the second got other weights."""
+    for head, kept in ((0, slice(0, 2)), (2, slice(4, 6))):
+        what = f"head {head}, after head 1 got other weights and larger scores,"
+        assert_agrees(after[..., kept], before[..., kept], what=what)
 
 
 # --- CrossAttention ------------------------------------------------------------------------------
@@ -63,10 +124,10 @@ def small_crossing(student, reference):
     return theirs, ours
 
 
-def small_sequences(make):
+def small_sequences(make, scale=1.0):
     """Two sentences of seven queries, with eight keys each, the hidden ones not the same."""
-    x = make.normal(batch=2, queries=7, d_query=4)
-    context = make.normal(batch=2, keys=8, d_context=5)
+    x = make.normal(scale, batch=2, queries=7, d_query=4)
+    context = make.normal(scale, batch=2, keys=8, d_context=5)
     mask = torch.zeros(2, 8, dtype=torch.bool)
     mask[0, 5:] = mask[1, 1::2] = True
     return x, context, mask
@@ -86,8 +147,8 @@ def test_cross_attention_with_identity_weights(student, reference):
     theirs = student.CrossAttention(2, 3, 2, 1)
     adopt_identity_weights(theirs, reference.CrossAttention(2, 3, 2, 1))
     result = theirs(TWO_QUERIES, THREE_KEYS, LAST_HIDDEN)
-    expected = torch.tensor([[[0.6698, 0.3302], [0.1956, 0.8044]]])
-    assert_agrees(result, expected, rtol=0, atol=1e-4, what="two queries, and two visible keys")
+    expected = torch.tensor([[[0.669761, 0.330239], [0.195570, 0.804430]]])
+    assert_agrees(result, expected, within=PRINTED, what="two queries, and two visible keys")
 
 
 @rung.value("CrossAttention")
@@ -115,20 +176,44 @@ def test_cross_attention_takes_none_for_a_mask(student, reference, make):
     assert_agrees(result, expected, what="the result with the mask None")
 
 
-@rung.property("CrossAttention")
-def test_cross_attention_does_not_care_what_is_hidden(student, make):
+@rung.property("CrossAttention", rules=("hidden",))
+def test_cross_attention_does_not_care_what_is_hidden(student, reference, make):
     """What a hidden token of the context holds changes no output."""
-    attention = student.CrossAttention(4, 5, 6, 3)
-    x, context, mask = small_sequences(make)
-    other = torch.where(mask[..., None], 5.0 - 20.0 * context, context)
+    theirs = student.CrossAttention(4, 5, 6, 3)
+    adopt(theirs, with_large_scores(reference.CrossAttention(4, 5, 6, 3), ROOT))
+    x, context, mask = small_sequences(make, 0.3)
+    x[..., 0] = context[..., 0] = 1.0
+    before, after = theirs(x, context, mask), theirs(x, made_loud(context, mask), mask)
     assert_that(
-        torch.allclose(attention(x, other, mask), attention(x, context, mask), atol=1e-5),
+        agree(after, before, within=UNMOVED),
         "only hidden tokens of the context changed, and outputs changed with them: how much of "
-        "its weight does a hidden token keep?",
+        "its weight does a hidden token keep, even if its score is large?",
     )
 
 
-@rung.property("CrossAttention")
+@rung.property("CrossAttention", rules=("batch",))
+def test_cross_attention_keeps_sentences_apart(student, reference, make):
+    """Changing one sentence of x leaves the outputs of the others as they were."""
+    theirs, _ = small_crossing(student, reference)
+    x, context, mask = small_sequences(make)
+    assert_batch_rows_do_not_mix(lambda x: theirs(x, context, mask), x)
+
+
+@rung.property("CrossAttention", rules=("heads",))
+def test_cross_attention_keeps_its_heads_apart(student, reference, make):
+    """Larger scores in head 1 leave the features of the other heads as they were."""
+    theirs = student.CrossAttention(4, 5, 6, 3)
+    ours = with_quiet_heads(reference.CrossAttention(4, 5, 6, 3))
+    adopt(theirs, ours)
+    x, context, _ = small_sequences(make, 0.3)
+    x[..., 0] = context[..., 0] = 1.0
+    before = theirs(x, context)
+    loud = with_a_loud_second_head(reference.CrossAttention(4, 5, 6, 3), ours, make)
+    adopt(theirs, loud)
+    assert_other_heads_kept(theirs(x, context), before)
+
+
+@rung.property("CrossAttention", rules=("bias",))
 def test_cross_attention_has_one_bias_only(student, reference):
     """Queries, keys and values have no bias, and the last layer has one."""
     assert_one_bias(
@@ -136,6 +221,51 @@ def test_cross_attention_has_one_bias_only(student, reference):
         reference.CrossAttention(4, 5, 6, 3),
         "queries, keys and values",
     )
+
+
+@rung.property("CrossAttention", rules=("device",))
+def test_cross_attention_moves_to_another_device(student, make):
+    """Moved to another device, it takes both sequences and the mask from there."""
+    assert_moves(student.CrossAttention(4, 5, 6, 3), *small_sequences(make))
+
+
+@rung.property("CrossAttention", rules=("dtype",))
+def test_cross_attention_computes_in_float64(student, reference, make):
+    """After .double(), it takes and gives float64, with all of its digits."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = student.CrossAttention(4, 5, 8, 2), reference.CrossAttention(4, 5, 8, 2)
+    adopt(theirs, ours)
+    x, context, mask = small_sequences(make)
+    inputs = x.double(), context.double(), mask
+    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+
+
+@rung.property("CrossAttention", rules=("unchanged",))
+def test_cross_attention_keeps_its_inputs(student, make):
+    """Both sequences and the mask stay as they were."""
+    assert_input_unchanged(student.CrossAttention(4, 5, 6, 3), *small_sequences(make))
+
+
+@rung.gradient("CrossAttention", rules=("gradients",))
+@pytest.mark.parametrize("masked", [False, True])
+def test_cross_attention_lets_gradients_through(student, reference, make, masked):
+    """Gradients reach both sequences, all three projections and the output layer."""
+    theirs, ours = small_crossing(student, reference)
+    x, context, mask = small_sequences(make, 0.5)
+    hidden = [mask] if masked else []
+    assert_gradients_agree(theirs, ours, x, context, *hidden, make=make)
+
+
+@rung.stability("CrossAttention", rules=("large",))
+def test_cross_attention_takes_large_scores(student, reference, make):
+    """Scores in the hundreds overflow nothing."""
+    theirs = student.CrossAttention(4, 5, 6, 3)
+    ours = with_large_scores(reference.CrossAttention(4, 5, 6, 3), 20.0)
+    adopt(theirs, ours)
+    x, context, _ = small_sequences(make, 0.3)
+    x[..., 0] = context[..., 0] = 1.0
+    what = "the result for large scores"
+    assert_agrees(theirs(x, context), ours(x, context), within=LARGE_SCORES, what=what)
 
 
 # --- EncoderSelfAttention ------------------------------------------------------------------------
@@ -151,6 +281,12 @@ def small_encoding(student, reference):
     return theirs, ours
 
 
+def small_sentences(make, scale=1.0):
+    """Two sentences of seven tokens, with two and four tokens of padding."""
+    x = make.normal(scale, batch=2, tokens=7, d_in=4)
+    return x, torch.arange(7) >= torch.tensor([[5], [3]])
+
+
 @rung.shape("EncoderSelfAttention")
 def test_encoder_gives_one_vector_per_token(student, make):
     """One vector of size d_out comes back for each token."""
@@ -164,8 +300,8 @@ def test_encoder_with_identity_weights(student, reference):
     theirs = student.EncoderSelfAttention(4, 4, 2)
     adopt_identity_weights(theirs, reference.EncoderSelfAttention(4, 4, 2))
     result = theirs(THREE_TOKENS, LAST_HIDDEN)[:, :2]
-    expected = torch.tensor([[[0.6698, 0.6605, 0.5, 1.0], [0.0558, 1.8884, 0.6698, 1.0]]])
-    assert_agrees(result, expected, rtol=0, atol=1e-4, what="two tokens, the third is padding")
+    expected = torch.tensor([[[0.669761, 0.660477, 0.5, 1.0], [0.055807, 1.888386, 0.669761, 1.0]]])
+    assert_agrees(result, expected, within=PRINTED, what="two tokens, the third is padding")
 
 
 @rung.value("EncoderSelfAttention")
@@ -180,23 +316,14 @@ def test_encoder_with_the_weights_of_the_reference(student, reference, make):
 def test_encoder_hides_padding(student, reference, make):
     """With padding, the outputs of real tokens are those of the reference."""
     theirs, ours = small_encoding(student, reference)
-    x = make.normal(batch=2, tokens=7, d_in=4)
-    padding = torch.arange(7) >= torch.tensor([[5], [3]])
+    x, padding = small_sentences(make)
     at_padding = padding[..., None]
     result = theirs(x, padding).masked_fill(at_padding, 0.0)
     expected = ours(x, padding).masked_fill(at_padding, 0.0)
     assert_agrees(result, expected, what="the result for real tokens")
 
 
-@rung.property("EncoderSelfAttention")
-def test_encoder_takes_none_for_padding(student, reference, make):
-    """None for padding is no padding."""
-    theirs, ours = small_encoding(student, reference)
-    x = make.normal(batch=2, tokens=7, d_in=4)
-    assert_agrees(theirs(x, None), ours(x, None), what="the result with the padding None")
-
-
-@rung.property("EncoderSelfAttention")
+@rung.value("EncoderSelfAttention")
 def test_encoder_sees_later_tokens(student, make):
     """A token at the end changes the outputs of all tokens before it."""
     attention = student.EncoderSelfAttention(4, 6, 3)
@@ -212,21 +339,59 @@ def test_encoder_sees_later_tokens(student, make):
 
 
 @rung.property("EncoderSelfAttention")
-def test_encoder_does_not_care_what_padding_holds(student, make):
-    """What a padded token holds changes no output of a real one."""
-    attention = student.EncoderSelfAttention(4, 6, 3)
+def test_encoder_takes_none_for_padding(student, reference, make):
+    """None for padding is no padding."""
+    theirs, ours = small_encoding(student, reference)
     x = make.normal(batch=2, tokens=7, d_in=4)
-    padding = torch.arange(7) >= torch.tensor([[5], [3]])
-    other = torch.where(padding[..., None], 5.0 - 20.0 * x, x)
-    before, after = attention(x, padding)[~padding], attention(other, padding)[~padding]
+    assert_agrees(theirs(x, None), ours(x, None), what="the result with the padding None")
+
+
+@rung.property("EncoderSelfAttention", rules=("hidden",))
+def test_encoder_does_not_care_what_padding_holds(student, reference, make):
+    """What a padded token holds changes no output of a real one."""
+    theirs = student.EncoderSelfAttention(4, 6, 3)
+    adopt(theirs, with_large_scores(reference.EncoderSelfAttention(4, 6, 3), ROOT))
+    x, padding = small_sentences(make, 0.3)
+    x[..., 0] = 1.0
+    before, after = theirs(x, padding)[~padding], theirs(made_loud(x, padding), padding)[~padding]
     assert_that(
-        torch.allclose(before, after, atol=1e-5),
+        agree(after, before, within=UNMOVED),
         "only padding changed, and outputs of real tokens changed with it: how much of its weight "
-        "does a padded token keep?",
+        "does a padded token keep, even if its score is large?",
     )
 
 
-@rung.property("EncoderSelfAttention")
+@rung.property("EncoderSelfAttention", rules=("computes", "length"))
+def test_encoder_reads_sentences_of_any_length(student, reference, make):
+    """In a sentence of 40 tokens each token sees all others, and one token sees itself."""
+    theirs, ours = small_encoding(student, reference)
+    for tokens in (40, 1):
+        x = make.normal(batch=2, tokens=tokens, d_in=4)
+        assert_agrees(theirs(x), ours(x), what=f"the result for sentences of length {tokens}")
+
+
+@rung.property("EncoderSelfAttention", rules=("batch",))
+def test_encoder_keeps_sentences_apart(student, reference, make):
+    """Changing one sentence leaves the outputs of the others as they were."""
+    theirs, _ = small_encoding(student, reference)
+    assert_batch_rows_do_not_mix(theirs, make.normal(batch=2, tokens=7, d_in=4))
+
+
+@rung.property("EncoderSelfAttention", rules=("heads",))
+def test_encoder_keeps_its_heads_apart(student, reference, make):
+    """Larger scores in head 1 leave the features of the other heads as they were."""
+    theirs = student.EncoderSelfAttention(4, 6, 3)
+    ours = with_quiet_heads(reference.EncoderSelfAttention(4, 6, 3))
+    adopt(theirs, ours)
+    x = make.normal(0.3, batch=2, tokens=7, d_in=4)
+    x[..., 0] = 1.0
+    before = theirs(x)
+    loud = with_a_loud_second_head(reference.EncoderSelfAttention(4, 6, 3), ours, make)
+    adopt(theirs, loud)
+    assert_other_heads_kept(theirs(x), before)
+
+
+@rung.property("EncoderSelfAttention", rules=("bias",))
 def test_encoder_has_one_bias_only(student, reference):
     """Queries, keys and values have no bias, and the last layer has one."""
     assert_one_bias(
@@ -234,3 +399,57 @@ def test_encoder_has_one_bias_only(student, reference):
         reference.EncoderSelfAttention(4, 6, 3),
         "queries, keys and values",
     )
+
+
+@rung.property("EncoderSelfAttention", rules=("device",))
+def test_encoder_moves_to_another_device(student, make):
+    """Moved to another device, it takes sentences and padding from there."""
+    assert_moves(student.EncoderSelfAttention(4, 6, 3), *small_sentences(make))
+
+
+@rung.property("EncoderSelfAttention", rules=("dtype",))
+def test_encoder_computes_in_float64(student, reference, make):
+    """After .double(), it takes and gives float64, with all of its digits."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = student.EncoderSelfAttention(4, 8, 2), reference.EncoderSelfAttention(4, 8, 2)
+    adopt(theirs, ours)
+    x, padding = small_sentences(make)
+    result = theirs.double()(x.double(), padding)[~padding]
+    assert_agrees_to_float64(result, ours.double()(x.double(), padding)[~padding])
+
+
+@rung.property("EncoderSelfAttention", rules=("unchanged",))
+def test_encoder_keeps_its_inputs(student, make):
+    """Sentences and padding stay as they were."""
+    assert_input_unchanged(student.EncoderSelfAttention(4, 6, 3), *small_sentences(make))
+
+
+@rung.gradient("EncoderSelfAttention", rules=("gradients",))
+@pytest.mark.parametrize(
+    "padded", [False, pytest.param(True, marks=rung.quotes("gradients", "padded"))]
+)
+def test_encoder_lets_gradients_through(student, reference, make, padded):
+    """Gradients of the real tokens' outputs reach the input and all four layers."""
+    theirs, ours = small_encoding(student, reference)
+    x, padding = small_sentences(make, 0.5)
+    if padded:
+        at_padding = padding[..., None]
+
+        def of(result):
+            return result.masked_fill(at_padding, 0.0)
+
+        assert_gradients_agree(theirs, ours, x, padding, make=make, of=of)
+    else:
+        assert_gradients_agree(theirs, ours, x, make=make)
+
+
+@rung.stability("EncoderSelfAttention", rules=("large",))
+def test_encoder_takes_large_scores(student, reference, make):
+    """Scores in the hundreds overflow nothing."""
+    theirs = student.EncoderSelfAttention(4, 6, 3)
+    ours = with_large_scores(reference.EncoderSelfAttention(4, 6, 3), 20.0)
+    adopt(theirs, ours)
+    x = make.normal(0.3, batch=2, tokens=7, d_in=4)
+    x[..., 0] = 1.0
+    what = "the result for large scores"
+    assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what=what)

@@ -5,23 +5,33 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    LARGE_SCORES,
+    PRINTED,
+    agree,
     assert_agrees,
+    assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_memory_grows_at_most,
     assert_operations_do_not_grow,
     assert_reduces_at_most,
     assert_that,
+    assert_work_at_most,
     assert_work_grows_at_most,
 )
 
 # --- softmax_online ------------------------------------------------------------------------------
 
 
-@rung.shape("softmax_online")
-def test_softmax_online_gives_a_weight_per_score(student, make):
-    """The weights have the shape of the scores."""
-    student.softmax_online(make.normal(batch=2, queries=3, n=8), 4)
+@rung.shape("softmax_online", rules=("returns", "leading"))
+@pytest.mark.parametrize(
+    "sizes",
+    [{"queries": 3, "n": 8}, {"n": 7}, {"batch": 2, "heads": 3, "queries": 4, "n": 7}],
+    ids=["rows of a matrix", "no leading dimension", "three leading dimensions"],
+)
+def test_softmax_online_gives_a_weight_per_score(student, make, sizes):
+    """The weights have the shape of the scores, whatever stands in front of the last dimension."""
+    student.softmax_online(make.normal(**sizes), 4)
 
 
 @rung.value("softmax_online")
@@ -34,8 +44,7 @@ def test_softmax_online_gives_the_weights_of_the_example(student):
         "the second block the sum so far should be 1.2035, and 1.5713 at the end. Is yours?",
     )
     expected = torch.tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
-    # The statement shows four decimals.
-    assert_agrees(weights, expected, rtol=0, atol=6e-5, what="the weights of the example")
+    assert_agrees(weights, expected, within=PRINTED, what="the weights of the example")
 
 
 @rung.value("softmax_online")
@@ -48,13 +57,20 @@ def test_softmax_online_gives_the_same_for_all_block_sizes(student, reference, m
     )
 
 
-@rung.property("softmax_online")
+@rung.property("softmax_online", rules=("dtype",))
+def test_softmax_online_computes_in_float64(student, reference, make):
+    """Scores in float64 give weights in float64, to its precision."""
+    scores = make.normal(2.0, rows=20, n=8, dtype=torch.float64) + 60.0  # costs float32 digits
+    assert_agrees_to_float64(student.softmax_online(scores, 3), reference.softmax_online(scores, 3))
+
+
+@rung.property("softmax_online", rules=("unchanged",))
 def test_softmax_online_builds_a_new_tensor(student, make):
     """The scores passed in stay as they were."""
     assert_input_unchanged(student.softmax_online, make.normal(queries=3, n=8), 3)
 
 
-@rung.stability("softmax_online")
+@rung.stability("softmax_online", rules=("large",))
 @pytest.mark.parametrize(
     "row",
     [
@@ -73,11 +89,10 @@ def test_softmax_online_survives_large_scores(student, reference, row):
         "there is a NaN: is every exponent a score less a maximum that is at least as large? And "
         "what does the maximum start from?",
     )
-    # A float32 step at 1000 is a wide one.
-    assert_agrees(weights, reference.softmax_online(scores, 2), rtol=0, atol=3e-4)
+    assert_agrees(weights, reference.softmax_online(scores, 2), within=LARGE_SCORES)
 
 
-@rung.efficiency("softmax_online")
+@rung.efficiency("softmax_online", rules=("block",))
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
     assert_reduces_at_most(student.softmax_online, 5, make.normal(queries=3, n=23), 5)
@@ -137,14 +152,23 @@ def test_flash_attention_can_be_causal(student, reference, make, block_size):
     )
 
 
-@rung.property("flash_attention")
+@rung.property("flash_attention", rules=("dtype",))
+def test_flash_attention_computes_in_float64(student, reference, make):
+    """Inputs in float64 give a result in float64, to its precision."""
+    inputs = three(make, batch=2, heads=3, tokens=8, head_dim=5, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.flash_attention(*inputs, 3, True), reference.flash_attention(*inputs, 3, True)
+    )
+
+
+@rung.property("flash_attention", rules=("unchanged",))
 def test_flash_attention_builds_a_new_tensor(student, make):
     """Queries, keys and values stay as they were."""
     inputs = three(make, batch=2, heads=3, tokens=8, head_dim=5)
     assert_input_unchanged(student.flash_attention, *inputs, 3, True)
 
 
-@rung.stability("flash_attention")
+@rung.stability("flash_attention", rules=("large",))
 @pytest.mark.parametrize("centre", [200.0, -200.0], ids="scores around {:g}".format)
 def test_flash_attention_survives_large_scores(student, reference, make, centre):
     """Scores around ±200 give numbers, not NaN."""
@@ -159,10 +183,10 @@ def test_flash_attention_survives_large_scores(student, reference, make, centre)
         "the maximum start from, when every score is far below 0?",
     )
     expected = reference.flash_attention(queries, keys, values, 3)
-    assert_agrees(result, expected, rtol=0, atol=3e-4)
+    assert_agrees(result, expected, within=LARGE_SCORES)
 
 
-@rung.efficiency("flash_attention")
+@rung.efficiency("flash_attention", rules=("memory",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
     """With four times the tokens, no tensor is more than four times as large."""
@@ -173,7 +197,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
     )
 
 
-@rung.efficiency("flash_attention")
+@rung.efficiency("flash_attention", rules=("block",))
 def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
@@ -183,10 +207,10 @@ def test_flash_attention_looks_at_one_block_at_a_time(student, make):
 # --- attention_backward --------------------------------------------------------------------------
 
 
-def four(make, batch, tokens, d):
+def four(make, batch, tokens, d, **dtype):
     """Queries, keys, values, and the gradient that arrives at the output."""
     sizes = {"batch": batch, "tokens": tokens, "d": d}
-    return tuple(make.normal(1.2, **sizes) for _ in range(4))
+    return tuple(make.normal(1.2, **sizes, **dtype) for _ in range(4))
 
 
 def feature_0(*numbers):
@@ -224,13 +248,42 @@ def test_attention_backward_works_for_other_sizes(student, reference, make, size
         assert_agrees(theirs[number], ours[number], what=name)
 
 
-@rung.property("attention_backward")
+@rung.property("attention_backward", rules=("dtype",))
+def test_attention_backward_computes_in_float64(student, reference, make):
+    """Inputs in float64 give gradients in float64, to its precision."""
+    inputs = four(make, 2, 5, 3, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.attention_backward(*inputs), reference.attention_backward(*inputs)
+    )
+
+
+@rung.property("attention_backward", rules=("unchanged",))
 def test_attention_backward_builds_new_tensors(student, make):
     """Queries, keys, values and the gradient that arrived stay as they were."""
     assert_input_unchanged(student.attention_backward, *four(make, 2, 5, 3))
 
 
-@rung.efficiency("attention_backward")
+@rung.stability("attention_backward", rules=("large",))
+@pytest.mark.parametrize("centre", [100.0, -110.0], ids="scores around {:g}".format)
+def test_attention_backward_survives_large_scores(student, reference, make, centre):
+    """Scores for which exp overflows, or vanishes, give numbers, not NaN."""
+    queries = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
+    keys = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
+    queries[..., 0] = 2.0
+    keys[..., 0] += centre
+    values, grad_output = make.normal(batch=1, tokens=5, d=4), make.normal(batch=1, tokens=5, d=4)
+    inputs = queries, keys, values, grad_output
+    gradients = student.attention_backward(*inputs)
+    assert_that(
+        not any(gradient.isnan().any() for gradient in gradients),
+        "there is a NaN: did exp overflow, or did all exponentials of a row vanish? Which shift "
+        "keeps exp at 1 or below?",
+    )
+    # Keys of 100 make gradients of 100, and what is left of their digits.
+    assert_agrees(gradients, reference.attention_backward(*inputs), within=LARGE_SCORES)
+
+
+@rung.efficiency("attention_backward", rules=("loops",))
 def test_attention_backward_has_no_loop_over_tokens(student, make):
     """Longer sentences take no more operations."""
     assert_operations_do_not_grow(
@@ -238,15 +291,23 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
     )
 
 
+@rung.efficiency("attention_backward", rules=("cost",))
+def test_attention_backward_costs_no_more_than_sixteen_forward_passes(student, make):
+    """The work is at most sixteen times that of the forward pass."""
+    batch, tokens, d = 1, 96, 5  # so long that tokens cubed is far more
+    forward = 2 * batch * tokens**2 * d  # multiply-adds of both products
+    assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
+
+
 # --- linear_attention ----------------------------------------------------------------------------
 
 
-def features_and_values(make, batch, tokens, d_k, d_v):
+def features_and_values(make, batch, tokens, d_k, d_v, **dtype):
     """Queries, keys and values."""
     return (
-        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k),
-        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k),
-        make.normal(2.0, batch=batch, tokens=tokens, d_v=d_v),
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k, **dtype),
+        make.normal(1.5, batch=batch, tokens=tokens, d_k=d_k, **dtype),
+        make.normal(2.0, batch=batch, tokens=tokens, d_v=d_v, **dtype),
     )
 
 
@@ -265,7 +326,7 @@ def test_linear_attention_gives_the_numbers_of_the_example(student):
     result = student.linear_attention(queries, keys, values)
     totals = result[0, :, 2]
     assert_that(
-        torch.allclose(totals, torch.ones(2)),
+        agree(totals, torch.ones(2)),
         f"the weights of the two queries sum to {totals[0].item():.4g} and "
         f"{totals[1].item():.4g}, and both sums should be 1: what are they divided by?",
     )
@@ -281,20 +342,29 @@ def test_linear_attention_works_for_other_sizes(student, reference, make, sizes)
     assert_agrees(student.linear_attention(*inputs), reference.linear_attention(*inputs))
 
 
-@rung.property("linear_attention")
+@rung.property("linear_attention", rules=("dtype",))
+def test_linear_attention_computes_in_float64(student, reference, make):
+    """Inputs in float64 give a result in float64, to its precision."""
+    # Sums so large that a tiny number, added to be on the safe side, is lost in them.
+    queries, keys, values = features_and_values(make, 2, 40, 7, 3, dtype=torch.float64)
+    inputs = queries, keys, 1000.0 * values
+    assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))
+
+
+@rung.property("linear_attention", rules=("unchanged",))
 def test_linear_attention_builds_a_new_tensor(student, make):
     """Queries, keys and values stay as they were."""
     assert_input_unchanged(student.linear_attention, *features_and_values(make, 2, 5, 3, 4))
 
 
-@rung.gradient("linear_attention")
+@rung.gradient("linear_attention", rules=("gradients",))
 def test_linear_attention_can_be_learned_through(student, reference, make):
     """Gradients come back to queries, keys and values."""
     inputs = features_and_values(make, 2, 4, 3, 5)
     assert_gradients_agree(student.linear_attention, reference.linear_attention, *inputs, make=make)
 
 
-@rung.efficiency("linear_attention")
+@rung.efficiency("linear_attention", rules=("cost",))
 def test_linear_attention_costs_no_more_than_the_tokens_do(student, make):
     """Four times the tokens take at most four times the memory and the work."""
     small = features_and_values(make, 2, 8, 4, 3)

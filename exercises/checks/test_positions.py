@@ -4,7 +4,18 @@ import pytest
 import torch
 
 from grader.course.collection import rung
-from grader.testing import assert_agrees, assert_input_unchanged, assert_that
+from grader.testing import (
+    ALL_DIGITS,
+    PRINTED,
+    REORDERED,
+    UNMOVED,
+    agree,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_that,
+)
 
 INF = torch.inf
 
@@ -28,7 +39,7 @@ def test_sinusoidal_positions_of_three_tokens(student):
         ]
     )
     result = student.sinusoidal_positions(3, 4)
-    assert_agrees(result, expected, rtol=0, atol=2e-5, what="the table of three tokens")
+    assert_agrees(result, expected, within=PRINTED, what="the table of three tokens")
 
 
 @rung.value("sinusoidal_positions")
@@ -39,10 +50,10 @@ def test_sinusoidal_positions_fits_any_size(student, reference, num_tokens, d_mo
     assert_agrees(theirs, reference.sinusoidal_positions(num_tokens, d_model))
 
 
-@rung.property("sinusoidal_positions")
+@rung.property("sinusoidal_positions", rules=("sizes",))
 def test_sinusoidal_positions_of_a_single_pair(student, reference):
-    """One pair of features is wide enough, and one token long enough."""
-    for num_tokens, d_model in ((4, 2), (1, 10)):
+    """One pair of features is wide enough, one token is long enough, and 80 are not too many."""
+    for num_tokens, d_model in ((4, 2), (1, 10), (80, 4)):
         theirs = student.sinusoidal_positions(num_tokens, d_model)
         ours = reference.sinusoidal_positions(num_tokens, d_model)
         assert_agrees(theirs, ours, what=f"the table ({num_tokens}, {d_model})")
@@ -58,30 +69,37 @@ def test_apply_rope_keeps_the_shape(student, make):
     student.apply_rope(make.normal(tokens=5, d=6), torch.arange(5))
 
 
-@rung.value("apply_rope")
+@rung.value("apply_rope", rules=("computes", "positions"))
 def test_apply_rope_turns_the_token_of_the_example(student):
     """At position 0 nothing turns, at position 2 the pairs turn by 2 and by 0.02."""
     x = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     expected = torch.tensor([[1.0, 0.0, 0.0, 1.0], [-0.41615, 0.90930, -0.0199987, 0.99980]])
     result = student.apply_rope(x, torch.tensor([0, 2]))
-    assert_agrees(result, expected, rtol=0, atol=2e-5, what="the token of the example")
+    assert_agrees(result, expected, within=PRINTED, what="the token of the example")
 
 
 @rung.value("apply_rope")
-def test_apply_rope_works_for_other_sizes(student, reference, make):
-    """It is right for other sizes, and positions from 0 on."""
-    x = make.normal(batch=2, heads=3, tokens=5, d=8)
+@pytest.mark.parametrize(
+    "leading",
+    [
+        pytest.param({}, id="tokens alone"),
+        pytest.param({"batch": 2, "heads": 3}, id="heads", marks=rung.quotes("leading")),
+    ],
+)
+def test_apply_rope_works_for_other_sizes(student, reference, make, leading):
+    """It is right for other sizes, with batch and heads and without, and positions from 0 on."""
+    x = make.normal(**leading, tokens=5, d=8)
     assert_agrees(student.apply_rope(x, torch.arange(5)), reference.apply_rope(x, torch.arange(5)))
 
 
-@rung.value("apply_rope")
+@rung.value("apply_rope", rules=("computes", "positions"))
 def test_apply_rope_uses_the_positions_it_is_given(student, reference, make):
     """Positions need not start at 0, nor be in order, nor be neighbours."""
-    x = make.normal(batch=2, tokens=4, d=6)
+    x = make.normal(tokens=4, d=6)
     for numbers in ([10, 11, 12, 13], [9, 0, 4, 30]):
         positions = torch.tensor(numbers)
         theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
-        assert_agrees(theirs, ours, atol=2e-5, what=f"the result at positions {numbers}")
+        assert_agrees(theirs, ours, within=REORDERED, what=f"the result at positions {numbers}")
 
 
 @rung.value("apply_rope")
@@ -92,23 +110,23 @@ def test_apply_rope_uses_the_theta_it_is_given(student, reference, make):
         student.apply_rope(x, positions, 100.0),
         reference.apply_rope(x, positions, 100.0),
     )
-    assert_agrees(theirs, ours, atol=2e-5, what="the result for theta = 100")
+    assert_agrees(theirs, ours, within=REORDERED, what="the result for theta = 100")
 
 
-@rung.property("apply_rope")
+@rung.property("apply_rope", rules=("positions",))
 def test_apply_rope_changes_no_length(student, make):
-    """A turned pair is as long as it was."""
-    x = make.normal(batch=2, tokens=5, d=8)
-    turned = student.apply_rope(x, torch.tensor([7, 8, 9, 10, 11]))
+    """A turned pair is as long as it was, however far the position."""
+    x = make.normal(tokens=5, d=8)
+    turned = student.apply_rope(x, torch.tensor([7, 63, 64, 11, 120]))
     before, after = (pairs.unflatten(-1, (-1, 2)).norm(dim=-1) for pairs in (x, turned))
     assert_that(
-        torch.allclose(before, after, rtol=1e-4, atol=1e-4),
+        agree(before, after, within=UNMOVED),
         "the two features of a pair, (0, 1) or (2, 3) and so on, have changed their length as a "
         "pair: a rotation only turns",
     )
 
 
-@rung.property("apply_rope")
+@rung.property("apply_rope", rules=("positions",))
 def test_apply_rope_makes_scores_see_distances_only(student, make):
     """The dot product of a turned query and a turned key depends on their distance only."""
     query, key = make.normal(tokens=1, d=8), make.normal(tokens=1, d=8)
@@ -118,22 +136,50 @@ def test_apply_rope_makes_scores_see_distances_only(student, make):
         turned_key = student.apply_rope(key, torch.tensor([at_key]))
         return (turned_query * turned_key).sum()
 
-    near, far = score(5, 2), score(55, 52)
+    near, far = score(5, 2), score(105, 102)
     assert_that(
-        torch.allclose(near, far, rtol=1e-4, atol=1e-4),
+        agree(near, far, within=UNMOVED),
         f"a query 3 tokens behind its key scores {near:.4f} at position 5, and {far:.4f} at "
-        "position 55: the distance is the same",
+        "position 105: the distance is the same",
     )
     assert_that(
-        not torch.allclose(near, score(5, 0), rtol=1e-4, atol=1e-4),
+        not agree(near, score(5, 0), within=UNMOVED),
         "a query scores a key the same from 3 tokens away and from 5",
     )
 
 
-@rung.property("apply_rope")
+@rung.property("apply_rope", rules=("sizes",))
+def test_apply_rope_turns_a_single_pair_of_a_single_token(student, reference, make):
+    """One pair of features is wide enough, and one token long enough."""
+    for tokens, d in ((4, 2), (1, 6)):
+        x, positions = make.normal(tokens=tokens, d=d), torch.arange(tokens)
+        theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
+        assert_agrees(theirs, ours, what=f"the result for tokens={tokens}, d={d}")
+
+
+@rung.property("apply_rope", rules=("dtype",))
+def test_apply_rope_keeps_float64(student, reference, make):
+    """In float64 the result is float64, and right to its precision."""
+    x, positions = make.normal(tokens=5, d=4, dtype=torch.float64, name="digits"), torch.arange(5)
+    theirs, ours = student.apply_rope(x, positions), reference.apply_rope(x, positions)
+    assert_agrees_to_float64(theirs, ours, within=ALL_DIGITS)
+
+
+@rung.property("apply_rope", rules=("unchanged",))
 def test_apply_rope_leaves_its_arguments_alone(student, make):
     """Neither x nor the positions are changed in place."""
     assert_input_unchanged(student.apply_rope, make.normal(tokens=3, d=4), torch.tensor([2, 0, 5]))
+
+
+@rung.gradient("apply_rope", rules=("gradients",))
+def test_apply_rope_has_a_gradient(student, reference, make):
+    """Gradients flow back to x."""
+    assert_gradients_agree(
+        lambda x: student.apply_rope(x, torch.arange(4)),
+        lambda x: reference.apply_rope(x, torch.arange(4)),
+        make.normal(tokens=4, d=6),
+        make=make,
+    )
 
 
 # --- alibi_bias ----------------------------------------------------------------------------------
@@ -161,17 +207,28 @@ def test_alibi_bias_fits_any_size(student, reference, num_heads, num_tokens):
     assert_agrees(theirs, reference.alibi_bias(num_heads, num_tokens))
 
 
-@rung.property("alibi_bias")
+@rung.property("alibi_bias", rules=("sizes",))
+def test_alibi_bias_of_a_single_head(student, reference):
+    """One head is enough, one token is enough, and 80 tokens are not too many."""
+    for num_heads, num_tokens in ((1, 4), (2, 1), (2, 80)):
+        theirs = student.alibi_bias(num_heads, num_tokens)
+        ours = reference.alibi_bias(num_heads, num_tokens)
+        assert_agrees(theirs, ours, what=f"the bias of {num_heads} heads, {num_tokens} tokens")
+
+
+@rung.property("alibi_bias", rules=("sizes",))
 def test_alibi_bias_leaves_a_softmax_to_every_query(student, make):
     """Added to scores, it leaves each query itself and its past, and nothing of the future."""
-    weights = torch.softmax(make.normal(heads=4, queries=6, keys=6) + student.alibi_bias(4, 6), -1)
-    assert_that(not weights.isnan().any(), "some query has no key left to look at, or meets a NaN")
-    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    assert_that(
-        bool((weights[:, future] == 0).all()),
-        "after the softmax, keys of the future have some weight left: which score leaves exactly "
-        "nothing?",
-    )
+    for heads, tokens in ((4, 6), (1, 5), (2, 1)):
+        scores = make.normal(heads=heads, queries=tokens, keys=tokens)
+        weights = torch.softmax(scores + student.alibi_bias(heads, tokens), -1)
+        assert_that(not weights.isnan().any(), "some query sees no key at all, or meets a NaN")
+        future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+        assert_that(
+            bool((weights[:, future] == 0).all()),
+            "after the softmax, keys of the future have some weight left: which score leaves "
+            "exactly nothing?",
+        )
 
 
 # --- sliding_window_mask -------------------------------------------------------------------------
@@ -198,10 +255,10 @@ def test_sliding_window_mask_fits_any_size(student, reference, num_tokens, windo
     assert_agrees(theirs, reference.sliding_window_mask(num_tokens, window))
 
 
-@rung.property("sliding_window_mask")
+@rung.property("sliding_window_mask", rules=("sizes",))
 def test_sliding_window_mask_at_its_extremes(student, reference):
     """A window of one shows a token itself; one longer than the sentence hides only the future."""
-    for num_tokens, window in ((5, 1), (5, 5), (5, 8)):
+    for num_tokens, window in ((5, 1), (5, 5), (5, 8), (1, 2)):
         theirs = student.sliding_window_mask(num_tokens, window)
         ours = reference.sliding_window_mask(num_tokens, window)
         assert_agrees(theirs, ours, what=f"the mask of {num_tokens} tokens, window {window}")

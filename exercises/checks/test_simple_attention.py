@@ -5,7 +5,13 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    ALL_DIGITS,
+    PRINTED,
+    agree,
     assert_agrees,
+    assert_agrees_to_float64,
+    assert_gradients_agree,
+    assert_input_unchanged,
     assert_operations_do_not_grow,
     assert_rows_sum_to_one,
     assert_that,
@@ -24,8 +30,6 @@ WORDS = torch.tensor(
 )
 # Token 2 is the sum of the other two.
 THREE = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-# The statements round to four decimals.
-ROUNDED = {"rtol": 0.0, "atol": 1e-4}
 
 # --- attention_scores_for_query ------------------------------------------------------------------
 
@@ -40,7 +44,7 @@ def test_scores_for_a_query_have_one_entry_per_token(student, make):
 def test_scores_for_a_query_do_the_example(student):
     """The scores of "journey" are those of the statement."""
     expected = torch.tensor([0.9544, 1.4950, 1.4754, 0.8434, 0.7070, 1.0865])
-    assert_agrees(student.attention_scores_for_query(WORDS, 1), expected, **ROUNDED)
+    assert_agrees(student.attention_scores_for_query(WORDS, 1), expected, within=PRINTED)
 
 
 @rung.value("attention_scores_for_query")
@@ -51,6 +55,37 @@ def test_scores_for_a_query_start_counting_at_zero(student, reference, make, que
     assert_agrees(
         student.attention_scores_for_query(inputs, query_index),
         reference.attention_scores_for_query(inputs, query_index),
+    )
+
+
+@rung.property("attention_scores_for_query", rules=("dtype",))
+def test_scores_for_a_query_keep_float64(student, reference, make):
+    """Inputs in float64 give scores in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.attention_scores_for_query(inputs, 2),
+        reference.attention_scores_for_query(inputs, 2),
+        within=ALL_DIGITS,
+    )
+
+
+@rung.property("attention_scores_for_query", rules=("unchanged",))
+def test_scores_for_a_query_leave_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(
+        student.attention_scores_for_query, make.normal(0.8, tokens=4, d_in=3), 2
+    )
+
+
+@rung.gradient("attention_scores_for_query", rules=("gradients",))
+def test_scores_for_a_query_can_be_learned_through(student, reference, make):
+    """A gradient comes back to every token, and to the query from both sides."""
+    assert_gradients_agree(
+        student.attention_scores_for_query,
+        reference.attention_scores_for_query,
+        make.normal(0.8, tokens=4, d_in=3),
+        2,
+        make=make,
     )
 
 
@@ -77,7 +112,24 @@ def test_looped_scores_of_random_tokens(student, reference, make):
     assert_agrees(student.attention_scores_loop(inputs), reference.attention_scores_loop(inputs))
 
 
-@rung.gradient("attention_scores_loop")
+@rung.property("attention_scores_loop", rules=("dtype",))
+def test_looped_scores_keep_float64(student, reference, make):
+    """Inputs in float64 give scores in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.attention_scores_loop(inputs),
+        reference.attention_scores_loop(inputs),
+        within=ALL_DIGITS,
+    )
+
+
+@rung.property("attention_scores_loop", rules=("unchanged",))
+def test_looped_scores_leave_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(student.attention_scores_loop, make.normal(0.8, tokens=4, d_in=3))
+
+
+@rung.gradient("attention_scores_loop", rules=("gradients",))
 def test_looped_scores_can_be_learned_through(student, make):
     """A gradient comes back to the tokens."""
     inputs = make.normal(tokens=4, d_in=3).requires_grad_()
@@ -115,7 +167,33 @@ def test_attention_scores_of_random_tokens(student, reference, make):
     assert_agrees(student.attention_scores(inputs), reference.attention_scores(inputs))
 
 
-@rung.efficiency("attention_scores")
+@rung.property("attention_scores", rules=("dtype",))
+def test_attention_scores_keep_float64(student, reference, make):
+    """Inputs in float64 give scores in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.attention_scores(inputs), reference.attention_scores(inputs), within=ALL_DIGITS
+    )
+
+
+@rung.property("attention_scores", rules=("unchanged",))
+def test_attention_scores_leave_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(student.attention_scores, make.normal(0.8, tokens=4, d_in=3))
+
+
+@rung.gradient("attention_scores", rules=("gradients",))
+def test_attention_scores_can_be_learned_through(student, reference, make):
+    """A gradient comes back to every token, as a query and as a key."""
+    assert_gradients_agree(
+        student.attention_scores,
+        reference.attention_scores,
+        make.normal(0.8, tokens=4, d_in=3),
+        make=make,
+    )
+
+
+@rung.efficiency("attention_scores", rules=("loops",))
 def test_attention_scores_need_no_loop(student, make):
     """Eight tokens take no more steps than two."""
     few, many = make.normal(tokens=2, d_in=3), make.normal(tokens=8, d_in=3)
@@ -137,7 +215,7 @@ def test_attention_weights_do_the_example(student):
     expected = torch.tensor(
         [[0.4223, 0.1554, 0.4223], [0.1554, 0.4223, 0.4223], [0.2119, 0.2119, 0.5761]]
     )
-    assert_agrees(student.attention_weights(THREE), expected, **ROUNDED)
+    assert_agrees(student.attention_weights(THREE), expected, within=PRINTED)
 
 
 @rung.value("attention_weights")
@@ -147,10 +225,35 @@ def test_attention_weights_of_random_tokens(student, reference, make):
     assert_agrees(student.attention_weights(inputs), reference.attention_weights(inputs))
 
 
-@rung.property("attention_weights")
+@rung.value("attention_weights")
 def test_attention_weights_share_out_one_per_query(student, make):
     """Each query shares out exactly one over the keys."""
     assert_rows_sum_to_one(student.attention_weights(make.normal(0.8, tokens=6, d_in=3)))
+
+
+@rung.property("attention_weights", rules=("dtype",))
+def test_attention_weights_keep_float64(student, reference, make):
+    """Inputs in float64 give weights in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    assert_agrees_to_float64(student.attention_weights(inputs), reference.attention_weights(inputs))
+
+
+@rung.property("attention_weights", rules=("unchanged",))
+def test_attention_weights_leave_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(student.attention_weights, make.normal(0.8, tokens=4, d_in=3))
+
+
+@rung.gradient("attention_weights", rules=("gradients",))
+def test_attention_weights_can_be_learned_through(student, reference, make):
+    """A gradient comes back to every token, as a query and as a key."""
+    assert_gradients_agree(
+        student.attention_weights,
+        reference.attention_weights,
+        make.normal(0.8, tokens=4, d_in=3),
+        make=make,
+    )
 
 
 # --- context_vector ------------------------------------------------------------------------------
@@ -166,7 +269,7 @@ def test_context_vector_has_the_length_of_a_token(student, make):
 def test_context_vector_does_the_example(student):
     """The context of "journey" is that of the statement."""
     expected = torch.tensor([0.4419, 0.6515, 0.5683])
-    assert_agrees(student.context_vector(WORDS, 1), expected, **ROUNDED)
+    assert_agrees(student.context_vector(WORDS, 1), expected, within=PRINTED)
 
 
 @rung.value("context_vector")
@@ -179,19 +282,33 @@ def test_context_vector_of_random_tokens(student, reference, make, query_index):
     )
 
 
-@rung.property("context_vector")
+@rung.value("context_vector")
 def test_context_vector_of_equal_tokens_is_that_token(student):
     """If all tokens are the same, a mix of them is that token again."""
     token = torch.tensor([1.0, -2.0, 0.5])
     context = student.context_vector(token.repeat(4, 1), 2)
     assert_that(
-        torch.allclose(context, token, atol=1e-5),
+        agree(context, token),
         f"four times the same token should mix to that token, {token.tolist()}, and not to "
         f"{context.tolist()}: do the weights sum to one?",
     )
 
 
-@rung.gradient("context_vector")
+@rung.property("context_vector", rules=("dtype",))
+def test_context_vector_keeps_float64(student, reference, make):
+    """Inputs in float64 give a context vector in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    assert_agrees_to_float64(student.context_vector(inputs, 2), reference.context_vector(inputs, 2))
+
+
+@rung.property("context_vector", rules=("unchanged",))
+def test_context_vector_leaves_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(student.context_vector, make.normal(0.8, tokens=4, d_in=3), 2)
+
+
+@rung.gradient("context_vector", rules=("gradients",))
 def test_context_vector_can_be_learned_through(student):
     """A gradient comes back to the tokens, through the mix and through its weights."""
     inputs = THREE.clone().requires_grad_()
@@ -230,7 +347,7 @@ def test_simple_self_attention_gives_a_vector_for_each_token(student, make):
 def test_simple_self_attention_does_the_example(student):
     """Three tokens have the context vectors of the statement."""
     expected = torch.tensor([[0.8446, 0.5777], [0.5777, 0.8446], [0.7881, 0.7881]])
-    assert_agrees(student.simple_self_attention(THREE), expected, **ROUNDED)
+    assert_agrees(student.simple_self_attention(THREE), expected, within=PRINTED)
 
 
 @rung.value("simple_self_attention")
@@ -240,13 +357,40 @@ def test_simple_self_attention_of_random_tokens(student, reference, make):
     assert_agrees(student.simple_self_attention(inputs), reference.simple_self_attention(inputs))
 
 
-@rung.property("simple_self_attention")
+@rung.value("simple_self_attention")
 def test_simple_self_attention_has_no_sense_of_order(student, make):
     """Tokens in another order give the same context vectors in that order."""
     inputs, order = make.normal(0.8, tokens=4, d_in=3), torch.tensor([2, 0, 3, 1])
     context, shuffled = student.simple_self_attention.each([(inputs,), (inputs[order],)])
     assert_that(
-        torch.allclose(shuffled, context[order], rtol=1e-5, atol=1e-6),
+        agree(shuffled, context[order]),
         "shuffle the tokens, and the outputs should be shuffled in the same way: every token looks "
         "at all tokens, and nothing says where they stand",
+    )
+
+
+@rung.property("simple_self_attention", rules=("dtype",))
+def test_simple_self_attention_keeps_float64(student, reference, make):
+    """Inputs in float64 give context vectors in float64, with all of its digits."""
+    inputs = make.normal(0.8, tokens=4, d_in=3, dtype=torch.float64)
+    inputs[:, 0] = 12.0  # shifts all scores alike: no weight changes, but float32 loses digits
+    assert_agrees_to_float64(
+        student.simple_self_attention(inputs), reference.simple_self_attention(inputs)
+    )
+
+
+@rung.property("simple_self_attention", rules=("unchanged",))
+def test_simple_self_attention_leaves_the_inputs_alone(student, make):
+    """The tokens that you are given stay as they were."""
+    assert_input_unchanged(student.simple_self_attention, make.normal(0.8, tokens=4, d_in=3))
+
+
+@rung.gradient("simple_self_attention", rules=("gradients",))
+def test_simple_self_attention_can_be_learned_through(student, reference, make):
+    """A gradient comes back to every token, through the weights and through the mix."""
+    assert_gradients_agree(
+        student.simple_self_attention,
+        reference.simple_self_attention,
+        make.normal(0.8, tokens=4, d_in=3),
+        make=make,
     )

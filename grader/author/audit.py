@@ -23,22 +23,27 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from grader.author import wording
 from grader.author.mutants import mutants_of
+from grader.author.rules import Tried, doubts
 from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.course import Course
+from grader.course.statements import statement
 from grader.grading.desk import Desk, replay
 from grader.grading.ladder import FOUNDATIONS, grade_exercise
 from grader.grading.order import Order
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
-from grader.records.grade import OPERATIONS, SIGNATURE, ExerciseResult
+from grader.records.grade import FIRSTS, OPERATIONS, SIGNATURE, ExerciseResult
 from grader.records.rows import counted
 from grader.run.workers import share
 from grader.wire import SourceText
 
-FindingKind = Literal["exercise", "reference", "stub", "accepted", "mistake", "mutant", "test"]
+FindingKind = Literal[
+    "exercise", "reference", "stub", "accepted", "mistake", "mutant", "test", "rule", "margin"
+]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 TOO_LONG = 3.0  # seconds for one variant on all tests of its exercise
 EXCUSES = "audit.toml"  # beside the library
@@ -58,6 +63,7 @@ class Audited:
     excused: bool = False  # well only because `EXCUSES` says why
     points: float | None = None  # what a submission earned
     given: tuple[str, ...] = ()  # the mistakes by whose names it was called
+    ratio: float | None = None  # of what was measured to what is allowed, nearest to 1
 
 
 class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +72,7 @@ class Excuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     equivalent: Mapping[str, str] = {}  # mutants that compute the same
     kept: Mapping[str, str] = {}  # tests that tell of nothing that no other test tells of
     undiagnosed: Mapping[str, str] = {}  # mistakes that are caught, and cannot be named
+    near: Mapping[str, str] = {}  # known answers that come near a tolerance
 
 
 def audit_course(
@@ -118,19 +125,26 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
+    desk.margins = []
     result = _graded(desk, name, library.submission(name))
+    yield _margin(desk, unit, f"{name}/reference", excuses)
     yield _known(unit, "reference", f"{name}/reference", result, result.solved)
     result = _graded(desk, name, _stub(desk.course, unit))
     missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
     yield _known(unit, "stub", f"{name}/stub", result, missing)
     for variant in library.of(name, "accepted"):
         result = _graded(desk, name, library.submission(name, variant))
+        yield _margin(desk, unit, variant.id, excuses)
         yield _known(unit, "accepted", variant.id, result, result.solved)
     tellers: dict[str, frozenset[str]] = {}
+    tried: list[Tried] = []
     for variant in library.of(name, "mistake"):
         result = _graded(desk, name, library.submission(name, variant))
+        yield _margin(desk, unit, variant.id, excuses)
         yield _mistake(library, variant, result, excuses)
         tellers[variant.id] = _tellers(desk, variant, result)
+        tried.append(Tried(variant, result, tellers[variant.id]))
+    desk.margins = None
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
         tellers[mutant.id] = killers = _killers(desk, variant)
@@ -140,6 +154,9 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
             name, unit, "mutant", mutant.id, bool(killers or excuse), text, excused=bool(excuse)
         )
     yield from _tests(desk, name, tellers, excuses)
+    stated, heart = statement(desk.course, name), desk.course.exercises[name].heart
+    for key, doubt in doubts(stated, desk.tests[name], tried, heart) if stated.formal else ():
+        yield Audited(name, unit, "rule", f"{name}/{key}", not doubt, doubt or "proved")
 
 
 def _stale(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iterator[Audited]:
@@ -149,6 +166,7 @@ def _stale(excuses: Excuses, exercise: str, findings: Sequence[Audited]) -> Iter
         ("mutant", excuses.equivalent),
         ("test", excuses.kept),
         ("mistake", excuses.undiagnosed),
+        ("margin", excuses.near),
     )
     for kind, names in kinds:
         for name in names:
@@ -165,11 +183,12 @@ def _faults(desk: Desk, name: str) -> Iterator[str]:
     for hidden, kind in ((False, "public"), (True, "hidden")):
         if not any(test.hidden is hidden for test in desk.tests[name]):
             yield f"has no {kind} test"
+    yield from wording.faults(
+        statement(desk.course, name), contract, bool(exercise.forbidden), exercise.heart
+    )
     text = desk.course.stub_file(desk.course.unit_of[name]).read_text("utf-8")
     stub: dict[str, Any] = {}
     exec(compile(text, "stub", "exec", dont_inherit=True), stub)
-    if not (stub[name].__doc__ or "").strip():
-        yield "has no statement"
     yield from _signature_differs(stub[name], contract)
     if _memory_suffices(desk, name):
         yield "is solved by remembering the answers of the public checks"
@@ -264,6 +283,30 @@ def _tests(
         yield Audited(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
 
 
+def _margin(desk: Desk, unit: str, id: str, excuses: Excuses) -> Audited:
+    """How near the comparisons of one known answer came to a verdict's edge.
+
+    What was heard is forgotten.
+    """
+    heard, desk.margins = desk.margins or [], []
+    near = min(heard, key=lambda one: one[2].distance, default=None)
+    if near is None:
+        return Audited(id.partition("/")[0], unit, "margin", id, True, "nothing is compared")
+    test, case, margin = near
+    excuse = excuses.near.get(id) if margin.doubtful else None
+    told = f"{margin.ratio:.3g} of what is allowed, in {test.name}[{case.label}]"
+    return Audited(
+        test.exercise,
+        unit,
+        "margin",
+        id,
+        not margin.doubtful or excuse is not None,
+        excuse or told,
+        excused=excuse is not None,
+        ratio=margin.ratio,
+    )
+
+
 # --- trying --------------------------------------------------------------------------------------
 
 
@@ -306,7 +349,7 @@ def _tellers(desk: Desk, variant: Variant, result: ExerciseResult) -> frozenset[
     told = [t for t in result.tests if t.status not in ("passed", "skipped", "missing")]
     if any(not t.hidden and rungs.get(t.name) in FOUNDATIONS for t in told):
         return _killers(desk, variant)  # hidden tests may have been skipped for a public one
-    return frozenset(test.name for test in told if test.hidden)
+    return frozenset(test.name for test in told if test.hidden and test.name not in FIRSTS)
 
 
 def _killers(desk: Desk, variant: Variant) -> frozenset[str]:
@@ -375,6 +418,14 @@ def audit_totals(findings: Sequence[Audited]) -> dict[str, dict[str, tuple[int, 
                 row["named"] = sum(f.named is True for f in own), len(own)
         counted[unit] = row
     return counted
+
+
+def nearest_margins(findings: Sequence[Audited]) -> list[Audited]:
+    """The known answers that come nearest to a tolerance: from below, and from above."""
+    measured = [(f.ratio, f) for f in findings if f.ratio is not None]
+    below = max((m for m in measured if m[0] <= 1), key=lambda m: m[0], default=None)
+    above = min((m for m in measured if m[0] > 1), key=lambda m: m[0], default=None)
+    return [one[1] for one in (below, above) if one is not None]
 
 
 # --- machines ------------------------------------------------------------------------------------

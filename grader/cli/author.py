@@ -44,7 +44,7 @@ def audit(
     or solutions/mistakes/audit.toml says why not. With --machines, does so in three settings of the
     libraries below torch, and exits with 1 too where verdicts, names or points differ among them.
     """
-    from grader.author.audit import Audited, audit_totals
+    from grader.author.audit import Audited, audit_totals, nearest_margins
     from grader.author.audit import audit_course as examine
     from grader.cli import tables
     from grader.feedback import terminal
@@ -76,7 +76,8 @@ def audit(
     if as_json:
         print(msgspec.json.encode(findings).decode())
     else:
-        for part in tables.audit_report(findings, audit_totals(findings)):
+        near = nearest_margins(findings)
+        for part in tables.audit_report(findings, near, audit_totals(findings)):
             console.print(part, soft_wrap=True)
     raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
 

@@ -157,7 +157,7 @@ def _print_checks(
     of = len(results) if detail else terminal.all_asked(course)
     console.print(f"\n{solved} of {of} pass the public checks")
     if solved == len(results):
-        console.print("[dim]tests for grades look at more of what the docstrings promise[/dim]")
+        console.print("[dim]hidden tests look at the same rules on other inputs[/dim]")
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)
     # Of answers that live elsewhere nobody knows what else is solved.

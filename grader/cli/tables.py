@@ -194,24 +194,32 @@ def roster_line(roster: Roster) -> str:
 
 AUDITED = {
     "reference": "refs", "stub": "stubs", "accepted": "accepted", "mistake": "mistakes",
-    "named": "named", "mutant": "mutants", "test": "tests",
+    "named": "named", "mutant": "mutants", "test": "tests", "rule": "rules",
+    "margin": "margins",
 }  # fmt: skip
 EXCUSED = {
     "mutant": "Mutants that no test need kill", "mistake": "Mistakes that are told without a name",
     "test": "Tests that stay although others tell of the same",
+    "margin": "Known answers that come near a tolerance",
 }  # fmt: skip
 
 
 def audit_report(
-    findings: Sequence[Audited], counted: Mapping[str, Mapping[str, tuple[int, int]]]
+    findings: Sequence[Audited],
+    near: Sequence[Audited],
+    counted: Mapping[str, Mapping[str, tuple[int, int]]],
 ) -> Iterator[Table | Text]:
-    """What was excused, and a row for each unit: as they should be / all."""
+    """What was excused, what came `near` a tolerance, and a row for each unit: well / all."""
     for kind, title in EXCUSED.items():
         excused = [f for f in findings if f.kind == kind and f.excused]
         if excused:
             yield Text(f"{title}: {len(excused)}", style="bold")
         for finding in excused:
             yield Text(f"  {finding.name}: {finding.text}")
+    if near:
+        yield Text("Nearest to a tolerance, from below and from above:", style="bold")
+    for finding in near:
+        yield Text(f"  {finding.name}: {finding.ratio:.3g} of what is allowed")
     sums = {
         kind: (
             sum(row[kind][0] for row in counted.values()),

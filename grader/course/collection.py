@@ -12,7 +12,7 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,15 @@ from typing import Any, TypeVar
 import pytest
 
 from grader.course.course import Course
+from grader.course.statements import (
+    BUILT_IN,
+    COMPUTES,
+    FORBIDDEN,
+    RETURNS,
+    Statement,
+    stated_or_none,
+    statement,
+)
 from grader.records.faults import CallError
 
 Marked = TypeVar("Marked", bound=Callable[..., None])
@@ -28,6 +37,9 @@ Marked = TypeVar("Marked", bound=Callable[..., None])
 
 class rung:  # noqa: N801
     """The ladder: each rung is a decorator. Rungs are climbed in the order in which they stand.
+
+    `rules` are the keys of the statement's rules that a test checks, `COMPUTES` and `RETURNS` among
+    them; `quotes` says it of one case of a test where cases differ.
 
     *exists* and *signature* come before these and are checked by the engine itself. When a rung
     that others stand on fails, those are skipped, so that one bug is told once. Shape tests carry
@@ -39,46 +51,65 @@ class rung:  # noqa: N801
     )  # fmt: skip
 
     @staticmethod
-    def shape(exercise: str) -> Callable[[Marked], Marked]:
+    def shape(exercise: str, *, rules: Sequence[str] = (RETURNS,)) -> Callable[[Marked], Marked]:
         """The result has the promised shape and dtype."""
-        return _mark(exercise, "shape", 0)
+        return _mark(exercise, "shape", 0, rules)
 
     @staticmethod
-    def value(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+    def value(
+        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+    ) -> Callable[[Marked], Marked]:
         """The result agrees with the reference. At least half of an exercise's points."""
-        return _mark(exercise, "value", points)
+        return _mark(exercise, "value", points, rules)
 
     @staticmethod
-    def property(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+    def property(
+        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+    ) -> Callable[[Marked], Marked]:
         """Something that holds for every right answer: rows sum to one, no peeking."""
-        return _mark(exercise, "property", points)
+        return _mark(exercise, "property", points, rules)
 
     @staticmethod
-    def gradient(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+    def gradient(
+        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+    ) -> Callable[[Marked], Marked]:
         """Gradients flow, and agree with the reference."""
-        return _mark(exercise, "gradient", points)
+        return _mark(exercise, "gradient", points, rules)
 
     @staticmethod
-    def stability(exercise: str, *, points: float = 1) -> Callable[[Marked], Marked]:
+    def stability(
+        exercise: str, *, points: float = 1, rules: Sequence[str] = (COMPUTES,)
+    ) -> Callable[[Marked], Marked]:
         """Extreme inputs give finite, right results."""
-        return _mark(exercise, "stability", points)
+        return _mark(exercise, "stability", points, rules)
 
     @staticmethod
     def efficiency(
-        exercise: str, *, points: float = 1, memory_mb: int | None = None
+        exercise: str,
+        *,
+        points: float = 1,
+        rules: Sequence[str] = (COMPUTES,),
+        memory_mb: int | None = None,
     ) -> Callable[[Marked], Marked]:
         """Work and memory grow no faster than they must.
 
         With `memory_mb` the answer runs in a process of its own, which the kernel gives that much
         memory and no more: proof, where a count is evidence. Only jails keep to it.
         """
-        return _mark(exercise, "efficiency", points, memory_mb)
+        return _mark(exercise, "efficiency", points, rules, memory_mb)
+
+    @staticmethod
+    def quotes(*rules: str) -> pytest.MarkDecorator:
+        """For ``pytest.param(…, marks=rung.quotes("large"))``: the rules that this case checks."""
+        return pytest.mark.grader_quotes(*rules)
 
 
 def _mark(
-    exercise: str, name: str, points: float, memory_mb: int | None = None
+    exercise: str, name: str, points: float, rules: Sequence[str], memory_mb: int | None = None
 ) -> Callable[[Marked], Marked]:
-    return pytest.mark.grader(exercise=exercise, rung=name, points=points, memory_mb=memory_mb)
+    return pytest.mark.grader(
+        exercise=exercise, rung=name, points=points, rules=tuple(rules), memory_mb=memory_mb
+    )
 
 
 # --- collection ----------------------------------------------------------------------------------
@@ -94,6 +125,7 @@ class Case:
 
     label: str  # "" for a test that is not parametrised
     parameters: Mapping[str, Any]
+    rules: tuple[str, ...] = (COMPUTES,)  # what it checks, by the statement's keys
 
 
 @dataclass(frozen=True)
@@ -113,6 +145,11 @@ class Test:
     memory_mb: int | None = None  # that its process may use, if less than the course gives
 
     __test__ = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """All rules that its cases check."""
+        return tuple(dict.fromkeys(rule for case in self.cases for rule in case.rules))
 
     @cached_property
     def key(self) -> str:
@@ -138,8 +175,30 @@ def collect(files: Sequence[Path], hidden: bool, course: Course) -> list[Test]:
             raise CallError(f"{test.place}: there is another test called {test.name}")
     if hidden:
         for name in course.exercises:
-            _check_weights(name, [test for test in found.values() if test.exercise == name])
+            own = [test for test in found.values() if test.exercise == name]
+            _check_weights(name, own)
+            _check_heart(name, course.exercises[name].heart, own)
     return list(found.values())
+
+
+def unchecked_rules(stated: Statement, tests: Iterable[Test]) -> Mapping[str, str]:
+    """The rules of an exercise that none of its public checks quotes, by their keys.
+
+    The engine itself looks at what is forbidden.
+    """
+    checked = {key for test in tests if not test.hidden for key in test.rules}
+    return {k: said for k, said in stated.rules.items() if k not in checked | {FORBIDDEN}}
+
+
+def rules_left_out(course: Course) -> Mapping[str, Collection[str]]:
+    """Of each exercise the rules that its public checks do not look at."""
+    tests = collect(course.check_files(), False, course)
+    return {
+        name: unchecked_rules(
+            statement(course, name), [test for test in tests if test.exercise == name]
+        )
+        for name in course.exercises
+    }
 
 
 def _refuse_alike(before: Test, test: Test) -> None:
@@ -159,6 +218,16 @@ def _check_weights(exercise: str, tests: Sequence[Test]) -> None:
     if 2 * value < total:
         where = tests[0].place.partition(":")[0]
         raise CallError(f"{where}: value tests must hold at least half of {exercise}'s points")
+
+
+def _check_heart(exercise: str, heart: Sequence[str], tests: Sequence[Test]) -> None:
+    """A rule that caps the points must be one that a test looks at."""
+    quoted = {rule for test in tests for rule in test.rules}
+    for rule in heart if tests else ():
+        if rule not in quoted:
+            raise CallError(
+                f"course.toml: {rule!r} is at the heart of {exercise}, and no hidden test quotes it"
+            )
 
 
 def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
@@ -181,7 +250,10 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
             f"{place}: {item.originalname} uses the fixture {sorted(others)[0]!r}; a grader may "
             "use student, reference, make and parametrise names, and no autouse fixtures"
         )
-    marks = {mark.name for mark in item.iter_markers()} - {"grader", "parametrize"}
+    quoted = item.get_closest_marker("grader_quotes")
+    rules = quoted.args if quoted is not None else details["rules"]
+    _refuse_unknown(rules, details["exercise"], course, place)
+    marks = {mark.name for mark in item.iter_markers()} - {"grader", "grader_quotes", "parametrize"}
     if marks:
         raise CallError(
             f"{place}: {item.originalname} is marked {sorted(marks)[0]!r}, which the kit's own "
@@ -200,10 +272,28 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         hidden,
         item.obj,
         fixtures,
-        (Case(label, parameters),),
+        (Case(label, parameters, rules),),
         place,
         details["memory_mb"],
     )
+
+
+def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: str) -> None:
+    """Raise `CallError` for a rule that the exercise's statement does not have.
+
+    Of a definition that a student has written where the stub was, the docstring is the student's.
+    """
+    if {*rules} <= {*BUILT_IN}:
+        return
+    stated = stated_or_none(course, exercise)
+    if stated is None or "NotImplementedError" not in stated.stub:
+        return
+    for rule in rules:
+        if rule not in stated.keys:
+            known = ", ".join(stated.keys)
+            raise CallError(
+                f"{place}: the statement of {exercise} has no rule called {rule!r}; it has {known}"
+            )
 
 
 class _Collector:

@@ -34,6 +34,9 @@ class Exercise(_Table, frozen=True):
     hints: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    # Rules of the statement without which the exercise is not done: who breaks one keeps half of
+    # the points at most.
+    heart: tuple[str, ...] = ()
 
     @property
     def thousandths(self) -> int:

@@ -11,7 +11,9 @@ from grader.wire import Argument, Found, Place, Use
 from grader.wire.definitions import EVASIONS, HIDING_MODULES
 
 EXISTS = "The exercise is there"
-SIGNATURE = "It takes the arguments of the contract"
+SIGNATURE = "It takes the arguments that the statement lists"
+HEART = "It does what the exercise is about"
+WITHOUT_HEART = "an answer that does not keep to this rule keeps half of the points at most"
 UNTOUCHED = "still the stub: replace `raise NotImplementedError` with your own lines"
 UNTOUCHED_CELL = "still the stub: write your own lines, run the cell, and check again"
 MISSING = "no definition with this name was found in your files"

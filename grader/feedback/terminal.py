@@ -145,6 +145,7 @@ def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):
             _finding(console, finding)
+    _below(console, 4, verdict.left_unchecked, "dim")
 
 
 def _finding(console: Console, finding: Finding) -> None:

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from grader.course.statements import BUILT_IN, UNCHECKED
 from grader.records.grade import FIRSTS, ExerciseResult, Picture, TestResult, TestStatus
 
 State = Literal["solved", "untouched", "unsolved"]
+
+STATEMENT = "The statement"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class Finding:
     max: float
     case: str  # the parameters that it did not pass with; empty where it has none
     reason: str  # why it did not pass, or empty; it may hold what a student's code printed
-    message: str  # the reason, with the case that it is about
+    rules: Mapping[str, str]  # of the statement: those that it found broken, by their keys
+    message: str  # the reason, with the case that it is about and the rules that no other told yet
     mistake: Mistake | None
     picture: Picture | None
     is_best_picture: bool  # the picture to show where one is enough: it shows the most
@@ -122,6 +126,7 @@ class Verdict:
     state: State
     faulty: bool  # the grader itself failed in it: its points are not known
     solved_before: bool  # as far as that is known
+    unchecked: Mapping[str, str]  # rules that grades look at, and these checks do not
     mistakes: tuple[Mistake, ...]  # each once, the likeliest first
     findings: tuple[Finding, ...]
 
@@ -144,6 +149,15 @@ class Verdict:
     def phrase(self) -> str:
         """The state in words."""
         return STATES[self.state][1]
+
+    @property
+    def left_unchecked(self) -> str:
+        """The rules that only grades look at, in lines, once all checks passed; or nothing."""
+        if not (self.solved and self.unchecked):
+            return ""
+        return "\n".join(
+            [f"{UNCHECKED.capitalize()}:", *(f"  {k}: {s}" for k, s in self.unchecked.items())]
+        )
 
     @property
     def lost(self) -> bool:
@@ -169,7 +183,13 @@ class Verdict:
 def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
     """What there is to tell of a result; `solved_before` is what is known of this student."""
     best = _best_picture(result)
-    findings = tuple(_finding(test, test is best) for test in result.tests)
+    told: set[str] = set()  # a rule is quoted once, where it is first broken
+    findings = []
+    for test in result.tests:
+        new = {key: said for key, said in test.rules.items() if key not in told}
+        # Where the mistake was made elsewhere, the rules of this exercise are beside the point.
+        findings.append(_finding(test, {} if test.follows else new, test is best))
+        told |= {*new}
     return Verdict(
         result.name,
         result.unit,
@@ -178,9 +198,15 @@ def verdict_of(result: ExerciseResult, solved_before: bool = False) -> Verdict:
         "solved" if result.solved else "untouched" if result.untouched else "unsolved",
         result.faulty,
         solved_before,
+        result.unchecked,
         tuple(dict.fromkeys(f.mistake for f in findings if f.mistake is not None)),
-        findings,
+        tuple(findings),
     )
+
+
+def quoted(key: str, sentence: str) -> str:
+    """A rule of the statement, as it stands beside a test that found it broken."""
+    return f"{STATEMENT if key in BUILT_IN else f'The rule {key!r}'}: {sentence}"
 
 
 def mistake_of(test: TestResult) -> Mistake | None:
@@ -190,7 +216,7 @@ def mistake_of(test: TestResult) -> Mistake | None:
     return Mistake(test.mistake, test.hint or "", test.follows)
 
 
-def _finding(test: TestResult, best_picture: bool) -> Finding:
+def _finding(test: TestResult, rules: Mapping[str, str], best_picture: bool) -> Finding:
     return Finding(
         test.name,
         test.title,
@@ -201,11 +227,16 @@ def _finding(test: TestResult, best_picture: bool) -> Finding:
         test.max,
         test.case or "",
         test.message or "",
-        test.told or "",
+        test.rules,
+        _joined(test.told, *(quoted(*rule) for rule in rules.items()), *test.behaviour),
         mistake_of(test),
         test.picture,
         best_picture,
     )
+
+
+def _joined(*parts: str | None) -> str:
+    return "\n".join(filter(None, parts))
 
 
 def _best_picture(result: ExerciseResult) -> TestResult | None:

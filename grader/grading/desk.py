@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,8 +18,8 @@ import pytest
 import torch
 
 from grader import wire
-from grader.course.collection import Case, Test, collect, rung
-from grader.course.contract import TensorSpec
+from grader.course.collection import Case, Test, collect, rung, unchecked_rules
+from grader.course.contract import ContractBroken, TensorSpec
 from grader.course.course import Course
 from grader.course.references import (
     Listener,
@@ -29,12 +29,15 @@ from grader.course.references import (
     Reference,
     open_oracle,
 )
+from grader.course.statements import stated_or_none
 from grader.course.tensors import Make
-from grader.feedback import sentences
+from grader.feedback import margins, sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
-from grader.grading.diagnosis import Diagnosis, Given, Known, LiveKnown, MistakesFile
-from grader.grading.recorded import Recorded
+from grader.feedback.margins import Margin
+from grader.grading.diagnosis import Diagnosis, Given, Known, LiveKnown
+from grader.grading.outcomes import MistakesFile
+from grader.grading.recorded import Behaviour, Recorded
 from grader.grading.transcripts import CaseKey, Transcript, Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
@@ -43,13 +46,24 @@ from grader.proxies.remote import Student
 from grader.records.faults import CallError
 from grader.records.grade import Picture, TestStatus
 from grader.sandbox.jails import shortfall
-from grader.sandbox.session import Backend, Device, Killed, Limits, Session, StudentLost, Unlike
+from grader.sandbox.session import (
+    Backend,
+    Device,
+    Killed,
+    Limits,
+    Session,
+    StudentLost,
+    Unlike,
+)
 from grader.unsandboxed import forked
 from grader.unsandboxed.in_process import ours, unseen_prints
 from grader.wire.definitions import skeletons
 
 if TYPE_CHECKING:
     from grader.grading.order import Order
+
+
+Measured = tuple[Test, Case, Margin]
 
 
 @dataclass
@@ -69,7 +83,9 @@ class Desk:
     transcripts: Transcripts = field(default_factory=Transcripts)
     # Who hears what references are asked in a case; then every case is run.
     listener: Callable[[Make, Seat], Listener] | None = None
+    margins: list[Measured] | None = None  # how near comparisons came, where somebody asks
     in_full: bool = False  # what hidden tests end with is for an instructor to read
+    behaviours: dict[str, Behaviour | None] = field(default_factory=dict)  # of right answers
 
     def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
         """Seeded inputs for one case of one test; by the desk's seed, unless it has another."""
@@ -137,6 +153,21 @@ class Desk:
             yield Seat(self, session, self.watched)
         finally:
             session.close()
+
+    def rules(self, exercise: str, keys: Iterable[str]) -> Mapping[str, str]:
+        """The sentences of these rules, which the statement of the exercise has."""
+        stated = stated_or_none(self.course, exercise)
+        if stated is None:
+            return {}
+        said = {key: stated.sentence(key) for key in keys if key in stated.keys}
+        return {key: sentence for key, sentence in said.items() if sentence}
+
+    def unchecked(self, exercise: str) -> Mapping[str, str]:
+        """The rules that this exercise's tests leave out, where none of them is hidden."""
+        tests, stated = self.tests[exercise], stated_or_none(self.course, exercise)
+        if stated is None or any(test.hidden for test in tests):
+            return {}
+        return unchecked_rules(stated, tests)
 
     @cached_property
     def watched(self) -> Mapping[str, tuple[str, ...]]:
@@ -287,7 +318,14 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
         except Killed:  # it need not be the submission's doing, the first time
             return _played(desk, seat, test, case, key)
 
-    transcript = _caught(desk, seat, test, once, words)
+    if desk.margins is None:
+        transcript = _caught(desk, seat, test, once, words)
+    else:
+        with margins.listening() as heard:
+            transcript = _caught(desk, seat, test, once, words)
+        transcript = replace(transcript, margin=transcript.margin or margins.nearest(heard))
+        if transcript.margin is not None:
+            desk.margins.append((test, case, transcript.margin))
     if transcript.seen is seat.calls.seen:  # it was run just now
         transcript.seen.printed = seat.session.printed
         if seat.session.tape and desk.listener is None:
@@ -342,7 +380,10 @@ def _caught(
         if not words:
             return ended("failed")
         picture = error.picture(_axes(desk, test)) if isinstance(error, Disagreement) else None
-        return ended("failed", str(error) or f"an assertion failed ({test.place})", picture)
+        message = str(error) or f"an assertion failed ({test.place})"
+        return replace(
+            ended("failed", message, picture), misshapen=isinstance(error, ContractBroken)
+        )
     except StudentRaised as raised:
         if raised.kind == "ForbiddenOperation" and seat.calls.note_use(
             test.exercise, raised.text, raised.place
@@ -362,11 +403,16 @@ def _caught(
         return ended("grader_error", told)
 
 
+def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
+    """A seat for definitions of our own, in this process."""
+    session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
+    return Seat(desk, session, desk.watched)
+
+
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:
     """Play one case of a test on definitions of our own, in this process, without words."""
     # What is forbidden is noted, and not taken away: a mistake may consist in using it.
-    session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
-    seat = Seat(desk, session, desk.watched)
+    seat = seat_of(desk, definitions)
     # What a mistake prints, or is warned of, concerns nobody.
     with warnings.catch_warnings(action="ignore"), unseen_prints():
         played = play(desk, seat, test, case, words=False)

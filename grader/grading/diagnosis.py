@@ -11,29 +11,27 @@ How a case of a test ends on a known mistake is found out once, and kept in a fi
 from __future__ import annotations
 
 import math
-import sqlite3
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, starmap
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 import torch
 
 from grader import wire
+from grader.course.tolerances import RECOGNISED
+from grader.grading.outcomes import GivenKey, MistakesFile
 from grader.mistakes import Library, Variant
 from grader.proxies.calls import Heard
-from grader.records.files import MISTAKES
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
 
-RELATIVE, ABSOLUTE = 1e-4, 1e-5  # two ways to make one mistake differ by rounding
 NEARER = 0.1  # a mistake must be so much nearer to the student's results than the reference is
 MOST_HEARD = 2**19  # bytes of one case's results: the course's have less, and all are kept
 
@@ -210,14 +208,28 @@ def _same(ours: Heard, theirs: Heard) -> bool:
         case wire.TensorData(), wire.TensorData():
             return _same_tensor(ours, theirs)
         case wire.Raised(), wire.Raised():
-            # A name that is missing is told with what else was handed in: the name itself counts.
-            text = [error.text.partition("\n")[0] for error in (ours, theirs)]
-            if ours.kind == "NameError":
-                text = [error.removeprefix("name ").partition(" ")[0].strip("'") for error in text]
-            return ours.kind == theirs.kind and text[0] == text[1]
+            return ours.kind == theirs.kind and _essence(ours) == _essence(theirs)
         case float(), float():
-            return ours == theirs or math.isclose(ours, theirs, rel_tol=RELATIVE)
+            return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
     return type(ours) is type(theirs) and ours == theirs
+
+
+# What torch adds to an error, and one mistake written in two ways does not share: which operation
+# came first, which operand is called a, which axis the sizes stand on.
+BESIDE = re.compile(
+    r" at non-singleton dimension \d+"
+    r"|, which is output \d+ of \w+, is at version \d+; expected version \d+ instead"
+    r"|0x[0-9a-f]+"
+)
+
+
+def _essence(error: wire.Raised) -> tuple[str, list[str]]:
+    """An error's first line in words, and its numbers in order of size."""
+    text = error.text.partition("\n")[0]
+    if error.kind == "NameError":  # told with what else was handed in: the name itself counts
+        return text.removeprefix("name ").partition(" ")[0].strip("'"), []
+    text = BESIDE.sub("", text)
+    return re.sub(r"\d+", "#", text), sorted(re.findall(r"\d+", text))
 
 
 def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
@@ -231,9 +243,8 @@ def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
         return False
     if not first.is_floating_point():
         return False
-    loose = 100 if first.element_size() < 4 else 1
-    relative, absolute = loose * RELATIVE, loose * ABSOLUTE
-    return torch.allclose(first.double(), second.double(), relative, absolute, equal_nan=True)
+    within = RECOGNISED * (100 if first.element_size() < 4 else 1)
+    return within.holds(first.double(), second.double())
 
 
 # --- what is known -------------------------------------------------------------------------------
@@ -256,9 +267,6 @@ class Known(Protocol):
 
     def built_on(self, base: Variant, test: str, case: str) -> Given:
         """What the references give, all built on a mistake in one of them."""
-
-
-GivenKey = tuple[str, ...]  # what was run, the test, the case
 
 
 # Runs one case of a test on these definitions.
@@ -334,9 +342,18 @@ class LiveKnown:
             self._fork.close()
             self._fork = None
 
+    def once(self, key: GivenKey, kind: Any, find: Callable[[], Any]) -> Any:
+        """What was found out under this key before, by this process or another, or is now."""
+        known = self._kept.get(key, tuple[kind]) if self._kept is not None else None
+        if known is None:
+            known = (find(),)
+            if self._kept is not None:
+                self._kept.keep(key, known)
+        return known[0]
+
     def _once(self, trial: _Trial) -> Given:
         if trial.key not in self._givens:
-            kept = self._kept.get(trial.key) if self._kept is not None else None
+            kept = self._kept.get(trial.key, Given) if self._kept is not None else None
             self._givens[trial.key] = kept or self._found(trial)
         return self._givens[trial.key]
 
@@ -404,95 +421,3 @@ class LiveKnown:
                 exec(code, namespace)
             self._built[base.id] = {name: namespace[name] for name in self._references}
         return self._built[base.id]
-
-
-# --- outcomes ------------------------------------------------------------------------------------
-#
-# How known mistakes end in a course's tests, kept in a file beside the grades.
-#
-# What one process of a batch has found out, the others need not, nor a later grading: for a
-# student with many mistakes that takes seconds. The file is a convenience. Where it cannot be
-# read or written, nothing is lost but that time.
-
-
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS outcomes (
-    basis TEXT, key BLOB, outcome BLOB, PRIMARY KEY (basis, key)
-) WITHOUT ROWID;
-"""
-
-
-def kept_in(folder: Path, basis: str) -> AbstractContextManager[MistakesFile]:
-    """What is kept in a folder, written and let go of in the end."""
-    return closing(MistakesFile(folder / MISTAKES, basis))
-
-
-class MistakesFile:
-    """What mistakes give, by what was run and where; `basis` is all else that decides it."""
-
-    def __init__(self, path: Path, basis: str) -> None:
-        """Nothing is opened yet, nor is the folder made: a grading may still be refused."""
-        self._path = path
-        self._basis = basis
-        self._connection: sqlite3.Connection | None = None
-        self._new: list[tuple[str, bytes, bytes]] = []
-        self._useless = False
-
-    def get(self, key: GivenKey) -> Given | None:
-        """What was kept under this key."""
-        try:
-            if (opened := self._opened()) is None:
-                return None
-            row = opened.execute(
-                "SELECT outcome FROM outcomes WHERE basis = ? AND key = ?",
-                (self._basis, msgspec.msgpack.encode(key)),
-            ).fetchone()
-            return None if row is None else msgspec.msgpack.decode(row[0], type=Given)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
-            self._give_up(error)
-            return None
-
-    def keep(self, key: GivenKey, given: Given) -> None:
-        """Keep one, for whoever asks from now on."""
-        if self._useless:
-            return
-        encode = msgspec.msgpack.encode
-        self._new.append((self._basis, encode(key), encode(given)))
-        self._write()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._write()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _write(self) -> None:
-        try:
-            if (opened := self._opened()) is not None:
-                with opened:
-                    opened.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", self._new)
-                self._new.clear()
-        except sqlite3.Error as error:
-            self._give_up(error)
-
-    def _opened(self) -> sqlite3.Connection | None:
-        if self._connection is None and not self._useless and self._path.parent.is_dir():
-            # Immediate: of two who write at once, one waits for the other.
-            self._connection = sqlite3.connect(self._path, isolation_level="IMMEDIATE")
-            # After a crash of the machine it may be damaged, and is then made anew.
-            self._connection.execute("PRAGMA synchronous = OFF")
-            with self._connection:
-                self._connection.executescript(SCHEMA)
-                self._connection.execute("DELETE FROM outcomes WHERE basis <> ?", (self._basis,))
-        return self._connection
-
-    def _give_up(self, error: Exception) -> None:
-        self._useless = True
-        self._new.clear()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        # After a full disk, or where others are in the way, the file is sound.
-        if not isinstance(error, sqlite3.OperationalError):
-            self._path.unlink(missing_ok=True)

@@ -19,7 +19,9 @@ from grader import wire
 from grader.course.collection import Case, Test, rung
 from grader.course.contract import Contract
 from grader.course.course import below
+from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
+from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat, play_case
 from grader.grading.diagnosis import Answers, CaseName, Given
 from grader.grading.transcripts import Transcript
@@ -28,6 +30,7 @@ from grader.mistakes import Variant
 from grader.records.faults import HostFault
 from grader.records.grade import (
     EXISTS,
+    HEART,
     OPERATIONS,
     SIGNATURE,
     ExerciseResult,
@@ -45,6 +48,7 @@ MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
 NOWHERE = -1  # below the lowest rung
+WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # nothing was found broken
 
 
 # --- one submission ------------------------------------------------------------------------------
@@ -92,6 +96,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         desk.device,
         submission.late,
         submission.attempts,
+        torch.backends.cpu.get_cpu_capability(),
     )
 
 
@@ -129,6 +134,12 @@ class _Tried:
     answers: Answers = field(default_factory=dict)
     known: Variant | None = None  # the mistake that gives the same
 
+    @property
+    def wrong(self) -> bool:
+        """Whether a test ended with a wrong result or an exception, and none with its process."""
+        ends = {result.status for result in self.results}
+        return bool(ends & {"failed", "error"}) and ends <= {"passed", "skipped", "failed", "error"}
+
 
 def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     """Run the tests of exercises that one process serves: the public checks of all come first.
@@ -141,7 +152,13 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
         seat.calls.before.changed.clear()  # a public check has told of it
         for climb in climbs:
             climb.run(hidden)
-    return {climb.name: climb.tried() for climb in climbs}
+    tried = {climb.name: climb.tried() for climb in climbs}
+    unnamed = [name for name, one in tried.items() if one.wrong and one.known is None]
+    if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
+        seat.session.close()  # what is told comes from a process that has met no hidden test
+    for name in unnamed:
+        tried[name] = _behaving(tried[name], behaves(desk, seat, name))
+    return tried
 
 
 class Climb:
@@ -207,6 +224,7 @@ class Climb:
             "failed" if uses else "passed",
             hidden=False,
             message=sentences.forbidden(uses) if uses else None,
+            rules=self._desk.rules(self.name, [FORBIDDEN]) if uses else {},
         )
 
     def run(self, hidden: bool) -> None:
@@ -215,8 +233,12 @@ class Climb:
         for test, case, played in self.cases(tests):
             self._answers[test.key, case.label] = played.given
             counted, at = self.counted(test, played), "" if played.passed else case.label
+            broken: Mapping[str, str] = {}
+            if counted.status not in WITHOUT_RULES:
+                keys = (RETURNS,) if counted.misshapen else case.rules
+                broken = self._desk.rules(self.name, keys)
             self._results[test.key] = _result(  # that of the last case stands
-                test, counted.status, counted.message, counted.picture, at
+                test, counted.status, counted.message, counted.picture, at, broken
             )
 
     def tried(self) -> _Tried:
@@ -237,6 +259,13 @@ class Climb:
         forbidden = self.forbidden()
         firsts = [*self._firsts, *([forbidden] if forbidden is not None else [])]
         return _Tried(firsts, results, self._answers, known)
+
+
+def _behaving(tried: _Tried, told: tuple[str, ...]) -> _Tried:
+    """The same, with how the answer behaves beside the first test that is not passed."""
+    at = next(n for n, r in enumerate(tried.results) if r.status in ("failed", "error"))
+    first = msgspec.structs.replace(tried.results[at], behaviour=told)
+    return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])
 
 
 def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestResult]:
@@ -304,6 +333,7 @@ def _result(
     message: str | None = None,
     picture: Picture | None = None,
     case: str = "",
+    rules: Mapping[str, str] | None = None,
 ) -> TestResult:
     return TestResult(
         test.name,
@@ -314,6 +344,7 @@ def _result(
         message=message[:MAX_MESSAGE] if message else message,
         picture=picture,
         case=case or None,
+        rules=rules or {},
     )
 
 
@@ -322,7 +353,8 @@ def _scored(
 ) -> ExerciseResult:
     """Weights become points. Hidden tests carry them; public ones do where there are no hidden.
 
-    A test earns its points by running and passing, and by nothing else.
+    A test earns its points by running and passing, and by nothing else. Where a rule at the
+    exercise's heart is missed, half of the exercise's points are shared out among what was earned.
     """
     exercise = desk.course.exercises[name]
     any_hidden = any(result.hidden for result in results)
@@ -333,6 +365,10 @@ def _scored(
         share if result.status == "passed" and not voided else 0
         for share, result in zip(shares, results, strict=True)
     ]
+    missed = _missed(desk, name, results)
+    if missed and 2 * sum(earned) > exercise.thousandths:
+        earned = share_out(exercise.thousandths // 2, [float(points) for points in earned])
+        firsts = [*firsts, _heart(desk, name, missed)]
     tests = [
         msgspec.structs.replace(
             result, points=from_thousandths(points), max=from_thousandths(share)
@@ -345,6 +381,31 @@ def _scored(
         from_thousandths(sum(earned)),
         exercise.points,
         (*firsts, *tests),
+        desk.unchecked(name),
+    )
+
+
+def _missed(desk: Desk, name: str, results: Sequence[TestResult]) -> list[str]:
+    """The rules at an exercise's heart that a hidden test did not find kept.
+
+    A fault of ours is nobody's miss.
+    """
+    failed = [
+        test
+        for test, result in zip(desk.tests[name], results, strict=True)
+        if test.hidden and result.status not in ("passed", "grader_error")
+    ]
+    heart = desk.course.exercises[name].heart
+    return [rule for rule in heart if any(rule in test.rules for test in failed)]
+
+
+def _heart(desk: Desk, name: str, missed: Sequence[str]) -> TestResult:
+    return TestResult(
+        HEART,
+        sentences.HEART,
+        "failed",
+        message=sentences.WITHOUT_HEART,
+        rules=desk.rules(name, missed),
     )
 
 

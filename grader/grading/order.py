@@ -61,7 +61,7 @@ class Order:
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
             from grader.grading.desk import set_up
-            from grader.grading.diagnosis import kept_in
+            from grader.grading.outcomes import kept_in
 
             kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
             with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:

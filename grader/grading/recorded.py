@@ -29,10 +29,12 @@ from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.references import Reference, draw_weights
 from grader.course.tensors import Make
+from grader.course.tolerances import RECOGNISED
 from grader.grading.diagnosis import NOTHING, Given
 from grader.mistakes import Variant
 from grader.proxies.adoption import roles_at_zero
 from grader.proxies.calls import Heard
+from grader.proxies.facts import Example, Fact
 from grader.records.faults import CallError
 from grader.wire import payload
 
@@ -83,6 +85,20 @@ class NamedMistake(msgspec.Struct, frozen=True):
     same_as: tuple[str, ...] = ()
 
 
+class Behaviour(msgspec.Struct, frozen=True):
+    """What is true of all right answers, on an example."""
+
+    example: Example
+    facts: list[tuple[Fact, bool]]
+
+
+def on_example(behaviour: Behaviour, replaced: Callable[[wire.Value], wire.Value]) -> Behaviour:
+    """The same, with other values in the example's place."""
+    made_with = list(map(replaced, behaviour.example.made_with))
+    arguments = list(map(replaced, behaviour.example.arguments))
+    return Behaviour(Example(made_with, arguments), behaviour.facts)
+
+
 class UnitSheet(msgspec.Struct, frozen=True):
     """``U.json``: the recordings of one unit.
 
@@ -97,6 +113,7 @@ class UnitSheet(msgspec.Struct, frozen=True):
     outcomes: dict[str, dict[str, int]]  # by mistake, then case
     # The same where all references stand on the mistake, and give wrong numbers by it.
     built: dict[str, dict[str, int]]
+    behaviours: dict[str, Behaviour] = {}  # of right answers, by exercise
     uses: dict[str, dict[str, tuple[str, ...]]] = {}  # of what is forbidden, by mistake, then case
 
 
@@ -301,6 +318,12 @@ class Recorded:
         given = unit.heard(unit.sheet.outcomes.get(variant.id, {}).get(name))
         return replace(given, uses=unit.sheet.uses.get(variant.id, {}).get(name, ()))
 
+    def behaviour(self, exercise: str) -> Behaviour | None:
+        """What is true of all right answers, on an example of the public checks."""
+        unit = self._units[self._course.unit_of[exercise]]
+        found = unit.sheet.behaviours.get(exercise)
+        return None if found is None else on_example(found, unit.restored)
+
     def built_on(self, base: Variant, test: str, case: str) -> Given:
         """See `Known`."""
         name = case_name(test, case)
@@ -409,7 +432,7 @@ def _alike(ours: Any, theirs: Any) -> bool:
         return (
             isinstance(theirs, Tensor)
             and (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-            and torch.allclose(ours.double(), theirs.detach().double(), 1e-4, 1e-5, equal_nan=True)
+            and RECOGNISED.holds(ours.double(), theirs.detach().double())
         )
     if isinstance(ours, (list, tuple)):
         return (

@@ -16,6 +16,7 @@ import msgspec
 
 from grader import wire
 from grader.course.references import Consulted
+from grader.feedback.margins import Margin
 from grader.grading.diagnosis import Given, kept, weight
 from grader.proxies.calls import Calls, Seen
 from grader.records.grade import Picture, TestStatus
@@ -41,6 +42,8 @@ class Transcript:
     seen: Seen = field(default_factory=Seen)
     # What was asked of the answer and of the references, in that order; only where one listens.
     said: tuple[Said, ...] = ()
+    margin: Margin | None = None  # the nearest to a verdict's edge, where they are asked for
+    misshapen: bool = False  # a result was not of the shape and dtype that `Returns` says
 
     @property
     def passed(self) -> bool:

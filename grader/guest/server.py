@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from grader import wire
 from grader.guest.loader import LoadedSubmission, NotBound, install
@@ -62,6 +63,12 @@ class _Passed:
         # A copy, so that an in-place change is seen as one and not as an error of autograd.
         self.given.append(leaf.clone() if data.requires_grad else leaf)
         return self.given[-1]
+
+    def moved(self, arguments: Sequence[Any]) -> list[int]:
+        """Tensors that are no longer where they were in a list or a dictionary that was passed."""
+        now = list(payload.tensors_of(arguments))
+        gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
+        return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
 
 
 MAX_NAMES = 500  # of torch functions that one call may report
@@ -209,10 +216,11 @@ class Guest:
             self.kept[call.result] = value
             return describe_module(value, uses=uses)
         pairs = zip(passed.sent, passed.given, strict=True)
+        changed = [n for n, pair in enumerate(pairs) if self._changed(*pair)]
         reply = wire.Returned(
             packed,
             uses,
-            changed=[n for n, pair in enumerate(pairs) if self._changed(*pair)],
+            changed=sorted({*changed, *passed.moved(arguments)}),
             operations=operations,
             functions=functions,
         )
@@ -362,10 +370,11 @@ def describe_module(
 
     def info(path: str, tensor: Tensor, owner: nn.Module) -> wire.ParameterInfo:
         own = type(owner).__module__.startswith("torch.nn")
-        known = tensor.dtype in payload.NAMES
+        lazy = is_lazy(tensor)  # it has no shape before the first call
+        known = tensor.dtype in payload.NAMES and not lazy
         return wire.ParameterInfo(
             path,
-            tuple(tensor.shape),
+            () if lazy else tuple(tensor.shape),
             str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__[: wire.MAX_NAME] if own else "",
             pack(tensor) if pack and known else None,

@@ -155,6 +155,10 @@ def print_tensors_in_short() -> None:
 # --- one call ------------------------------------------------------------------------------------
 
 
+# ``item``, ``float`` and iteration are operations of torch's, one for each number; this is not one.
+LISTED = "tolist"
+
+
 @dataclass
 class Record:
     """What one call did."""
@@ -180,6 +184,11 @@ class Record:
         """Report a function if it is watched."""
         if name in self.watch and len(self.uses) < MAX_USES:
             self.uses.append(Use(name, self.locate()))
+
+    def leave(self, numbers: int) -> None:
+        """Count an operation for each number that becomes one of Python's."""
+        self.count += numbers
+        self.work += numbers
 
     def add(self, operation: Cost) -> None:
         """Count one operation more."""
@@ -217,6 +226,8 @@ def _note_function(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = 
     name = plain_name(func)
     record.names.add(name)
     record.note(name)
+    if name == LISTED and args and isinstance(args[0], torch.Tensor):
+        record.leave(args[0].numel())
     try:
         result = func(*args, **(kwargs or {}))
     except Exception as error:

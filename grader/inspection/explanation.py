@@ -49,6 +49,7 @@ from grader.wire import Place, SourceText, payload
 
 OTHER_TESTS = "graded with other tests or references: this shows what happens today"
 OTHER_TORCH = "graded with torch {}, and this is {}"
+OTHER_PROCESSOR = "graded with the vector instructions {}, and this processor has {}"
 OTHER_DEVICE = "graded on {}, and this ran on {}"
 SKIPPED = "skipped in the grading, since a test before it had failed"
 OTHERWISE = "it ended otherwise in the grading ({}): what ran before it, or the machine, may matter"
@@ -131,11 +132,14 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
 
 def _notes(desk: Desk, grade: Grade) -> list[str]:
     here = torch.__version__.partition("+")[0]
+    # Grades of before do not say.
+    processor = torch.backends.cpu.get_cpu_capability() if grade.processor else ""
     return [
         note
         for note, differs in (
             (OTHER_TESTS, grade.course != desk.fingerprint),
             (OTHER_TORCH.format(grade.torch, here), grade.torch != here),
+            (OTHER_PROCESSOR.format(grade.processor, processor), grade.processor != processor),
             (OTHER_DEVICE.format(grade.device, desk.device), grade.device != desk.device),
         )
         if differs

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from grader.course.collection import rules_left_out
 from grader.course.course import Course
 from grader.lms.gradescope import PROGRAMS, ZIP
 from grader.lms.system import Bundle, System
@@ -64,7 +65,7 @@ def release_otter(
     refuse_solved_stubs(course)
     require_free(to, replace)
     notebooks = _notebooks()
-    checks = notebooks.public_checks(course)
+    checks, unchecked_in = notebooks.public_checks(course), rules_left_out(course)
     more = [f"--extra-index-url {torch_index}"] if torch_index else []
     with drafted(to, private=True) as draft:
         readme = {"README.md": _students_readme(course)}
@@ -74,14 +75,14 @@ def release_otter(
             report,
             jobs=jobs,
             notebooks=False,
-            texts_beside=readme | notebooks.student_version(course, checks),
+            texts_beside=readme | notebooks.student_version(course, checks, unchecked_in),
         )
         master = draft / "master"
         carry(course, master / "course")
         (master / KIT).write_bytes(_kit(draft / "student"))
         for unit in course.units:
             graded = course.asked_in(unit.name)
-            text = notebooks.master(course, unit, checks, _settings(graded, more))
+            text = notebooks.master(course, unit, checks, unchecked_in, _settings(graded, more))
             write_text(master / f"{unit.name}.ipynb", text)
             _write_autograder(draft / "autograders" / f"{unit.name}.zip", master, graded, more)
         _write_autograder(draft / ZIP, master, course.asked, more)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,13 @@ from grader.course.file import Exercise, Unit
 from grader.feedback.sentences import forbidden_title
 from grader.records.grade import OPERATIONS
 from grader.records.rows import number
-from grader.release.notebooks import NotebookCell, cells_of, code_cell, notebook, text_cell
-from grader.release.texts import formulas
+from grader.release.notebooks import (
+    NotebookCell,
+    cells_of,
+    code_cell,
+    notebook,
+    text_cell,
+)
 
 KIT = "kit"
 
@@ -95,14 +100,20 @@ def public_checks(course: Course) -> Mapping[str, Sequence[Check]]:
 # --- for students --------------------------------------------------------------------------------
 
 
-def student_version(course: Course, checks: Mapping[str, Sequence[Check]]) -> Mapping[str, str]:
-    """By path: ``U/U.ipynb`` for each unit, and ``U/tests/``, one file for each exercise."""
-    formula_of = formulas(course)
+def student_version(
+    course: Course,
+    checks: Mapping[str, Sequence[Check]],
+    unchecked_in: Mapping[str, Collection[str]],
+) -> Mapping[str, str]:
+    """By path: ``U/U.ipynb`` for each unit, and ``U/tests/``, one file for each exercise.
+
+    `unchecked_in` are as in `cells_of`.
+    """
     found: dict[str, str] = {}
     for unit in course.units:
         cells = [
             code_cell(f"{unit.name}-otter", INIT),
-            *cells_of(course, unit, formula_of, KIT),
+            *cells_of(course, unit, unchecked_in, KIT),
             code_cell(f"{unit.name}-export", EXPORT),
         ]
         found[f"{unit.name}/{unit.name}.ipynb"] = notebook(cells)
@@ -127,12 +138,19 @@ def _points(course: Course, exercise: Exercise) -> str:
 
 
 def master(
-    course: Course, unit: Unit, checks: Mapping[str, Sequence[Check]], settings: Mapping[str, Any]
+    course: Course,
+    unit: Unit,
+    checks: Mapping[str, Sequence[Check]],
+    unchecked_in: Mapping[str, Collection[str]],
+    settings: Mapping[str, Any],
 ) -> str:
-    """The notebook of a unit with references and tests in it; `settings` are otter's own."""
+    """The notebook of a unit with references and tests in it.
+
+    `unchecked_in` are as in `cells_of`; `settings` are otter's own.
+    """
     told = yaml.safe_dump(dict(settings), sort_keys=False).rstrip()
     config = _raw(f"{unit.name}-config", f"# ASSIGNMENT CONFIG\n{told}")
-    cells = cells_of(course, unit, formulas(course), KIT)
+    cells = cells_of(course, unit, unchecked_in, KIT)
     return notebook([config, *_marked(course, unit, checks, cells)])
 
 

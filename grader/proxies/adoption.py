@@ -18,7 +18,19 @@ from torch import Tensor, nn
 
 from grader.course.contract import Contract
 from grader.course.tensors import Make
-from grader.proxies.matching import Adoption, WantedRoles, candidates, is_floating, is_vector
+from grader.course.tolerances import RECOGNISED
+from grader.proxies.matching import (
+    FLAT,
+    LINEAR,
+    PLAIN,
+    Adoption,
+    Layout,
+    WantedRoles,
+    candidates,
+    is_bias,
+    is_floating,
+    is_vector,
+)
 from grader.proxies.remote import RemoteModule
 from grader.wire.payload import DTYPES
 
@@ -33,6 +45,8 @@ def give_weights(
     Weights flow in this direction only. Roles of the reference that have no partner (a bias that
     the student left out) are set to zero in `ours`, so that the rest can be compared.
     """
+    if theirs.is_lazy:
+        theirs.call_first(probe(theirs.contract, theirs.made_with))
     parts = _reference_parts(ours)
     joined = {
         role: _join([(parameter.detach(), owner) for parameter, owner in pieces])
@@ -132,8 +146,10 @@ def joined_gradients(
             if grad is None or actual is None:
                 actual = None
                 break
-            rows = _as_rows(grad, slot.path in adoption.transposed)
-            actual[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
+            layout = adoption.layout(slot.path)
+            rows = _as_rows(grad, layout)
+            into = actual.T if layout.by_input else actual
+            into[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
         yield role, actual, expected
 
 
@@ -162,16 +178,17 @@ def roles_at_zero(ours: nn.Module) -> list[str]:
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
 
 
-def _as_rows(value: Tensor, transposed: bool) -> Tensor:
-    """A parameter as (d_out, d_in), or (d_out) for a bias; stacked matrices below each other."""
-    if is_vector(value.shape):
+def _as_rows(value: Tensor, layout: Layout) -> Tensor:
+    """A parameter as rows below each other, those of stacked matrices too; a bias as one row."""
+    _, width = layout.size(value.shape)
+    if width is None:
         return value.reshape(-1)
-    return (value.mT if transposed else value).reshape(-1, value.shape[-2 if transposed else -1])
+    return (value.mT if layout.view == "swapped" else value).reshape(-1, width)
 
 
-def _from_rows(rows: Tensor, shape: Sequence[int], transposed: bool) -> Tensor:
+def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
     """The inverse of `_as_rows`."""
-    if is_vector(shape) or not transposed:
+    if layout.view != "swapped":
         return rows.reshape(tuple(shape))
     return rows.reshape((*shape[:-2], shape[-1], shape[-2])).mT.contiguous()
 
@@ -192,7 +209,13 @@ def _reference_parts(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, st
 
 def _join(parts: Sequence[tuple[Tensor, str]]) -> Tensor:
     """The parts of several heads below each other; a plain parameter is written (d_in, d_out)."""
-    return torch.cat([_as_rows(value, owner != "Linear") for value, owner in parts])
+    return torch.cat([_as_rows(value, _of_reference(value, owner)) for value, owner in parts])
+
+
+def _of_reference(value: Tensor, owner: str) -> Layout:
+    if is_vector(value.shape):
+        return FLAT
+    return LINEAR if owner == "Linear" else PLAIN[0]
 
 
 def _values(
@@ -202,22 +225,22 @@ def _values(
     infos = {info.path: info for info in theirs.structure.parameters}
     rows: dict[str, Tensor] = {}
     for slot in adoption.slots:
-        info = infos[slot.path]
+        info, layout = infos[slot.path], adoption.layout(slot.path)
         if slot.path not in rows:
             empty = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
-            rows[slot.path] = _as_rows(empty, slot.path in adoption.transposed).clone()
+            rows[slot.path] = _as_rows(empty, layout).clone()
         height = slot.stop - slot.start
-        part = joined[slot.role][slot.at : slot.at + height]
-        rows[slot.path][slot.start : slot.stop] = part
+        matrix = joined[slot.role].T if layout.by_input else joined[slot.role]
+        rows[slot.path][slot.start : slot.stop] = matrix[slot.at : slot.at + height]
     values = {
-        path: _from_rows(part, infos[path].shape, path in adoption.transposed)
+        path: _from_rows(part, infos[path].shape, adoption.layout(path))
         for path, part in rows.items()
     }
     for path in adoption.extra:
         name = path.rpartition(".")[2]
         if not is_floating(infos[path]):
             continue
-        if is_vector(infos[path].shape) and (name.endswith("bias") or name.startswith("b")):
+        if is_bias(infos[path]) and (name.endswith("bias") or name.startswith("b")):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 
@@ -255,5 +278,5 @@ def _agrees(result: Any, expected: Any) -> bool:
         and result.shape == expected.shape
         and result.dtype == expected.dtype
         and result.device == expected.device
-        and torch.allclose(result, expected, rtol=1e-4, atol=1e-5)
+        and RECOGNISED.holds(result, expected)
     )

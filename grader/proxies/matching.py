@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
+from typing import Literal, NamedTuple
 
 from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
@@ -24,6 +25,9 @@ NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|p
 # head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
 NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
+# What a bare weight or bias has in its name for being one.
+MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
+BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 # Spellings by role; a fused projection is several roles in one.
 NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
@@ -33,9 +37,40 @@ class Unadoptable(AssertionError):
     """The student's module has no place for a weight; the text is for the student."""
 
 
+class Layout(NamedTuple):
+    """How a parameter is read as a matrix, and whose rows are laid below each other in it.
+
+    The matrix of a role is (d_out, d_in). In a parameter its rows may stand below each other, or,
+    with `by_input`, its columns: one for each number that goes in.
+    """
+
+    view: Literal["last", "swapped", "first", "flat"]
+    by_input: bool = False
+
+    def size(self, shape: Sequence[int]) -> tuple[int, int | None]:
+        """How many rows a parameter of this shape has, and how wide they are; a bias has none."""
+        if self.view == "flat" or not shape:
+            return math.prod(shape), None
+        width = math.prod(shape[1:]) if self.view == "first" else shape[-1 - (self.view != "last")]
+        return math.prod(shape) // max(width, 1), width
+
+
+FLAT = Layout("flat")  # a bias: (d,), (1, d) or (heads, head_dim)
+LINEAR = Layout("last")  # (d_out, d_in), or a part of it for each head
+# Of bare parameters, the likeliest first: (d_in, d_out), as x @ W wants it.
+PLAIN = (Layout("swapped"), LINEAR)
+# One layer for each head, whose results are added up; and (heads, head_dim, d_out).
+ADDED = (Layout("last", by_input=True), Layout("swapped", by_input=True))
+# (d_out, heads, head_dim), and (d_in, heads, head_dim).
+CUT = (Layout("first"), Layout("first", by_input=True))
+
+
 @dataclass(frozen=True)
 class Slot:
-    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix."""
+    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix.
+
+    In a layout by input, they hold its columns.
+    """
 
     path: str
     role: str
@@ -49,7 +84,7 @@ class Adoption:
     """How the weights were matched. `missing` and `extra` are for tests of structure."""
 
     slots: tuple[Slot, ...]
-    transposed: frozenset[str]  # student paths that hold (d_in, d_out)
+    layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
     missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
     extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
 
@@ -57,7 +92,16 @@ class Adoption:
     def habit(self) -> object:
         """What matches of one class share, whatever its sizes: the layout, and roles in order."""
         roles = dict.fromkeys((_bare(slot.path), slot.role) for slot in self.slots)
-        return frozenset(map(_bare, self.transposed)), tuple(roles)
+        laid = frozenset((_bare(path), layout) for path, layout in self.layouts)
+        return laid, tuple(roles)
+
+    @cached_property
+    def _layout_of(self) -> Mapping[str, Layout]:
+        return dict(self.layouts)
+
+    def layout(self, path: str) -> Layout:
+        """The layout of a parameter; what has none is a bias."""
+        return self._layout_of.get(path, FLAT)
 
     def homes(self) -> dict[str, set[str]]:
         """The paths of the student's layers that hold adopted weights, with the roles of these."""
@@ -109,17 +153,15 @@ def is_vector(shape: Sequence[int]) -> bool:
     return len(shape) == 1
 
 
+def is_bias(info: ParameterInfo) -> bool:
+    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may."""
+    called = BIAS.search(info.path.rpartition(".")[2].lower()) is not None
+    return is_vector(info.shape) or (called and len(info.shape) == 2)
+
+
 def is_floating(info: ParameterInfo) -> bool:
     """Whether a parameter can hold weights: whole numbers are a mask, or a size."""
     return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
-
-
-def _rows_and_width(shape: Sequence[int], transposed: bool) -> tuple[int, int | None]:
-    """The size of `_as_rows` of a parameter of this shape; a bias has no width."""
-    if len(shape) < 1 or is_vector(shape):
-        return math.prod(shape), None
-    width = shape[-2] if transposed else shape[-1]
-    return math.prod(shape) // max(width, 1), width
 
 
 @dataclass(frozen=True)
@@ -130,23 +172,24 @@ class _Group:
     infos: tuple[ParameterInfo, ...]
 
     @property
-    def is_vector(self) -> bool:
-        return is_vector(self.infos[0].shape)
-
-    @property
     def is_weight(self) -> bool:
         known = all(info.dtype in DTYPES for info in self.infos)
-        return known and not self.is_vector and len(self.infos[0].shape) in (2, 3)
+        return known and not is_bias(self.infos[0]) and len(self.infos[0].shape) in (2, 3)
 
     @property
     def is_bias(self) -> bool:
         known = all(info.dtype in DTYPES for info in self.infos)
-        return known and self.is_vector
+        return known and is_bias(self.infos[0])
 
     @property
     def module(self) -> str:
         """The module's path without numbers, by which a bias finds its weight."""
         return SUFFIX.sub("", self.key)
+
+    @property
+    def stem(self) -> str:
+        """What a bare weight and its bias share: ``alpha`` of ``W_alpha``, ``alpha_b``."""
+        return MARK.sub("", self.key.lower()).rstrip("._")
 
 
 def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
@@ -162,7 +205,7 @@ def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
         last = len(steps) - 1 if by_last else None
         bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
         key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
-        found.setdefault((key, is_vector(info.shape)), []).append(info)
+        found.setdefault((key, is_bias(info)), []).append(info)
     return [
         _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
         for (key, _), group in found.items()
@@ -272,11 +315,21 @@ class _Plan:
 
     def nothing_fits(self) -> str:
         """What to tell a student whose module has no place for the weights."""
-        have = [f"{info.path} {tuple(info.shape)}" for info in self.wanted.parameters]
+        named = {group: self.named(group) or () for group in self.groups if group.is_weight}
+        homes = {role: group.infos[0].path for group, roles in named.items() for role in roles}
+        lacking = [role for role in self.weights if role not in homes] or self.weights
+        taken = {info.path for group, roles in named.items() if roles for info in group.infos}
+        over = [
+            f"{info.path} {tuple(info.shape)}"
+            for info in self.wanted.parameters
+            if info.path not in taken
+        ]
+        found = ", ".join(f"{path} is {role}" for role, path in homes.items())
+        left = ", ".join(over) or ("nothing else" if found else "no parameters at all")
         return (
-            f"no parameters were found for {', '.join(self.weights)}: the module has "
-            f"{', '.join(have) or 'no parameters at all'}. Weights live in nn.Parameter or "
-            "nn.Linear, made in __init__ and kept as attributes"
+            f"no parameters were found for {', '.join(lacking)}: "
+            f"{f'{found}, and ' if found else ''}the module has {left}. Weights live in "
+            "nn.Parameter or nn.Linear, made in __init__ and kept as attributes"
         )
 
     def settled(self, choices: Iterable[Mapping[_Group, tuple[str, ...]]]) -> Iterator[Adoption]:
@@ -299,15 +352,18 @@ class _Plan:
         counts = dict.fromkeys([*self.wanted.counts, *heights])
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 
-    def settle(self, choice: Mapping[_Group, _Choice], layout: frozenset[str]) -> Adoption:
+    def settle(self, choice: Mapping[_Group, _Choice], layout: _Layouts) -> Adoption:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
         left: list[_Group] = []
         modules = {group.module: chosen for group, chosen in choice.items()}
+        alike = {group.stem: chosen for group, chosen in choice.items()}
         for group in self.groups:
             chosen = choice.get(group)
             if group.is_bias:
-                weights = modules.get(group.module) or self.beside(group, choice)
+                weights = (
+                    modules.get(group.module) or alike.get(group.stem) or self.beside(group, choice)
+                )
                 names = tuple(f"{role}.bias" for role in weights.roles)
                 chosen = _Choice(names, weights.turns)
             if chosen is None or not self.fits(group, chosen, layout):
@@ -325,7 +381,8 @@ class _Plan:
                 left.remove(biases[0])
                 missing = []
         extra = [info.path for group in left for info in group.infos]
-        return Adoption(tuple(slots), layout, tuple(missing), (*extra, *self.others))
+        laid = frozenset((i.path, how) for group, how in layout.items() for i in group.infos)
+        return Adoption(tuple(slots), laid, tuple(missing), (*extra, *self.others))
 
     def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
         """How a bias whose name alone says where it belongs is laid out: as its weight is."""
@@ -333,22 +390,22 @@ class _Plan:
         alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
         return next(alike, _Choice(roles))
 
-    def fits(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> bool:
+    def fits(self, group: _Group, choice: _Choice, layout: _Layouts) -> bool:
         """Whether the roles exist and fill the group's rows."""
         if not choice.roles or any(role not in self.shapes for role in choice.roles):
             return False
-        rows = sum(_rows_and_width(i.shape, i.path in layout)[0] for i in group.infos)
-        return rows == sum(self.shapes[role][0] for role in choice.roles)
+        how = layout.get(group, FLAT)
+        rows = sum(how.size(info.shape)[0] for info in group.infos)
+        return rows == sum(self.shapes[role][how.by_input] for role in choice.roles)
 
-    def slots(self, group: _Group, choice: _Choice, layout: frozenset[str]) -> Iterator[Slot]:
+    def slots(self, group: _Group, choice: _Choice, layout: _Layouts) -> Iterator[Slot]:
         """Lay the roles' rows below each other, and cut them where the student's parts end."""
-        pieces = iter(
-            [(i.path, _rows_and_width(i.shape, i.path in layout)[0]) for i in group.infos]
-        )
+        how = layout.get(group, FLAT)
+        pieces = iter([(info.path, how.size(info.shape)[0]) for info in group.infos])
         path, left, start = "", 0, 0
         for turn in range(choice.turns):
             for role in choice.roles:
-                share = self.shapes[role][0] // choice.turns
+                share = self.shapes[role][how.by_input] // choice.turns
                 at, end = turn * share, (turn + 1) * share
                 while at < end:
                     if left == 0:
@@ -356,6 +413,9 @@ class _Plan:
                     count = min(left, end - at)
                     yield Slot(path, role, start, start + count, at)
                     start, left, at = start + count, left - count, at + count
+
+
+_Layouts = Mapping[_Group, Layout]  # of weights; what is not there is a bias
 
 
 @lru_cache(maxsize=4096)
@@ -370,23 +430,39 @@ def _core(name: str) -> str:
 
 def _layouts(
     choice: Mapping[_Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
-) -> Iterator[frozenset[str]]:
-    """Which parameters are (d_in, d_out), in every way that shapes allow, likeliest first."""
-    options: list[list[frozenset[str]]] = []
-    for group, roles in choice.items():
-        wanted = sum(shapes[role][0] for role in roles)
-        widths = {shapes[role][1] for role in roles}
-        linear = all(info.owner == "Linear" for info in group.infos)
-        fits: list[frozenset[str]] = []
-        for transposed in (False,) if linear else (True, False):
-            sizes = [_rows_and_width(info.shape, transposed) for info in group.infos]
-            same_width = len(widths) == 1 and {width for _, width in sizes} == widths
-            if sum(rows for rows, _ in sizes) == wanted and same_width:
-                paths = (info.path for info in group.infos)
-                fits.append(frozenset(paths) if transposed else frozenset())
-        options.append(fits)
+) -> Iterator[_Layouts]:
+    """How the groups are laid out, in every way that shapes allow, likeliest first."""
+    options = [
+        [how for how in _ways(group, roles) if _fills(group, how, [shapes[r] for r in roles])]
+        for group, roles in choice.items()
+    ]
     for combination in product(*options):
-        yield frozenset().union(*combination)
+        yield dict(zip(choice, combination, strict=True))
+
+
+def _ways(group: _Group, roles: Sequence[str]) -> Iterator[Layout]:
+    """The layouts that a group may have, by who owns it and how it is cut."""
+    linear = all(info.owner == "Linear" for info in group.infos)
+    stacked = len(group.infos[0].shape) == 3
+    yield from (LINEAR,) if linear else PLAIN
+    if len(roles) > 1:  # fused: its roles stand below each other
+        return
+    if linear:
+        yield from ADDED[1:] if len(group.infos) > 1 else ()
+        return
+    if stacked or len(group.infos) > 1:
+        yield from ADDED
+    if stacked:
+        yield from CUT
+
+
+def _fills(group: _Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> bool:
+    """Whether matrices of these shapes fill the rows of a group, in this layout."""
+    sizes = [how.size(info.shape) for info in group.infos]
+    widths = {width for _, width in sizes}
+    heights = sum(shape[how.by_input] for shape in wanted)
+    same_width = len(widths) == 1 and {shape[not how.by_input] for shape in wanted} == widths
+    return same_width and sum(rows for rows, _ in sizes) == heights
 
 
 def _assignments(

@@ -269,6 +269,22 @@ class RemoteModule(_RemoteCallable):
         """
         self._calls.seen.made[self.handle] = what
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether some layers get their weights in the first call, as `nn.LazyLinear` does."""
+        return any(info.owner.startswith("Lazy") for info in self.structure.parameters)
+
+    def call_first(self, arguments: Sequence[Any]) -> None:
+        """Call it with these arguments, whatever comes of it, and look at its weights again."""
+        self._here()
+        call = wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0)
+        outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
+        if not isinstance(outcome, wire.Structure):
+            raise unexpected(outcome)
+        require_believable(outcome)
+        self.structure = outcome
+        self._mirrors = {info.path: stand_in(info) for info in outcome.parameters}
+
     def _here(self) -> None:
         if self._generation != self._calls.session.generation:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")

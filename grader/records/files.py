@@ -119,6 +119,8 @@ def files_in(folder: Path) -> list[Path]:
 
 def require_empty(to: Path) -> None:
     """Raise `CallError` unless `to` is a new or an empty folder."""
+    if to == Path("-"):
+        raise CallError("a folder cannot go to standard output: name one")
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
         raise CallError(f"{to} is there already, and not an empty folder: name another one")
 

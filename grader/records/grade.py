@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -51,6 +51,8 @@ class TestResult(msgspec.Struct, frozen=True):
     picture: Picture | None = None  # of a public test: it shows what was expected
     follows: str | None = None  # the earlier exercise in which the mistake was made, if not here
     case: str | None = None  # the parameters that it did not pass with, where it has any
+    rules: Mapping[str, str] = {}  # those of the statement that it found broken, by their keys
+    behaviour: tuple[str, ...] = ()  # what the answer does otherwise than a right one
 
     @property
     def told(self) -> str | None:
@@ -61,9 +63,10 @@ class TestResult(msgspec.Struct, frozen=True):
 
 
 # What the engine itself checks of each exercise, besides its tests: that it is there, that it can
-# be called, and that it leaves alone what is forbidden. A test function's name begins with test_.
-EXISTS, SIGNATURE, OPERATIONS = "exists", "signature", "operations"
-FIRSTS = frozenset({EXISTS, SIGNATURE, OPERATIONS})
+# be called, that it leaves alone what is forbidden, and, where that costs points, that it keeps the
+# rules at its heart. A test function's name begins with test_.
+EXISTS, SIGNATURE, OPERATIONS, HEART = "exists", "signature", "operations", "heart"
+FIRSTS = frozenset({EXISTS, SIGNATURE, OPERATIONS, HEART})
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):
@@ -74,6 +77,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
     points: float
     max: float
     tests: tuple[TestResult, ...] = ()
+    unchecked: Mapping[str, str] = {}  # rules that only hidden tests look at, where none was run
 
     @property
     def solved(self) -> bool:
@@ -93,7 +97,7 @@ class ExerciseResult(msgspec.Struct, frozen=True):
 
 # What is not written down where it is so.
 USUAL: dict[str, object] = {
-    "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1,
+    "message": None, "notes": (), "device": "cpu", "late": False, "attempts": 1, "processor": "",
 }  # fmt: skip
 
 
@@ -116,6 +120,7 @@ class Grade(msgspec.Struct, frozen=True):
     device: str = "cpu"
     late: bool = False  # by the mark of the system that it came through
     attempts: int = 1  # how many hand-ins are known, of which this is the last
+    processor: str = ""  # the vector instructions that torch used: rounding differs by them
     schema: int = SCHEMA
 
     def to_json(self) -> bytes:
@@ -124,9 +129,12 @@ class Grade(msgspec.Struct, frozen=True):
         for name, usual in USUAL.items():
             if fields[name] == usual:
                 del fields[name]
+        for exercise in fields["exercises"]:
+            if not exercise["unchecked"]:
+                del exercise["unchecked"]
         for test in (test for exercise in fields["exercises"] for test in exercise["tests"]):
-            for name in ("follows", "case"):
-                if test[name] is None:
+            for name in ("follows", "case", "rules", "behaviour"):
+                if not test[name]:
                     del test[name]
         return msgspec.json.encode({"schema": fields.pop("schema"), **fields})
 

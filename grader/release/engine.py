@@ -12,8 +12,8 @@ from grader.records.files import files_in
 # What a student's commands, notebooks and plain pytest need: rooms, and single modules of rooms.
 # What is not named here is in no student's bundle.
 DESK = (
-    *("__init__", "__main__", "testing", "mistakes", "pytest_plugin"),
-    *("records", "wire", "course", "guest", "sandbox", "unsandboxed", "proxies"),
+    *("__init__", "__main__", "testing", "pytest_plugin"),
+    *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student"),
     *("cli.app", "cli.commands", "cli.student", "cli.doctor"),
 )

@@ -11,16 +11,17 @@ import doctest
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from grader.course.course import Course, ExerciseStub, opening, statement
+from grader.course.collection import rules_left_out
+from grader.course.course import Course
 from grader.course.file import Exercise, Unit
+from grader.course.statements import PART, Statement, listing, opening, statement
 from grader.records.rows import listed
-from grader.release.texts import formulas
 
 NotebookCell = dict[str, Any]
 
@@ -50,10 +51,10 @@ METADATA = {
 
 def write_notebooks(course: Course, folder: Path) -> None:
     """Write ``U.ipynb`` for each unit; the same course gives the same bytes."""
-    formula_of = formulas(course)
     folder.mkdir(parents=True, exist_ok=True)
+    unchecked_in = rules_left_out(course)
     for unit in course.units:
-        text = notebook(cells_of(course, unit, formula_of))
+        text = notebook(cells_of(course, unit, unchecked_in))
         (folder / f"{unit.name}.ipynb").write_bytes(text.encode())
 
 
@@ -65,10 +66,11 @@ def notebook(cells: Sequence[NotebookCell]) -> str:
 
 
 def cells_of(
-    course: Course, unit: Unit, formula_of: Mapping[str, str], kit: str = "grader"
+    course: Course, unit: Unit, unchecked_in: Mapping[str, Collection[str]], kit: str = "grader"
 ) -> list[NotebookCell]:
     """The cells of a unit's notebook, in which the kit is called `kit`.
 
+    `unchecked_in` are rules by exercise, which statements mark: checks do not look at them.
     Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
     ``NAME-statement``, ``NAME-answer``, ``NAME-check`` and ``NAME-play``, where it has an example.
     """
@@ -81,9 +83,11 @@ def cells_of(
     ]
     for number, exercise in enumerate(unit.exercise, start=1):
         stated = statement(course, exercise.name)
-        name, formula = exercise.name, formula_of.get(exercise.name)
+        name = exercise.name
         cells += [
-            text_cell(f"{name}-statement", _statement(number, exercise, stated, formula)),
+            text_cell(
+                f"{name}-statement", _statement(number, exercise, stated, unchecked_in[name])
+            ),
             code_cell(f"{name}-answer", short_stub(stated.stub)),
             code_cell(f"{name}-check", f'grader.check("{name}")'),
         ]
@@ -144,31 +148,34 @@ def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
         yield code_cell(f"{unit.name}-pasted", PASTE + "\n".join(imports))
 
 
-def _statement(number: int, exercise: Exercise, stated: ExerciseStub, formula: str | None) -> str:
-    parts = list(_paragraphs(stated.text))
-    if formula:
-        examples = [at for at, part in enumerate(parts) if part.startswith("```")]
-        # An example is led in by the paragraph before it.
-        parts.insert(examples[0] - 1 if examples else len(parts), f"$$\n{formula.strip()}\n$$")
+def _statement(
+    number: int, exercise: Exercise, stated: Statement, unchecked: Collection[str]
+) -> str:
     points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
     head = [
         f"## {number}. {exercise.title}: `{exercise.name}`",
         f"*{points}*",
     ]
-    return "\n\n".join([*head, *parts])
+    return "\n\n".join([*head, *_paragraphs(stated.marked(unchecked))])
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a docstring; examples become fences."""
+    """The paragraphs of a docstring; examples and formulas become fences, its lists lists."""
     for part in re.split(r"\n\s*\n", text):
         if part.lstrip().startswith(">>>"):
             # doctest writes an empty line of output as <BLANKLINE>
             yield f"```python\n{textwrap.dedent(part).replace('<BLANKLINE>', '')}\n```"
+        elif part.startswith("    "):
+            yield f"```text\n{textwrap.dedent(part)}\n```"
+        elif found := listing(part):
+            title, entries = found
+            items = [f"- `{name}`: {said}" if name else f"- {said}" for name, said in entries]
+            yield "\n".join([f"**{title}**", "", *items])
         else:
-            yield part.strip("\n")
+            yield PART.sub(r"**\1:**", part.strip("\n"), count=1)
 
 
-def _play(name: str, stated: ExerciseStub, kit: str) -> str:
+def _play(name: str, stated: Statement, kit: str) -> str:
     """A cell that runs the statement's examples, and shows the first tensor as a picture."""
     lines: list[str] = []
     dimensions = 0
@@ -200,7 +207,7 @@ def _play(name: str, stated: ExerciseStub, kit: str) -> str:
     )
 
 
-def _axes(stated: ExerciseStub, dimensions: int) -> str:
+def _axes(stated: Statement, dimensions: int) -> str:
     """Names of rows and columns, as the annotation of what comes back gives them."""
     (node,) = ast.parse(stated.stub).body
     if isinstance(node, ast.ClassDef):

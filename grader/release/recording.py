@@ -25,12 +25,14 @@ from grader import wire
 from grader.course.contract import Contract
 from grader.course.course import Course, below
 from grader.course.references import open_oracle
+from grader.grading.behaviour import right_behaviour
 from grader.grading.desk import Desk, replay
 from grader.grading.diagnosis import shows_numbers
 from grader.grading.order import Order
 from grader.grading.recorded import (
     PASSED,
     SCHEMA,
+    Behaviour,
     Head,
     Made,
     NamedMistake,
@@ -40,6 +42,7 @@ from grader.grading.recorded import (
     case_name,
     digest,
     key_of,
+    on_example,
     swapped,
 )
 from grader.mistakes import Variant
@@ -153,7 +156,8 @@ class _OfCase:
     def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
         """What a search for weights will compare with, whatever the check has put into `made`."""
         inputs = probe(self.notes.contracts[exercise], arguments)
-        self._note_silenced(exercise, made, inputs, evaluated=True)
+        # Weights are given before a check asks for float64.
+        self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
 
     def _note_silenced(
         self, exercise: str, made: nn.Module, inputs: Sequence[Any], *, evaluated: bool = False
@@ -236,9 +240,15 @@ class _Recorder:
             named,
             outcomes,
             built,
+            dict(self._behaviours()),
             self._uses,
         )
         return sheet, self._tensors
+
+    def _behaviours(self) -> Iterator[tuple[str, Behaviour]]:
+        for name in self._names:
+            if (known := right_behaviour(self._desk, name)) is not None:
+                yield name, on_example(known, self._stored)
 
     def _cases(self, name: str) -> Iterator[tuple[str, str]]:
         for test in self._desk.tests[name]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
 
-import msgspec
-
 from grader.course.course import Course
 from grader.course.file import Unit
-from grader.records.faults import CallError, HostFault
+from grader.records.faults import HostFault
 
 WALKTHROUGH = """\
 Say you begin with `$first`. Open `exercises/$file`, read its docstring, and replace
@@ -57,21 +54,6 @@ def pyproject(*, jails: bool = False) -> str:
     """What a bundle installs: the engine, and what jails are made of only where marks are given."""
     lines = template("pyproject.toml").splitlines(keepends=True)
     return "".join(line for line in lines if jails or not line.endswith(FOR_JAILS))
-
-
-def formulas(course: Course) -> Mapping[str, str]:
-    """LaTeX by exercise, as the course's ``formulas.toml`` gives it; a course may have none."""
-    path = course.folder / "formulas.toml"
-    try:
-        found = msgspec.toml.decode(path.read_bytes(), type=dict[str, str])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        raise CallError(f"{path}: {error}") from None
-    for name in found:
-        if name not in course.exercises and course.assigned is None:
-            raise CallError(f"{path}: there is no exercise called {name!r}")
-    return found
 
 
 def full_title(course: Course) -> str:

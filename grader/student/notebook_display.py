@@ -112,7 +112,9 @@ def _details(verdict: Verdict) -> str:
     listed = f'<ul style="{LIST}">{tests}</ul>'
     if verdict.solved:
         count = f"{counted(len(verdict.findings), 'check')} passed"
-        return f"<details><summary>{count}</summary>{listed}</details>"
+        left = verdict.left_unchecked
+        note = f'<p style="white-space: pre-line">{text(left)}</p>' if left else ""
+        return f"{note}<details><summary>{count}</summary>{listed}</details>"
     mistake = verdict.mistake
     if mistake is None:
         return listed

@@ -5,6 +5,8 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    LARGE_SCORES,
+    REORDERED,
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
@@ -18,7 +20,6 @@ from grader.testing import (
 
 # One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that
 # road is right as well.
-LARGE = {"rtol": 0.0, "atol": 3e-4}
 
 # --- softmax_online ------------------------------------------------------------------------------
 
@@ -32,10 +33,18 @@ ROWS = {  # sizes of the scores, and the block size
     "a single score": ({"queries": 4, "n": 1}, 3),
     "many leading dimensions": ({"batch": 3, "heads": 2, "queries": 4, "n": 7}, 5),
 }
+QUOTING_LEADING = [
+    pytest.param(
+        *row,
+        id=name,
+        marks=rung.quotes("returns", "leading") if "leading" in name else (),
+    )
+    for name, row in ROWS.items()
+]
 
 
 @rung.shape("softmax_online")
-@pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
+@pytest.mark.parametrize(("sizes", "block_size"), QUOTING_LEADING)
 def test_softmax_online_gives_a_weight_per_score(student, make, sizes, block_size):
     """The weights have the shape and dtype of the scores."""
     student.softmax_online(make.normal(**sizes), block_size)
@@ -55,20 +64,20 @@ def test_softmax_online_agrees_with_the_reference(student, reference, make, size
         )
 
 
-@rung.property("softmax_online")
+@rung.property("softmax_online", rules=("dtype",))
 def test_softmax_online_keeps_float64(student, reference, make):
     """Scores in float64 give weights in float64, to its precision."""
-    scores = make.normal(2.0, rows=50, n=11, dtype=torch.float64)
+    scores = make.normal(2.0, rows=50, n=11, dtype=torch.float64) + 60.0  # costs float32 digits
     assert_agrees_to_float64(student.softmax_online(scores, 4), reference.softmax_online(scores, 4))
 
 
-@rung.property("softmax_online")
+@rung.property("softmax_online", rules=("unchanged",))
 def test_softmax_online_leaves_the_scores_alone(student, make):
     """The scores passed in stay as they were."""
     assert_input_unchanged(student.softmax_online, make.normal(rows=3, n=11), 4)
 
 
-@rung.stability("softmax_online", points=3)
+@rung.stability("softmax_online", points=3, rules=("large",))
 def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
     """Scores of ±1000 give right weights: in all of a row, in one block, in the last one."""
     scores = make.normal(rows=7, n=11)
@@ -80,10 +89,12 @@ def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
     scores[5, 4:8] -= 1000.0
     scores[5, :4] -= 500.0
     # Row 6 lies far below some rows, and far above others.
-    assert_agrees(student.softmax_online(scores, 4), reference.softmax_online(scores, 4), **LARGE)
+    assert_agrees(
+        student.softmax_online(scores, 4), reference.softmax_online(scores, 4), within=LARGE_SCORES
+    )
 
 
-@rung.efficiency("softmax_online", points=4)
+@rung.efficiency("softmax_online", points=4, rules=("block",))
 @pytest.mark.parametrize("block_size", [8, 10], ids="block size {}".format)
 def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
@@ -138,7 +149,7 @@ def test_flash_attention_can_be_causal(student, reference, make, sizes, block_si
         )
 
 
-@rung.property("flash_attention")
+@rung.property("flash_attention", rules=("dtype",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_keeps_float64(student, reference, make, causal):
     """Inputs in float64 give a result in float64, to its precision."""
@@ -148,7 +159,7 @@ def test_flash_attention_keeps_float64(student, reference, make, causal):
     )
 
 
-@rung.property("flash_attention")
+@rung.property("flash_attention", rules=("unchanged",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_leaves_its_inputs_alone(student, make, causal):
     """Queries, keys and values stay as they were."""
@@ -179,7 +190,7 @@ CENTRES = {  # three blocks
 }
 
 
-@rung.stability("flash_attention", points=3)
+@rung.stability("flash_attention", points=3, rules=("large",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 @pytest.mark.parametrize("centres", CENTRES.values(), ids=CENTRES.keys())
 def test_flash_attention_takes_large_scores(student, reference, make, centres, causal):
@@ -188,11 +199,11 @@ def test_flash_attention_takes_large_scores(student, reference, make, centres, c
     assert_agrees(
         student.flash_attention(*inputs, 4, causal),
         reference.flash_attention(*inputs, 4, causal),
-        **LARGE,
+        within=LARGE_SCORES,
     )
 
 
-@rung.efficiency("flash_attention", points=4)
+@rung.efficiency("flash_attention", points=4, rules=("memory",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
     """With four times the tokens, no tensor is more than four times as large."""
@@ -204,20 +215,21 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
     )
 
 
-@rung.efficiency("flash_attention", points=3)
+@rung.efficiency("flash_attention", points=3, rules=("block",))
 @pytest.mark.parametrize("causal", [False, True], ids="causal {}".format)
 def test_flash_attention_looks_at_one_block_at_a_time(student, make, causal):
     """No maximum, sum or softmax runs over more than block_size keys."""
-    inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # six blocks
-    assert_reduces_at_most(student.flash_attention, 7, *inputs, 7, causal)
+    inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # nine blocks, the last one short
+    assert_reduces_at_most(student.flash_attention, 5, *inputs, 5, causal)
 
 
-@rung.efficiency("flash_attention", points=4, memory_mb=60)
+@rung.efficiency("flash_attention", points=4, memory_mb=60, rules=("memory", "loops"))
 def test_flash_attention_fits_into_little_memory(student, reference, make):
     """A sentence of 4096 tokens needs less memory than the matrix of its weights would fill."""
     # Those fill 67 MB, and all scores for a block of keys 2 MB: answers in blocks need about 20.
     inputs = three(make, batch=1, heads=1, tokens=4096, head_dim=8)
-    assert_agrees(student.flash_attention(*inputs, 128), reference.flash_attention(*inputs, 128))
+    expected = reference.flash_attention(*inputs, 128)
+    assert_agrees(student.flash_attention(*inputs, 128), expected, within=REORDERED)
 
 
 # --- attention_backward --------------------------------------------------------------------------
@@ -265,7 +277,7 @@ def test_attention_backward_finds_the_gradient_of_the_keys(student, reference, m
     assert_agrees(theirs[1], ours[1], what="grad_keys")
 
 
-@rung.property("attention_backward", points=2)
+@rung.property("attention_backward", points=2, rules=("dtype",))
 def test_attention_backward_agrees_with_autograd_in_float64(student, make):
     """In float64 all three are what autograd finds, to its precision."""
     *inputs, grad_output = four(make, 2, 6, 5, torch.float64)
@@ -275,13 +287,13 @@ def test_attention_backward_agrees_with_autograd_in_float64(student, make):
     assert_agrees_to_float64(student.attention_backward(*inputs, grad_output), found)
 
 
-@rung.property("attention_backward")
+@rung.property("attention_backward", rules=("unchanged",))
 def test_attention_backward_leaves_its_inputs_alone(student, make):
     """Queries, keys, values and the gradient that arrived stay as they were."""
     assert_input_unchanged(student.attention_backward, *four(make, 2, 5, 3))
 
 
-@rung.stability("attention_backward")
+@rung.stability("attention_backward", rules=("large",))
 @pytest.mark.parametrize("centre", [100.0, -110.0], ids="scores around {:g}".format)
 def test_attention_backward_takes_large_scores(student, reference, make, centre):
     """Scores for which exp overflows, or vanishes, give finite and right gradients."""
@@ -296,12 +308,11 @@ def test_attention_backward_takes_large_scores(student, reference, make, centre)
     assert_agrees(
         student.attention_backward(*inputs),
         reference.attention_backward(*inputs),
-        rtol=1e-4,
-        atol=1e-3,
+        within=LARGE_SCORES,
     )
 
 
-@rung.efficiency("attention_backward", points=2)
+@rung.efficiency("attention_backward", points=2, rules=("loops",))
 def test_attention_backward_has_no_loop_over_tokens(student, make):
     """Sentences three times as long take no more operations."""
     assert_operations_do_not_grow(
@@ -309,10 +320,10 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
     )
 
 
-@rung.efficiency("attention_backward", points=3)
+@rung.efficiency("attention_backward", points=3, rules=("cost",))
 def test_attention_backward_works_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 2, 8, 6
+    batch, tokens, d = 1, 128, 6  # so long that tokens cubed is far more
     forward = 2 * batch * tokens**2 * d  # multiply-adds of QKᵀ and of the product with V
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 
@@ -346,29 +357,29 @@ def test_linear_attention_agrees_with_the_reference(student, reference, make, si
     assert_agrees(student.linear_attention(*inputs), reference.linear_attention(*inputs))
 
 
-@rung.property("linear_attention")
+@rung.property("linear_attention", rules=("dtype",))
 def test_linear_attention_keeps_float64(student, reference, make):
     """Inputs in float64 give a result in float64, to its precision."""
     # Sums so large that 1e-6, added to be on the safe side, is lost in them.
-    queries, keys, values = features_and_values(make, 2, 40, 7, 3, torch.float64)
+    queries, keys, values = features_and_values(make, 2, 150, 7, 3, torch.float64)
     inputs = queries, keys, 1000.0 * values
     assert_agrees_to_float64(student.linear_attention(*inputs), reference.linear_attention(*inputs))
 
 
-@rung.property("linear_attention")
+@rung.property("linear_attention", rules=("unchanged",))
 def test_linear_attention_leaves_its_inputs_alone(student, make):
     """Queries, keys and values stay as they were."""
     assert_input_unchanged(student.linear_attention, *features_and_values(make, 2, 5, 3, 4))
 
 
-@rung.gradient("linear_attention", points=2)
+@rung.gradient("linear_attention", points=2, rules=("gradients",))
 def test_linear_attention_has_the_right_gradients(student, reference, make):
     """Gradients reach queries, keys and values."""
     inputs = features_and_values(make, 2, 5, 3, 4)
     assert_gradients_agree(student.linear_attention, reference.linear_attention, *inputs, make=make)
 
 
-@rung.efficiency("linear_attention", points=3)
+@rung.efficiency("linear_attention", points=3, rules=("cost",))
 def test_linear_attention_costs_no_more_than_the_tokens_do(student, make):
     """Four times the tokens take at most four times the memory and the work."""
     small = features_and_values(make, 2, 16, 4, 3)

@@ -5,11 +5,15 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    ALL_DIGITS,
+    LARGE_SCORES,
+    REORDERED,
+    UNMOVED,
     adopt,
+    agree,
     assert_agrees,
     assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
-    assert_causal,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_moves,
@@ -50,21 +54,21 @@ def test_repeat_kv_takes_one_head_or_one_copy(student, reference, make, kv_heads
     assert_agrees(student.repeat_kv(x, groups), reference.repeat_kv(x, groups))
 
 
-@rung.property("repeat_kv")
+@rung.property("repeat_kv", rules=("dtype",))
 def test_repeat_kv_keeps_float64(student, reference, make):
     """Float64 stays float64, to the last digit."""
     x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4, dtype=torch.float64)
-    assert_agrees_to_float64(student.repeat_kv(x, 6), reference.repeat_kv(x, 6))
+    assert_agrees_to_float64(student.repeat_kv(x, 6), reference.repeat_kv(x, 6), within=ALL_DIGITS)
 
 
-@rung.property("repeat_kv")
+@rung.property("repeat_kv", rules=("unchanged",))
 def test_repeat_kv_leaves_its_input_alone(student, make):
     """The tensor that was passed in stays as it was."""
     x = make.normal(batch=2, kv_heads=3, tokens=5, head_dim=4)
     assert_input_unchanged(student.repeat_kv, x, 6)
 
 
-@rung.gradient("repeat_kv")
+@rung.gradient("repeat_kv", rules=("gradients",))
 def test_repeat_kv_has_the_right_gradient(student, reference, make):
     """A head's gradient is the sum of what its copies get."""
     assert_gradients_agree(
@@ -78,6 +82,19 @@ def test_repeat_kv_has_the_right_gradient(student, reference, make):
 # --- all three modules ---------------------------------------------------------------------------
 
 LENGTHS = (6, 2, 1, 40, 9)  # one after another: what was learned from one does not fit the next
+# Products may be taken in another order (a head at a time, weights absorbed): so rounding differs.
+
+
+def with_low_scores(ours, keys, make, d_in):
+    """Sentences in which all scores lie near -700, those of the future too.
+
+    `keys` is the layer of `ours` that makes them of what begins with a token's first feature.
+    """
+    with torch.no_grad():
+        ours.W_query.weight[:, 0], keys.weight[:, 0] = 18.7, -18.7  # 4 · 18.7² / √4
+    x = make.normal(0.3, batch=2, tokens=8, d_in=d_in)
+    x[..., 0] = 1.0
+    return x
 
 
 def assert_head_is_alone(
@@ -104,15 +121,14 @@ def assert_head_is_alone(
     adopt(theirs, ours)
     after = call(theirs, x).unflatten(-1, (-1, head_dim))
     assert_that(
-        not torch.allclose(before[..., head, :], after[..., head, :]),
+        not agree(before[..., head, :], after[..., head, :]),
         f"head {head} got other weights, and its features did not change",
     )
     others = [other for other in range(before.shape[-2]) if other != head]
     assert_agrees(
         after[..., others, :],
         before[..., others, :],
-        rtol=1e-4,
-        atol=1e-4,
+        within=UNMOVED,
         what=f"all heads but head {head}, the only one that got other queries",
     )
 
@@ -149,10 +165,10 @@ def test_grouped_query_attention_agrees_with_the_reference(
     ours = reference.GroupedQueryAttention(d_in, d_out, num_heads, num_kv_heads)
     adopt(theirs, ours)
     x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
-    assert_agrees(theirs(x), ours(x))
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
-@rung.value("GroupedQueryAttention", points=2)
+@rung.value("GroupedQueryAttention", points=2, rules=("computes", "length"))
 def test_grouped_query_attention_takes_any_length(student, reference, make):
     """Sentences of any length work, one after another, in any order."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
@@ -160,20 +176,19 @@ def test_grouped_query_attention_takes_any_length(student, reference, make):
     adopt(theirs, ours)
     for tokens in LENGTHS:
         x = make.normal(batch=2, tokens=tokens, d_in=5)
-        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} tokens")
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=f"the result for {tokens} tokens")
 
 
-@rung.property("GroupedQueryAttention")
-def test_grouped_query_attention_never_sees_the_future(student, reference, make):
-    """Changing later tokens, or another sentence, leaves an output as it was."""
+@rung.property("GroupedQueryAttention", rules=("batch",))
+def test_grouped_query_attention_keeps_sentences_apart(student, reference, make):
+    """Another sentence, with huge scores, leaves an output as it was."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
     adopt(theirs, reference.GroupedQueryAttention(5, 24, 6, 3))
     x = make.normal(0.5, batch=2, tokens=7, d_in=5)
-    assert_causal(theirs, x)
     assert_batch_rows_do_not_mix(theirs, x)
 
 
-@rung.property("GroupedQueryAttention")
+@rung.property("GroupedQueryAttention", rules=("large",))
 def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make):
     """Before the output layer, a head does not depend on the queries of another one."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
@@ -183,7 +198,17 @@ def test_grouped_query_attention_keeps_its_heads_apart(student, reference, make)
     assert_head_is_alone(theirs, ours, ours.W_key, x, head=2, kv_head=1, head_dim=4)
 
 
-@rung.property("GroupedQueryAttention")
+@rung.stability("GroupedQueryAttention", rules=("large",))
+def test_grouped_query_attention_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    theirs = student.GroupedQueryAttention(5, 24, 6, 3)
+    ours = reference.GroupedQueryAttention(5, 24, 6, 3)
+    x = with_low_scores(ours, ours.W_key, make, d_in=5)
+    adopt(theirs, ours)
+    assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for low scores")
+
+
+@rung.property("GroupedQueryAttention", rules=("bias",))
 def test_grouped_query_attention_has_one_bias(student, reference):
     """Queries, keys and values have no bias; the last layer has one."""
     assert_one_bias(
@@ -193,13 +218,13 @@ def test_grouped_query_attention_has_one_bias(student, reference):
     )
 
 
-@rung.property("GroupedQueryAttention")
+@rung.property("GroupedQueryAttention", rules=("device",))
 def test_grouped_query_attention_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
     assert_moves(student.GroupedQueryAttention(5, 24, 6, 3), make.normal(batch=2, tokens=7, d_in=5))
 
 
-@rung.property("GroupedQueryAttention")
+@rung.property("GroupedQueryAttention", rules=("dtype",))
 def test_grouped_query_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to its precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
@@ -210,7 +235,7 @@ def test_grouped_query_attention_works_in_float64(student, reference, make):
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
-@rung.property("GroupedQueryAttention", points=0.5)
+@rung.property("GroupedQueryAttention", points=0.5, rules=("unchanged",))
 def test_grouped_query_attention_leaves_its_input_alone(student, reference, make):
     """The tensor that was passed in stays as it was."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
@@ -218,7 +243,7 @@ def test_grouped_query_attention_leaves_its_input_alone(student, reference, make
     assert_input_unchanged(theirs, make.normal(batch=2, tokens=7, d_in=5))
 
 
-@rung.gradient("GroupedQueryAttention")
+@rung.gradient("GroupedQueryAttention", rules=("gradients",))
 def test_grouped_query_attention_has_the_right_gradients(student, reference, make):
     """Gradients reach the input and all four layers, from every head of a group."""
     theirs = student.GroupedQueryAttention(5, 24, 6, 3)
@@ -291,7 +316,7 @@ def test_cached_attention_gives_in_steps_what_it_gives_at_once(student, referenc
     assert_agrees(fed(theirs, x, lengths), ours(x)[0], what=f"the output for {how} tokens")
 
 
-@rung.property("CachedAttention", points=2)
+@rung.property("CachedAttention", points=2, rules=("state",))
 def test_cached_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
     """Two texts in turn, and two continuations of one: all that counts is the cache."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
@@ -307,7 +332,7 @@ def test_cached_attention_goes_on_with_the_cache_it_is_given(student, reference,
         assert_agrees(found, ours(text)[0][:, seen:], what=what)
 
 
-@rung.property("CachedAttention")
+@rung.property("CachedAttention", rules=("none",))
 def test_cached_attention_takes_none_for_no_cache(student, reference, make):
     """Passing None for the cache is the same as leaving it out."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
@@ -316,17 +341,16 @@ def test_cached_attention_takes_none_for_no_cache(student, reference, make):
     assert_agrees(theirs(x, None)[0], ours(x)[0], what="the output with cache=None")
 
 
-@rung.property("CachedAttention")
-def test_cached_attention_never_sees_the_future(student, reference, make):
-    """After a cache too, later tokens and other sentences leave an output as it was."""
+@rung.property("CachedAttention", rules=("batch",))
+def test_cached_attention_keeps_sentences_apart(student, reference, make):
+    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
     theirs = student.CachedAttention(5, 12, 3)
     adopt(theirs, reference.CachedAttention(5, 12, 3))
     x = make.normal(0.5, batch=2, tokens=7, d_in=5)
-    assert_causal(lambda x: fed(theirs, x, [3, 4]), x)
     assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
 
 
-@rung.property("CachedAttention")
+@rung.property("CachedAttention", rules=("large",))
 def test_cached_attention_keeps_its_heads_apart(student, reference, make):
     """Before the output layer, a head does not depend on the queries of another one."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
@@ -344,7 +368,16 @@ def test_cached_attention_keeps_its_heads_apart(student, reference, make):
     )
 
 
-@rung.property("CachedAttention")
+@rung.stability("CachedAttention", rules=("large",))
+def test_cached_attention_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    x = with_low_scores(ours, ours.W_key, make, d_in=5)
+    adopt(theirs, ours)
+    assert_agrees(theirs(x)[0], ours(x)[0], within=LARGE_SCORES, what="the result for low scores")
+
+
+@rung.property("CachedAttention", rules=("bias",))
 def test_cached_attention_has_one_bias(student, reference):
     """Queries, keys and values have no bias; the last layer has one."""
     assert_one_bias(
@@ -354,13 +387,13 @@ def test_cached_attention_has_one_bias(student, reference):
     )
 
 
-@rung.property("CachedAttention")
+@rung.property("CachedAttention", rules=("device",))
 def test_cached_attention_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
     assert_moves(student.CachedAttention(5, 12, 3), make.normal(batch=2, tokens=7, d_in=5))
 
 
-@rung.property("CachedAttention")
+@rung.property("CachedAttention", rules=("dtype",))
 def test_cached_attention_works_in_float64(student, reference, make):
     """In float64 it takes and gives float64, the cache too, to its precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
@@ -370,7 +403,7 @@ def test_cached_attention_works_in_float64(student, reference, make):
     assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
 
 
-@rung.property("CachedAttention")
+@rung.property("CachedAttention", rules=("unchanged",))
 def test_cached_attention_leaves_what_it_is_given_alone(student, reference, make):
     """The tokens and the cache that were passed in stay as they were."""
     theirs = student.CachedAttention(5, 12, 3)
@@ -379,7 +412,7 @@ def test_cached_attention_leaves_what_it_is_given_alone(student, reference, make
     assert_input_unchanged(theirs, make.normal(batch=2, tokens=3, d_in=5), cache)
 
 
-@rung.gradient("CachedAttention")
+@rung.gradient("CachedAttention", rules=("gradients",))
 def test_cached_attention_has_the_right_gradients(student, reference, make):
     """Gradients reach the input and all four layers."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
@@ -388,7 +421,7 @@ def test_cached_attention_has_the_right_gradients(student, reference, make):
     assert_gradients_agree(theirs, ours, x, make=make, of=out_of)
 
 
-@rung.gradient("CachedAttention")
+@rung.gradient("CachedAttention", rules=("gradients",))
 def test_cached_attention_has_the_right_gradients_after_a_cache(student, reference, make):
     """The new tokens of a step get their gradients, whatever the cache holds."""
     theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
@@ -403,7 +436,7 @@ def test_cached_attention_has_the_right_gradients_after_a_cache(student, referen
     )
 
 
-@rung.efficiency("CachedAttention", points=3)
+@rung.efficiency("CachedAttention", points=3, rules=("cost",))
 def test_cached_attention_does_not_project_the_past_again(student, make):
     """A step after 64 tokens takes little more work than a step after 16."""
     # One token's projections take six times the work of its meeting 64 keys and 64 values.
@@ -447,10 +480,10 @@ def test_latent_attention_agrees_with_the_reference(
     ours = reference.LatentAttention(d_in, d_out, num_heads, d_latent)
     adopt(theirs, ours)
     x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
-    assert_agrees(theirs(x), ours(x))
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
 
 
-@rung.value("LatentAttention", points=2)
+@rung.value("LatentAttention", points=2, rules=("computes", "length"))
 def test_latent_attention_takes_any_length(student, reference, make):
     """Sentences of any length work, one after another, in any order."""
     theirs = student.LatentAttention(7, 12, 3, 5)
@@ -458,20 +491,19 @@ def test_latent_attention_takes_any_length(student, reference, make):
     adopt(theirs, ours)
     for tokens in LENGTHS:
         x = make.normal(batch=2, tokens=tokens, d_in=7)
-        assert_agrees(theirs(x), ours(x), what=f"the result for {tokens} tokens")
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=f"the result for {tokens} tokens")
 
 
-@rung.property("LatentAttention")
-def test_latent_attention_never_sees_the_future(student, reference, make):
-    """Changing later tokens, or another sentence, leaves an output as it was."""
+@rung.property("LatentAttention", rules=("batch",))
+def test_latent_attention_keeps_sentences_apart(student, reference, make):
+    """Another sentence, with huge scores, leaves an output as it was."""
     theirs = student.LatentAttention(7, 12, 3, 5)
     adopt(theirs, reference.LatentAttention(7, 12, 3, 5))
     x = make.normal(0.5, batch=2, tokens=6, d_in=7)
-    assert_causal(theirs, x)
     assert_batch_rows_do_not_mix(theirs, x)
 
 
-@rung.property("LatentAttention")
+@rung.property("LatentAttention", rules=("large",))
 def test_latent_attention_keeps_its_heads_apart(student, reference, make):
     """Before the output layer, a head does not depend on the queries of another one."""
     theirs = student.LatentAttention(7, 12, 3, 5)
@@ -483,7 +515,19 @@ def test_latent_attention_keeps_its_heads_apart(student, reference, make):
     assert_head_is_alone(theirs, ours, ours.W_up_key, x, head=1, kv_head=1, head_dim=4)
 
 
-@rung.property("LatentAttention")
+@rung.stability("LatentAttention", rules=("large",))
+def test_latent_attention_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    theirs = student.LatentAttention(7, 12, 3, 5)
+    ours = reference.LatentAttention(7, 12, 3, 5)
+    x = with_low_scores(ours, ours.W_up_key, make, d_in=7)
+    with torch.no_grad():
+        ours.W_down.weight[0] = torch.eye(7)[0]  # the latent begins with that first feature
+    adopt(theirs, ours)
+    assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for low scores")
+
+
+@rung.property("LatentAttention", rules=("bias",))
 def test_latent_attention_has_one_bias(student, reference):
     """Neither the queries nor the way through the latent have a bias; the last layer has one."""
     assert_one_bias(
@@ -493,13 +537,13 @@ def test_latent_attention_has_one_bias(student, reference):
     )
 
 
-@rung.property("LatentAttention")
+@rung.property("LatentAttention", rules=("device",))
 def test_latent_attention_moves_as_a_whole(student, make):
     """Moved to another device, it takes inputs from there."""
     assert_moves(student.LatentAttention(7, 12, 3, 5), make.normal(batch=2, tokens=6, d_in=7))
 
 
-@rung.property("LatentAttention")
+@rung.property("LatentAttention", rules=("dtype",))
 def test_latent_attention_works_in_float64(student, reference, make):
     """A module in float64 takes and gives float64, to its precision."""
     # The root of 4 is exact: a scale that is kept in float32 costs nothing.
@@ -510,7 +554,7 @@ def test_latent_attention_works_in_float64(student, reference, make):
     assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
 
 
-@rung.property("LatentAttention", points=0.5)
+@rung.property("LatentAttention", points=0.5, rules=("unchanged",))
 def test_latent_attention_leaves_its_input_alone(student, reference, make):
     """The tensor that was passed in stays as it was."""
     theirs = student.LatentAttention(7, 12, 3, 5)
@@ -518,7 +562,7 @@ def test_latent_attention_leaves_its_input_alone(student, reference, make):
     assert_input_unchanged(theirs, make.normal(batch=2, tokens=6, d_in=7))
 
 
-@rung.gradient("LatentAttention")
+@rung.gradient("LatentAttention", rules=("gradients",))
 def test_latent_attention_has_the_right_gradients(student, reference, make):
     """Gradients reach the input and all five layers."""
     theirs = student.LatentAttention(7, 12, 3, 5)

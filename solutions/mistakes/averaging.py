@@ -75,12 +75,14 @@ mistake(
 mistake(
     "running_mean_loop", "stacked-in-front", "Time has become the first axis of the result",
     hint="Where does torch.stack put the new axis unless you say otherwise?",
+    breaks=("returns",),
     change={"torch.stack(means, dim=1)": "torch.stack(means)"},
 )  # fmt: skip
 
 mistake(
     "running_mean_loop", "not-stacked", "A list comes back, not a tensor",
     hint="How do many tensors of one shape become a single one?",
+    breaks=("returns",),
     change={"torch.stack(means, dim=1)": "means"},
 )  # fmt: skip
 
@@ -261,12 +263,14 @@ mistake(
 mistake(
     "prefix_sum_matrix", "bool", "The matrix is bool, not floating point",
     hint="What happens when you multiply it with a sequence of real numbers?",
+    breaks=("returns",),
     change={"torch.ones(time, time)": "torch.ones(time, time, dtype=torch.bool)"},
 )  # fmt: skip
 
 mistake(
     "prefix_sum_matrix", "integers", "The matrix holds integers, not floating point",
     hint="What happens when you multiply it with a sequence of real numbers?",
+    breaks=("returns",),
     change={"torch.ones(time, time)": "torch.ones(time, time, dtype=torch.long)"},
 )  # fmt: skip
 
@@ -281,10 +285,11 @@ mistake(
 mistake(
     "prefix_sum_matrix", "extra-axis", "The result has an axis too many",
     hint="How many axes does the shape in the contract have?",
+    breaks=("returns",),
     change={"torch.ones(time, time)": "torch.ones(1, time, time)"},
 )  # fmt: skip
 
-common_mistakes("prefix_sum_matrix", "squeezed")
+mistake("prefix_sum_matrix", common="squeezed", breaks=("returns", "sizes"))
 
 mistake(
     "prefix_sum_matrix", "wants-a-sequence", "A sequence is expected, but a number comes in",
@@ -295,6 +300,7 @@ mistake(
 mistake(
     "prefix_sum_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
     hint="What comes out for a thousand tokens?",
+    breaks=("sizes",),
     change={"torch.ones(time, time)": "torch.ones(64, 64)[:time, :time]"},
 )  # fmt: skip
 
@@ -401,7 +407,7 @@ mistake(
     change={"return selected / counts": "return torch.round(selected / counts, decimals=4)"},
 )  # fmt: skip
 
-common_mistakes("running_mean_matrix", "squeezed")
+mistake("running_mean_matrix", common="squeezed", breaks=("returns", "sizes"))
 
 mistake(
     "running_mean_matrix", "size-of-the-example", "The size is that of the example, always",
@@ -412,6 +418,7 @@ mistake(
 mistake(
     "running_mean_matrix", "largest-size", "Beyond some number of tokens the matrix stops growing",
     hint="What comes out for a thousand tokens?",
+    breaks=("sizes",),
     change={"prefix_sum_matrix(time)": "prefix_sum_matrix(64)[:time, :time]"},
 )  # fmt: skip
 
@@ -516,6 +523,7 @@ mistake(
     "running_mean_matmul", "default-dtype",
     "The weights keep torch's default dtype, whatever x has",
     hint="Which dtype does a new tensor have unless you say otherwise?",
+    breaks=("dtype",),
     change={"prefix_sum_matrix(time).to(x)": "prefix_sum_matrix(time)"},
 )  # fmt: skip
 
@@ -528,6 +536,7 @@ common_mistakes(
     "running_mean_matmul", "loop-over-time",
     "The means are right, but more tokens take more tensor operations: a loop is at work",
     hint="Which step is not one operation on whole tensors, the making of the matrix included?",
+    breaks=("loops",),
 )  # fmt: skip
 def loop_once_more(x):
     return torch.stack([x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])], dim=1)
@@ -536,6 +545,7 @@ def loop_once_more(x):
 @mistake(
     "running_mean_matmul", "loop-over-rows", "The matrix itself is filled row by row, in a loop",
     hint="Which function blanks out a triangle in a single step?",
+    breaks=("loops",),
     same_as={"loop-over-time": "both give right results by more operations for more tokens"},
 )  # fmt: skip
 def matrix_filled_in_a_loop(x):
@@ -550,6 +560,7 @@ mistake(
     "running_mean_matmul", "leaves-torch",
     "Numbers leave torch on the way to the means",
     hint="Which step could torch do by itself?",
+    breaks=("loops",),
     change={
         "selected.sum(dim=-1, keepdim=True)":
             "x.new_tensor([[sum(row)] for row in selected.tolist()])",
@@ -726,13 +737,15 @@ mistake(
 mistake(
     "running_mean_softmax", "no-softmax", "The means are right, but no softmax took part",
     hint="Which step of your code turns scores into weights?",
-    change={"torch.softmax(scores, dim=-1)": "running_mean_matrix(time).to(x)"},
+    breaks=("softmax",),
+    change={"torch.softmax(scores, dim=-1)": "(scores == 0) / (scores == 0).to(x).sum(-1, True)"},
 )  # fmt: skip
 
 mistake(
     "running_mean_softmax", "softmax-for-show", "A softmax is called, and its result is not used",
     hint="If the softmax gave other weights, what would your result be?",
-    change={"return weights @ x": "return running_mean_matrix(time).to(x) @ x"},
+    breaks=("softmax",),
+    change={"return weights @ x": "return (~future).to(x) @ x / (~future).sum(-1, True)"},
 )  # fmt: skip
 
 common_mistakes("running_mean_softmax", "squeezed")
@@ -741,6 +754,7 @@ mistake(
     "running_mean_softmax", "returns-weights",
     "The weights are returned, not what they make of the tokens",
     hint="Which shape should come out?",
+    breaks=("returns",),
     change={"return weights @ x": "return weights"},
 )  # fmt: skip
 
@@ -748,6 +762,7 @@ mistake(
     "running_mean_softmax", "default-dtype",
     "The weights keep torch's default dtype, whatever x has",
     hint="Which dtype does a new tensor have unless you say otherwise?",
+    breaks=("dtype",),
     change={"x.new_zeros(time, time)": "torch.zeros(time, time)"},
 )  # fmt: skip
 
@@ -782,7 +797,7 @@ def mask_of_the_first_call(x, kept=[]):
     return torch.softmax(scores, dim=-1) @ x
 
 
-@mistake("running_mean_softmax", common="changes-its-input")
+@mistake("running_mean_softmax", common="changes-its-input", breaks=("unchanged", "gradients"))
 def means_written_into_x(x):
     T = x.shape[1]
     scores = torch.triu(x.new_full((T, T), float("-inf")), diagonal=1)

@@ -58,6 +58,7 @@ mistake(
 mistake(
     "causal_mask", "numbers-for-booleans", "The mask holds numbers, not booleans",
     hint="What is the dtype of your mask, and what would masked_fill say to it?",
+    breaks=("returns",),
     change={", dtype=torch.bool": ""},
 )  # fmt: skip
 
@@ -65,6 +66,7 @@ mistake(
     "causal_mask", "minus-infinities",
     "This mask is made to be added to scores, not to say what is hidden",
     hint="Is an entry of your mask a yes or a no?",
+    breaks=("returns",),
     change={
         "torch.ones(num_tokens, num_tokens, dtype=torch.bool)": (
             "torch.full((num_tokens, num_tokens), -torch.inf)"
@@ -75,24 +77,28 @@ mistake(
 mistake(
     "causal_mask", "three-tokens-always", "The mask always has the size of the example",
     hint="How large should the mask be for seven tokens?",
+    breaks=("returns",),
     change={"torch.ones(num_tokens, num_tokens,": "torch.ones(3, 3,"},
 )  # fmt: skip
 
 mistake(
     "causal_mask", "too-many-axes", "The mask has an axis too many",
-    hint="How many dimensions does the contract give it, and how many does yours have?",
+    hint="How many dimensions does the statement give it, and how many does yours have?",
+    breaks=("returns",),
     change={"diagonal=1)": "diagonal=1)[None]"},
 )  # fmt: skip
 
 mistake(
     "causal_mask", "one-column-too-many", "There is one key more than there are tokens",
     hint="The mask is square: how many tokens ask, and how many can be looked at?",
+    breaks=("returns",),
     change={"torch.ones(num_tokens, num_tokens,": "torch.ones(num_tokens, num_tokens + 1,"},
 )  # fmt: skip
 
 mistake(
     "causal_mask", "single-token-squeezed", "The mask of a single token loses its axes",
     hint="Which shape comes out when there is one token only?",
+    breaks=("returns",),
     change={"diagonal=1)": "diagonal=1).squeeze()"},
 )  # fmt: skip
 
@@ -191,6 +197,7 @@ mistake(
         "What is left to share out when every score is minus infinity, and what is 0 divided "
         "by 0?"
     ),
+    breaks=("empty",),
     change={"attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
@@ -198,6 +205,7 @@ mistake(
     "masked_softmax", "uniform-where-all-is-hidden",
     "A row in which everything is hidden shares out its attention evenly",
     hint="If all scores of a row are the same, however small, what does softmax make of them?",
+    breaks=("empty",),
     change={"-torch.inf": "-1e9", "attn_weights.masked_fill(mask, 0.0)": "attn_weights"},
 )  # fmt: skip
 
@@ -223,6 +231,7 @@ mistake(
     "masked_softmax", "mask-fills-minus-hundred",
     "Hidden scores become a low number, and visible ones can lie lower",
     hint="Is there a number so small that no score is smaller?",
+    breaks=("large",),
     change={"-torch.inf": "-100.0"},
 )  # fmt: skip
 
@@ -254,6 +263,7 @@ mistake(
     "masked_softmax", "renormalized-afterwards",
     "The hidden keys take part in the softmax, and can drown all others",
     hint="What is left of the visible weights if a hidden score is 500 above them?",
+    breaks=("large",),
 )  # fmt: skip
 def masked_after_the_softmax(scores, mask):
     attn_weights = torch.softmax(scores, dim=-1).masked_fill(mask, 0.0)
@@ -272,15 +282,21 @@ mistake(
     "masked_softmax", "axis-counted-from-the-front",
     "The axis is counted from the front, and moves with a batch in front",
     hint="Which number has the axis of the keys in a matrix, and in a batch of matrices?",
+    breaks=("leading",),
     change={"dim=-1": "dim=1"},
 )  # fmt: skip
 
-mistake("masked_softmax", common="softmax-over-batch", change={"dim=-1": "dim=0"})
+mistake(
+    "masked_softmax", common="softmax-over-batch",
+    breaks=("computes",),
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
 
 mistake(
     "masked_softmax", "no-room-for-heads",
     "The axis of the keys is right for a matrix and for a batch, and not for heads",
     hint="Leading dimensions can be many: from which end is the axis of the keys always the same?",
+    breaks=("leading",),
     change={"dim=-1": "dim=1 if scores.dim() == 2 else 2"},
 )  # fmt: skip
 
@@ -297,6 +313,7 @@ def one_distribution_for_all(scores, mask):
 @mistake(
     "masked_softmax", "naive-exponent", "Large scores overflow to infinity",
     hint="A per-row shift changes nothing: which shift keeps exp at 1 or below?",
+    breaks=("large",),
 )  # fmt: skip
 def masked_without_a_shift(scores, mask):
     exps = torch.exp(scores).masked_fill(mask, 0.0)
@@ -338,6 +355,7 @@ mistake(
     "masked_softmax", "mask-as-index",
     "The mask is used as an index, so one mask cannot serve a batch",
     hint="Which shape must an index of booleans have, and which may the mask have?",
+    breaks=("leading",),
     change={
         "visible_scores = scores.masked_fill(mask, -torch.inf)": (
             "visible_scores = scores.clone()\n"
@@ -350,6 +368,7 @@ mistake(
     "masked_softmax", "heads-guessed",
     "A mask of three dimensions gets an axis for heads, though the scores may have none",
     hint="When the mask has a batch in front, how many dimensions can the scores have?",
+    breaks=("leading",),
     change={
         "visible_scores = scores.masked_fill(mask, -torch.inf)": (
             "if mask.dim() == 3:\n"
@@ -364,13 +383,15 @@ mistake(
     change={"scores.masked_fill(mask, -torch.inf)": "scores.masked_fill_(mask, -torch.inf)"},
 )  # fmt: skip
 
-common_mistakes("masked_softmax", "no-gradient")
+
+common_mistakes("masked_softmax", "nothing-returned", "no-gradient")
 
 
 @mistake(
     "masked_softmax", "sums-detached",
     "The gradient forgets that the sums depend on the entries too",
     hint="If one entry of a row grows, what happens to the others?",
+    breaks=("gradients",),
 )  # fmt: skip
 def masked_with_detached_sums(scores, mask):
     hidden = scores.masked_fill(mask, -torch.inf)
@@ -383,6 +404,7 @@ mistake(
     "masked_softmax", "added-infinity",
     "An infinity is added to the scores, and its gradient is NaN where all is hidden",
     hint="What is the gradient of an infinity, and what if the score were replaced?",
+    breaks=("empty",),
     change={
         "scores.masked_fill(mask, -torch.inf)": (
             "scores + torch.zeros_like(scores).masked_fill(mask, -torch.inf)"
@@ -590,16 +612,18 @@ mistake(
     change={"torch.tril(weights)": "weights.tril_()"},
 )  # fmt: skip
 
-common_mistakes("renormalized_causal_weights", "no-gradient")
+
+common_mistakes("renormalized_causal_weights", "nothing-returned", "no-gradient")
 
 mistake(
     "renormalized_causal_weights", "sums-detached",
     "The gradient forgets that the sums depend on the entries too",
     hint="If one entry of a row grows, what happens to the others?",
+    breaks=("gradients",),
     change={"keepdim=True)": "keepdim=True).detach()"},
 )  # fmt: skip
 
-common_mistakes("renormalized_causal_weights", "returns-float32")
+common_mistakes("renormalized_causal_weights", "float32-inside", "returns-float32")
 
 
 @accepted(
@@ -722,16 +746,17 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "apply_dropout", "own-dice", "New dice are thrown, and the mask that is given is ignored",
-    hint="Call it twice: do you get the same answer?",
+    "apply_dropout", "own-dice",
+    "A new random choice is made, and the mask that is given is ignored",
+    hint="Call it twice: do you get the same result?",
     change={"return survivors / (1 - p)": "return nn.functional.dropout(weights, p)"},
 )  # fmt: skip
 
 mistake(
     "apply_dropout", "drops-twice", "Dropout acts twice",
     hint=(
-        "How often is a weight put to the test, and what is the chance that it survives all "
-        "of that?"
+        "How often may a weight be dropped, and what is the chance that it survives every "
+        "time?"
     ),
     change={"return survivors / (1 - p)": "return nn.functional.dropout(survivors, p)"},
 )  # fmt: skip
@@ -757,6 +782,7 @@ mistake(
 mistake(
     "apply_dropout", "entries-collected", "Only the entries that survive come back, in a row",
     hint="What shape should the answer have?",
+    breaks=("returns",),
     change={"weights * keep": "weights[keep]"},
 )  # fmt: skip
 
@@ -765,7 +791,20 @@ mistake(
     change={"survivors = weights * keep": "survivors = weights.mul_(keep)"},
 )  # fmt: skip
 
-common_mistakes("apply_dropout", "no-gradient", "returns-float32")
+
+@mistake(
+    "apply_dropout", "matrices-only", "Weights and mask are taken for matrices, always",
+    hint="How many dimensions may the weights have?",
+    breaks=("leading",),
+)  # fmt: skip
+def dropout_row_by_row(weights, keep, p):
+    queries, keys = weights.shape
+    factors = torch.zeros(queries, keys, dtype=weights.dtype)
+    factors[keep] = 1 / (1 - p)
+    return weights * factors
+
+
+common_mistakes("apply_dropout", "no-gradient", "float32-inside", "returns-float32")
 
 
 @accepted("apply_dropout", "where", "torch.where chooses")
@@ -806,8 +845,9 @@ accepted(
 
 common_mistakes(
     "CausalAttention", "no-scale", "no-square-root", "scale-multiplied", "scale-by-d-in",
-    "scale-by-number-of-keys", "scale-after-softmax", "softmax-over-queries", "softmax-over-batch",
+    "scale-by-number-of-keys", "scale-after-softmax", "softmax-over-queries",
 )  # fmt: skip
+mistake("CausalAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 
 mistake(
     "CausalAttention", "scores-for-weights", "The tokens are mixed by scores, without a softmax",
@@ -827,6 +867,7 @@ mistake(
 mistake(
     "CausalAttention", "inputs-for-values", "The inputs are mixed, and the values never used",
     hint="Which of the three carries the message, and how wide is it?",
+    breaks=("returns",),
     change={"attn_weights @ values": "attn_weights @ x"},
 )  # fmt: skip
 
@@ -836,6 +877,7 @@ mistake(
     "CausalAttention", "channels-compared",
     "Channels are compared with channels, not tokens with tokens",
     hint="Which shape should the scores have, and what is on their two axes?",
+    breaks=("computes", "returns"),
     change={"queries @ keys.transpose(-2, -1)": "queries.transpose(-2, -1) @ keys"},
 )  # fmt: skip
 
@@ -849,6 +891,7 @@ mistake(
     "CausalAttention", "keys-of-the-first-sentence",
     "All sentences look at the keys of the first one",
     hint="Which sentence of the batch does your second sentence look at?",
+    breaks=("batch", "computes"),
     change={"keys.transpose(-2, -1)": "keys[0].transpose(-2, -1)"},
 )  # fmt: skip
 
@@ -863,6 +906,7 @@ mistake(
     "CausalAttention", "one-maximum-for-all",
     "One maximum is taken for the whole batch, and rows far below it vanish",
     hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    breaks=("batch",),
     change={
         "masked_softmax(attn_scores, mask)": (
             "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
@@ -883,12 +927,14 @@ mistake(
     "CausalAttention", "mask-not-cut",
     "The mask is not cut to the length of the sentence on both sides",
     hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    breaks=("shorter",),
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
 )  # fmt: skip
 
 mistake(
     "CausalAttention", "mask-cut-on-one-side", "The mask is cut on one side only",
     hint="The scores are square: what is the shape of your mask?",
+    breaks=("shorter",),
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
     same_as={"mask-not-cut": "torch names the axis of the keys only, which is too long in both"},
 )  # fmt: skip
@@ -897,6 +943,7 @@ mistake(
     "CausalAttention", "mask-from-the-wrong-corner",
     "The mask of a shorter sentence is cut from the wrong corner",
     hint="With 3 tokens of 8, which three columns of the mask belong to them?",
+    breaks=("shorter",),
     change={
         "mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens, -num_tokens:]",
     },
@@ -905,6 +952,7 @@ mistake(
 mistake(
     "CausalAttention", "first-length-remembered", "The first sentence decides the length of all",
     hint="What happens when the second sentence is longer?",
+    breaks=("shorter",),
     change={
         "mask = self.mask[:num_tokens, :num_tokens]": (
             "if not hasattr(self, \"length\"):\n"
@@ -918,6 +966,7 @@ mistake(
     "CausalAttention", "mask-left-behind",
     "The mask stays on the CPU when the module and its input have moved",
     hint="On which device is the input, and who brings the mask there?",
+    breaks=("device",),
     change={
         'self.register_buffer("mask", causal_mask(context_length))': (
             "self.mask = causal_mask(context_length)"
@@ -933,12 +982,14 @@ mistake(
 mistake(
     "CausalAttention", "dropout-forgotten", "Dropout is never applied",
     hint="In training, do two calls with the same input differ?",
+    breaks=("dropout",),
     change={"attn_weights = self.dropout(attn_weights)": ""},
 )  # fmt: skip
 
 mistake(
     "CausalAttention", "drops-scores", "Scores are dropped, and not weights",
     hint="What does softmax make of a score that was set to 0?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": "",
         "masked_softmax(attn_scores, mask)": "masked_softmax(self.dropout(attn_scores), mask)",
@@ -949,6 +1000,7 @@ mistake(
     "CausalAttention", "drops-hidden-scores",
     "Scores are dropped after the mask, and minus infinity times 0 is NaN",
     hint="What comes out when dropout meets an infinity?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": "",
         "masked_softmax(attn_scores, mask)": (
@@ -960,12 +1012,14 @@ mistake(
 mistake(
     "CausalAttention", "drops-values", "Features of the values are dropped, and not weights",
     hint="What is dropped: a look at a token, or a feature of its message?",
+    breaks=("dropout",),
     change={"attn_weights = self.dropout(attn_weights)": "values = self.dropout(values)"},
 )  # fmt: skip
 
 mistake(
     "CausalAttention", "drops-inputs", "Features of the input are dropped, and not weights",
     hint="Where in the formula do the weights stand?",
+    breaks=("dropout",),
     change={
         "_batch, num_tokens, _d_in = x.shape": (
             "_batch, num_tokens, _d_in = x.shape\n"
@@ -978,6 +1032,7 @@ mistake(
 mistake(
     "CausalAttention", "dropout-always", "Dropout goes on after .eval()",
     hint="How does your function learn whether the module is training?",
+    breaks=("eval",),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p)"
@@ -989,6 +1044,7 @@ mistake(
     "CausalAttention", "dropout-made-in-forward",
     "A new dropout layer is made in every call, and it is always training",
     hint="Which layers does .eval() reach?",
+    breaks=("eval",),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = nn.Dropout(self.dropout.p)(attn_weights)"
@@ -1001,6 +1057,7 @@ mistake(
     "CausalAttention", "keeps-with-p",
     "The chance of being dropped is taken for the chance of being kept",
     hint="With dropout 0.1, how many of ten weights should survive?",
+    breaks=("dropout", "computes"),
     change={"nn.Dropout(dropout)": "nn.Dropout(1 - dropout)"},
 )  # fmt: skip
 
@@ -1008,12 +1065,14 @@ mistake(
     "CausalAttention", "rate-forgotten",
     "The dropout layer does not get its rate, and takes one half",
     hint="Which p has nn.Dropout when you say nothing?",
+    breaks=("dropout", "computes"),
     change={"nn.Dropout(dropout)": "nn.Dropout()"},
 )  # fmt: skip
 
 mistake(
     "CausalAttention", "not-scaled-up", "What survives is not scaled up",
     hint="If half of the weights go, what happens to the average?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "if self.training:\n"
@@ -1026,6 +1085,7 @@ mistake(
 mistake(
     "CausalAttention", "rows-renormalized", "Rows are made to sum to one again",
     hint="In the example, does a row sum to one afterwards?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = self.dropout(attn_weights)\n"
@@ -1037,7 +1097,8 @@ mistake(
 
 mistake(
     "CausalAttention", "drops-only-in-eval", "Dropout is on in evaluation, and off in training",
-    hint="When should the dice be thrown: while learning, or afterwards?",
+    hint="When should weights be dropped: in training, or afterwards?",
+    breaks=("dropout", "eval"),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p, not "
@@ -1048,7 +1109,8 @@ mistake(
 
 mistake(
     "CausalAttention", "same-for-all-sentences", "All sentences of a batch lose the same weights",
-    hint="How many dice are thrown for a batch of two sentences?",
+    hint="How many random choices does a batch of two sentences need?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:1]))"
@@ -1059,6 +1121,7 @@ mistake(
 mistake(
     "CausalAttention", "drops-context", "Dropout acts on the result, and not on the weights",
     hint="What is dropped: a look at a token, or a feature of the answer?",
+    breaks=("dropout",),
     change={
         "attn_weights = self.dropout(attn_weights)": "",
         "return attn_weights @ values": "return self.dropout(attn_weights @ values)",
@@ -1068,19 +1131,22 @@ mistake(
 mistake(
     "CausalAttention", "drops-twice", "Dropout acts twice",
     hint=(
-        "How often is a weight put to the test, and what is the chance that it survives all "
-        "of that?"
+        "How often may a weight be dropped, and what is the chance that it survives every "
+        "time?"
     ),
+    breaks=("dropout",),
     change={"return attn_weights @ values": "return self.dropout(attn_weights @ values)"},
 )  # fmt: skip
 
-common_mistakes("CausalAttention", "bias-left-on")
-mistake("CausalAttention", "qkv-bias-by-default", common="bias-by-default")
+mistake("CausalAttention", common="bias-left-on", breaks=("bias",))
+mistake("CausalAttention", "qkv-bias-by-default", common="bias-by-default", breaks=("bias",))
+mistake("CausalAttention", common="bias-never", breaks=("bias",))
+mistake("CausalAttention", common="value-bias-always", breaks=("bias",))
 common_mistakes(
-    "CausalAttention", "bias-never", "value-bias-always", "no-super-init", "layers-turned-around",
-    "made-in-forward", "plain-tensors", "python-list", "float32-hard-coded", "float32-inside",
-    "no-gradient", "weights-detached", "in-place-after-softmax",
+    "CausalAttention", "no-super-init", "layers-turned-around", "made-in-forward", "plain-tensors",
+    "python-list", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
 )  # fmt: skip
+mistake("CausalAttention", common="in-place-after-softmax", breaks=("gradients",))
 
 mistake(
     "CausalAttention", common="calls-torch-attention",
@@ -1279,7 +1345,7 @@ accepted(
 )  # fmt: skip
 
 accepted(
-    "CausalAttention", "dice-by-hand", "Dice of its own, in training only",
+    "CausalAttention", "dice-by-hand", "A random choice of its own, in training only",
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "if self.training:\n"

@@ -61,30 +61,35 @@ def weighing(new):
 common(
     "no-gradient", "No gradient flows back to the input",
     hint="Does your result have a grad_fn?",
+    breaks=("gradients",),
     change=[{FORWARD: f"    @torch.no_grad()\n{FORWARD}"}, returning("({}).detach()")],
 )  # fmt: skip
 
 common(
     "detached", "Gradients are cut off",
     hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
     change={MIX: "attn_weights.detach() @ values"},
 )  # fmt: skip
 
 common(
     "weights-detached", "Queries and keys get no gradient, and never learn",
     hint="Which parameters have a .grad after backward?",
+    breaks=("gradients",),
     change=[{MASKED: f"{MASKED}.detach()"}, {WEIGHTS: f"{WEIGHTS}.detach()"}],
 )  # fmt: skip
 
 common(
     "layer-read-through-data", "The weights of a layer are read through .data, and never learn",
     hint="Which parameters have a .grad after backward?",
+    breaks=("gradients",),
     change={KEY: r"\2 @ \1.weight.data.T"},
 )  # fmt: skip
 
 common(
     "input-changed-in-place", "The caller's tensor is changed in place",
     hint="What does the caller find in it after the call?",
+    breaks=("unchanged",),
     change=[
         {
             SIZES: r"\g<0>\n        x.transpose_(1, 2)",
@@ -104,17 +109,20 @@ common(
 common(
     "changes-its-input", "The caller's tensor is changed",
     hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
     change={"torch.exp(scores)": "scores.exp_()"},
 )  # fmt: skip
 
 common(
     "turned-in-place", "The caller's tensor is changed, though all results are right",
     hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
 )  # fmt: skip
 
 common(
     "float32-inside", "The numbers pass through float32 on their way",
     hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
     change=[
         {MASKED: "masked_softmax(attn_scores.float(), mask).to(x.dtype)"},
         {WEIGHTS: "torch.softmax(attn_scores.float(), dim=-1).to(x.dtype)"},
@@ -125,6 +133,7 @@ common(
 common(
     "float32-hard-coded", "float32 is forced upon float64",
     hint="Which dtype goes into each line, and which comes out?",
+    breaks=("dtype",),
     change=[
         {SIZES: r"\g<0>\n        x = x.float()"},
         {re.compile("queries = split_heads"): r"x = x.float()\n        \g<0>"},
@@ -136,24 +145,28 @@ common(
 common(
     "returns-float32", "The result is float32, whatever came in",
     hint="Which dtype comes out when float64 goes in?",
+    breaks=("dtype",),
     change=returning("({}).float()"),
 )  # fmt: skip
 
 common(
     "returns-float64", "The result is float64, whatever was asked for",
     hint="Which dtype should come out, and which one does?",
+    breaks=("returns",),
     change=returning("({}).double()"),
 )  # fmt: skip
 
 common(
     "squeezed", "Axes of size one disappear",
     hint="Which shape comes out when an axis has size one?",
+    breaks=("returns",),
     change=returning("({}).squeeze()"),
 )  # fmt: skip
 
 common(
     "nothing-returned", "Nothing is returned",
     hint="What does a Python function give back that has no return?",
+    breaks=("returns",),
     change={RESULT: r"\1\2"},
 )  # fmt: skip
 
@@ -174,6 +187,7 @@ common(
 common(
     "calls-torch-attention", "Torch's own attention does the work",
     hint="Which lines would you write if that function did not exist?",
+    breaks=("forbidden",),
     change=[
         {"    return scaled_dot_product_attention(": (
             "    return nn.functional.scaled_dot_product_attention("
@@ -185,6 +199,7 @@ common(
 common(
     "torch-softmax", "Torch's own softmax does the work",
     hint="Which functions are off limits in this unit?",
+    breaks=("forbidden",),
 )  # fmt: skip
 
 # --- sums over the past ---------------------------------------------------------------------------
@@ -240,6 +255,7 @@ common(
 common(
     "softmax-over-batch", "The softmax runs over the batch, so sentences share their attention",
     hint="Should one sentence lose weight when another one gains some?",
+    breaks=("computes", "batch"),
     change=weighing("torch.softmax({}, dim=0)"),
 )  # fmt: skip
 
@@ -310,6 +326,7 @@ common(
 common(
     "total-without-gradient", "No gradient flows through the sum",
     hint="Does the sum depend on the scores as well?",
+    breaks=("gradients",),
     change={re.compile(r"sum\(dim=[^)]+\)"): r"\g<0>.detach()"},
 )  # fmt: skip
 
@@ -317,6 +334,7 @@ common(
     "one-maximum-for-all",
     "One maximum is taken for all sentences and heads, and rows far below it vanish",
     hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    breaks=("batch", "large"),
     change={
         MASKED: (
             "torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
@@ -329,6 +347,7 @@ common(
     "one-maximum-per-head",
     "One maximum is taken for a head in all sentences, and sentences far below it vanish",
     hint="What does exp make of a row that lies 200 below the largest score of another sentence?",
+    breaks=("batch",),
     change={
         MASKED: (
             "torch.exp(attn_scores - attn_scores.amax(dim=(0, 2, 3), keepdim=True))\n"
@@ -342,6 +361,7 @@ common(
     "one-maximum-per-sentence",
     "One maximum is taken for all heads of a sentence, and heads far below it vanish",
     hint="What does exp make of a row that lies 200 below the largest score of another head?",
+    breaks=("large",),
     change={
         MASKED: (
             "torch.exp(attn_scores - attn_scores.amax(dim=(1, 2, 3), keepdim=True))\n"
@@ -423,6 +443,7 @@ common(
 common(
     "mask-on-the-cpu", "The mask is always built on the CPU",
     hint="On which device is the input, and on which the mask?",
+    breaks=("device",),
     change=[
         {"mask = self.mask[:num_tokens, :num_tokens]": "mask = causal_mask(num_tokens)"},
         {re.compile(r"\.to\(x\.device\)|, device=x\.device"): ""},
@@ -474,6 +495,13 @@ common(
 )  # fmt: skip
 
 common(
+    "mask-fills-minus-hundred",
+    "Hidden scores become a low number, and visible ones can lie lower",
+    hint="Is there a number so small that no score is smaller?",
+    change=hiding("{0}.masked_fill({1}, -100.0)"),
+)  # fmt: skip
+
+common(
     "mask-fills-infinity", "A query from which keys are hidden gets NaN",
     hint="What stands in such a row just before the softmax: is any of it NaN, or plus infinity?",
     change=hiding("{0}.masked_fill({1}, torch.inf)"),
@@ -507,6 +535,7 @@ common(
 common(
     "in-place-after-softmax", "The softmax's result is overwritten in place",
     hint="What does the softmax need to remember for its gradient?",
+    breaks=("gradients",),
     change={
         MASKED: (
             "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
@@ -669,6 +698,7 @@ common(
 common(
     "weights-returned-too", "The weights are returned along with the mix of values",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change=returning("{}, attn_weights"),
 )  # fmt: skip
 
@@ -803,30 +833,35 @@ common(
 common(
     "bias-left-on", "Biases are trained though nobody asked",
     hint="What does nn.Linear do when you say nothing about the bias?",
+    breaks=("bias",),
     change={re.compile(r", bias=\w+\)"): ")"},
 )  # fmt: skip
 
 common(
     "bias-by-default", "Without a word on it, there are biases",
     hint="What does the caller get who does not speak of qkv_bias?",
+    breaks=("bias",),
     change={"qkv_bias: bool = False": "qkv_bias: bool = True"},
 )  # fmt: skip
 
 common(
     "bias-never", "There are never any biases, even when qkv_bias is True",
     hint="Where does qkv_bias arrive?",
+    breaks=("bias",),
     change={re.compile("bias=qkv_bias"): "bias=False"},
 )  # fmt: skip
 
 common(
     "value-bias-always", "The values have a bias whether asked for or not",
     hint="Does qkv_bias reach all three layers?",
+    breaks=("bias",),
     change={VALUE: r"\1)"},
 )  # fmt: skip
 
 common(
     "value-bias", "The values have a bias, and nothing else has",
     hint="Do all of your layers have the same setting for the bias?",
+    breaks=("bias",),
     change={VALUE: r"\1)"},
 )  # fmt: skip
 
@@ -859,6 +894,7 @@ common(
 common(
     "output-layer-without-bias", "The output layer has no bias",
     hint="Which of the layers has a bias?",
+    breaks=("bias",),
     change={OUT: "nn.Linear(d_out, d_out, bias=False)"},
 )  # fmt: skip
 

@@ -107,12 +107,14 @@ mistake(
             "positions = torch.arange(int(lengths.max()), device=lengths.device)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "padding_mask", "transposed", "Rows are tokens, and columns are sentences",
-    hint="Which comes first in the shape of the contract?",
+    hint="Which comes first in (batch, num_tokens)?",
     change={"return positions >= lengths[:, None]": "return positions[:, None] >= lengths"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -124,22 +126,24 @@ mistake(
 
 mistake(
     "padding_mask", "ready-to-broadcast", "The mask has axes for heads and queries already",
-    hint="How many dimensions has the mask of the contract?",
+    hint="How many dimensions should the mask have?",
     change={
         "return positions >= lengths[:, None]": (
             "return (positions >= lengths[:, None])[:, None, None, :]"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "padding_mask", "for-every-query", "The mask has a row for every query of a sentence",
-    hint="How many dimensions has the mask of the contract?",
+    hint="How many dimensions should the mask have?",
     change={
         "return positions >= lengths[:, None]": (
             "return (positions >= lengths[:, None])[:, None, :].repeat(1, num_tokens, 1)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -148,6 +152,7 @@ mistake(
     change={
         "return positions >= lengths[:, None]": "return (positions >= lengths[:, None]).long()",
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -159,6 +164,7 @@ mistake(
             "None], -torch.inf)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -200,6 +206,7 @@ mistake(
     "padding_mask", "lengths-changed", "The lengths are changed in place",
     hint="What does the caller find in them after the call?",
     change={"return positions >= lengths[:, None]": "return positions > lengths.sub_(1)[:, None]"},
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
@@ -210,6 +217,7 @@ mistake(
             "positions = torch.arange(num_tokens)"
         ),
     },
+    breaks=("device",),
 )  # fmt: skip
 
 accepted(
@@ -330,7 +338,7 @@ mistake(
 
 mistake(
     "CrossAttention", "causal",
-    "Later tokens of the context are hidden, as if both sequences shared a clock",
+    "Later tokens of the context are hidden, as in causal attention",
     hint="Which tokens have not been written yet when these are read?",
     change={
         "torch.softmax(attn_scores, dim=-1)": (
@@ -434,7 +442,7 @@ mistake(
 mistake(
     "CrossAttention", "causal-if-as-long",
     "When both sequences are equally long, and there is no mask, the future is hidden",
-    hint="Do two sequences share a clock because they are equally long?",
+    hint="Do equal lengths make token 3 of one sequence belong to token 3 of the other?",
     change={
         "torch.softmax(attn_scores, dim=-1)": (
             "torch.softmax(\n"
@@ -497,10 +505,9 @@ mistake(
     change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
 )  # fmt: skip
 
-common_mistakes(
-    "CrossAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads",
-    "softmax-over-batch", "log-weights",
-)  # fmt: skip
+common_mistakes("CrossAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads")
+mistake("CrossAttention", common="softmax-over-batch", breaks=("computes", "batch"))
+common_mistakes("CrossAttention", "log-weights")
 mistake("CrossAttention", "wrong-way", common="scale-multiplied")
 mistake("CrossAttention", "root-of-num-heads", common="scale-num-heads")
 
@@ -599,12 +606,15 @@ mistake(
 
 common_mistakes("CrossAttention", "mask-added", "mask-subtracted")
 
+mistake("CrossAttention", common="mask-fills-minus-hundred", breaks=("hidden",))
+
 mistake(
     "CrossAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
     hint="Could a hidden token be so interesting that its score is high even so?",
     change={
         "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - 40.0 * hidden.to(x.dtype)",
     },
+    breaks=("hidden",),
 )  # fmt: skip
 
 mistake(
@@ -677,6 +687,7 @@ mistake(
         ),
         "attn_scores.masked_fill(hidden, -torch.inf)": "torch.where(hidden, low, attn_scores)",
     },
+    breaks=("device",),
 )  # fmt: skip
 
 mistake(
@@ -760,29 +771,32 @@ mistake(
     "CrossAttention", "not-merged", "The heads are never merged",
     hint="How many dimensions should the result have?",
     change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
+    breaks=("returns",),
 )  # fmt: skip
 
 common_mistakes(
     "CrossAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
-    "output-layer-per-head", "output-layer-without-bias",
+    "output-layer-per-head",
 )  # fmt: skip
+mistake("CrossAttention", common="output-layer-without-bias", breaks=("bias",))
 
 mistake(
     "CrossAttention", "output-layer-to-x", "The output layer makes tokens as wide as those of x",
     hint="How wide should a token be in the end?",
     change={"self.out_proj = nn.Linear(d_out, d_out)": "self.out_proj = nn.Linear(d_out, d_query)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "CrossAttention", "residual-added", "The queries are added on top",
-    hint="Does the contract speak of what came in as a part of what goes out?",
+    hint="Does the formula add what came in to what goes out?",
     change={"self.out_proj(context_vec)": "self.out_proj(context_vec) + self.W_query(x)"},
 )  # fmt: skip
 
 mistake(
     "CrossAttention", "dropout-left-in",
     "Some weights are dropped, as in the layer that this one was made from",
-    hint="Does the contract speak of dropout?",
+    hint="Does the statement ask for dropout?",
     change={
         "attn_weights @ values": "nn.functional.dropout(attn_weights, 0.1, self.training) @ values",
     },
@@ -812,6 +826,7 @@ mistake(
             "self.W_value = nn.Linear(d_context, d_out)"
         ),
     },
+    breaks=("bias",),
 )  # fmt: skip
 
 mistake(
@@ -822,6 +837,7 @@ mistake(
             "self.W_value = nn.Linear(d_context, d_out)"
         ),
     },
+    breaks=("bias",),
 )  # fmt: skip
 
 common_mistakes("CrossAttention", "no-super-init")
@@ -883,6 +899,7 @@ mistake(
             "        queries = split_heads(self.W_query(x), self.num_heads)"
         ),
     },
+    breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
@@ -894,6 +911,7 @@ mistake(
             "            attn_weights.masked_fill_(hidden, 0.0)"
         ),
     },
+    breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
@@ -905,6 +923,7 @@ mistake(
             "        x.data.zero_()"
         ),
     },
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
@@ -918,12 +937,14 @@ mistake(
             "            context.data.masked_fill_(context_mask[..., None], 0.0)"
         ),
     },
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
     "CrossAttention", "mask-changed-in-place", "The mask is turned around for the caller too",
     hint="What does the caller find in the mask after the call?",
     change={"context_mask[:, None, None, :]": "~context_mask.logical_not_()[:, None, None, :]"},
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
@@ -935,6 +956,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("large",),
 )  # fmt: skip
 
 mistake(
@@ -947,6 +969,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("batch",),
 )  # fmt: skip
 
 mistake(
@@ -959,6 +982,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("heads",),
 )  # fmt: skip
 
 mistake(
@@ -1480,10 +1504,9 @@ mistake(
     change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
 )  # fmt: skip
 
-common_mistakes(
-    "EncoderSelfAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads",
-    "softmax-over-batch", "log-weights",
-)  # fmt: skip
+common_mistakes("EncoderSelfAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads")
+mistake("EncoderSelfAttention", common="softmax-over-batch", breaks=("computes", "batch"))
+common_mistakes("EncoderSelfAttention", "log-weights")
 
 mistake(
     "EncoderSelfAttention", "scores-transposed", "Keys ask, and queries answer",
@@ -1589,12 +1612,15 @@ mistake(
 
 common_mistakes("EncoderSelfAttention", "mask-added", "mask-subtracted")
 
+mistake("EncoderSelfAttention", common="mask-fills-minus-hundred", breaks=("hidden",))
+
 mistake(
     "EncoderSelfAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
     hint="Could a hidden token be so interesting that its score is high even so?",
     change={
         "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - 40.0 * hidden.to(x.dtype)",
     },
+    breaks=("hidden",),
 )  # fmt: skip
 
 mistake(
@@ -1668,6 +1694,7 @@ mistake(
         ),
         "attn_scores.masked_fill(hidden, -torch.inf)": "torch.where(hidden, low, attn_scores)",
     },
+    breaks=("device",),
 )  # fmt: skip
 
 mistake(
@@ -1682,6 +1709,7 @@ mistake(
             "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)"
         ),
     },
+    breaks=("padded",),
 )  # fmt: skip
 
 mistake(
@@ -1759,6 +1787,7 @@ mistake(
             "-torch.inf)"
         ),
     },
+    breaks=("length",),
 )  # fmt: skip
 
 mistake(
@@ -1842,30 +1871,33 @@ mistake(
     "EncoderSelfAttention", "not-merged", "The heads are never merged",
     hint="How many dimensions should the result have?",
     change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
+    breaks=("returns",),
 )  # fmt: skip
 
 common_mistakes(
     "EncoderSelfAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
-    "output-layer-per-head", "output-layer-without-bias",
+    "output-layer-per-head",
 )  # fmt: skip
+mistake("EncoderSelfAttention", common="output-layer-without-bias", breaks=("bias",))
 
 mistake(
     "EncoderSelfAttention", "output-layer-to-x",
     "The output layer makes tokens as wide as those of x",
     hint="How wide should a token be in the end?",
     change={"self.out_proj = nn.Linear(d_out, d_out)": "self.out_proj = nn.Linear(d_out, d_in)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "EncoderSelfAttention", "residual-added", "The queries are added on top",
-    hint="Does the contract speak of what came in as a part of what goes out?",
+    hint="Does the formula add what came in to what goes out?",
     change={"self.out_proj(context_vec)": "self.out_proj(context_vec) + self.W_query(x)"},
 )  # fmt: skip
 
 mistake(
     "EncoderSelfAttention", "dropout-left-in",
     "Some weights are dropped, as in the layer that this one was made from",
-    hint="Does the contract speak of dropout?",
+    hint="Does the statement ask for dropout?",
     change={
         "attn_weights @ values": "nn.functional.dropout(attn_weights, 0.1, self.training) @ values",
     },
@@ -1893,6 +1925,7 @@ mistake(
             "self.W_value = nn.Linear(d_in, d_out)"
         ),
     },
+    breaks=("bias",),
 )  # fmt: skip
 
 mistake(
@@ -1903,6 +1936,7 @@ mistake(
             "self.W_value = nn.Linear(d_in, d_out)"
         ),
     },
+    breaks=("bias",),
 )  # fmt: skip
 
 common_mistakes("EncoderSelfAttention", "no-super-init")
@@ -1964,6 +1998,7 @@ mistake(
             "split_heads(self.W_key(x), self.num_heads).detach()"
         ),
     },
+    breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
@@ -1975,6 +2010,7 @@ mistake(
             "            attn_weights.masked_fill_(hidden, 0.0)"
         ),
     },
+    breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
@@ -1989,12 +2025,14 @@ mistake(
             "        x.data.zero_()"
         ),
     },
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 
 mistake(
     "EncoderSelfAttention", "mask-changed-in-place", "The mask is turned around for the caller too",
     hint="What does the caller find in the mask after the call?",
     change={"padding[:, None, None, :]": "~padding.logical_not_()[:, None, None, :]"},
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
@@ -2006,6 +2044,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("large",),
 )  # fmt: skip
 
 mistake(
@@ -2018,6 +2057,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("batch",),
 )  # fmt: skip
 
 mistake(
@@ -2030,6 +2070,7 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
+    breaks=("heads",),
 )  # fmt: skip
 
 mistake(
@@ -2047,6 +2088,7 @@ mistake(
 mistake(
     "EncoderSelfAttention", "axes-squeezed", common="squeezed",
     hint="Which shape comes out if there is only one token?",
+    breaks=("returns", "length"),
 )  # fmt: skip
 
 common_mistakes(

@@ -19,6 +19,7 @@ mistake(
 mistake(
     "softmax_online", "maximum-starts-at-zero", "The maximum starts at 0, and scores can lie below",
     hint="What does the maximum become when every score is -1000, and what is exp(-1000 - 0)?",
+    breaks=("large",),
     change={"full_like(scores[..., :1], -torch.inf)": "zeros_like(scores[..., :1])"},
 )  # fmt: skip
 
@@ -111,12 +112,14 @@ mistake(
     "softmax_online", "block-maximum-overflows",
     "Each block is shifted by its own maximum, and earlier sums overflow when that falls",
     hint="What is the factor when one block lies around 1000 and the next around -1000?",
+    breaks=("large",),
     change={"torch.maximum(running_max, block_max)": "block_max"},
 )  # fmt: skip
 
 mistake(
     "softmax_online", "factor-of-two-exponentials", "The factor is made of two exponentials",
     hint="What is exp(1000), on its own?",
+    breaks=("large",),
     change={
         "torch.exp(running_max - new_max)": "torch.exp(running_max) / torch.exp(new_max)",
     },
@@ -137,6 +140,7 @@ mistake(
 mistake(
     "softmax_online", "maximum-starts-too-high", "The maximum starts at -100, and scores lie below",
     hint="What is exp(-1000 - (-100))?",
+    breaks=("large",),
     change={"-torch.inf": "-100.0"},
     same_as={"maximum-starts-at-zero": "both lie so far above -1000 that nothing is left"},
 )  # fmt: skip
@@ -144,6 +148,7 @@ mistake(
 mistake(
     "softmax_online", "one-maximum-for-all-rows", "All rows share one maximum",
     hint="What is left of a row that lies 1000 below another one?",
+    breaks=("large", "block"),
     change={"block.amax(dim=-1, keepdim=True)": "block.max()"},
 )  # fmt: skip
 
@@ -151,6 +156,7 @@ mistake(
 @mistake(
     "softmax_online", "without-a-maximum", "Large scores overflow to infinity",
     hint="What is exp(1000)? And which shift makes no exponential larger than 1?",
+    breaks=("large",),
 )  # fmt: skip
 def sums_without_a_maximum(scores, block_size):
     total = sum(block.exp().sum(dim=-1, keepdim=True) for block in scores.split(block_size, dim=-1))
@@ -219,6 +225,7 @@ def exponentials_not_brought_down(scores, block_size):
 @mistake(
     "softmax_online", "not-in-blocks", "Something runs over more scores than a block has",
     hint="How many scores does each maximum and each sum look at?",
+    breaks=("block",),
 )  # fmt: skip
 def softmax_in_one_go(scores, block_size):  # noqa: ARG001
     positive = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
@@ -228,6 +235,7 @@ def softmax_in_one_go(scores, block_size):  # noqa: ARG001
 @mistake(
     "softmax_online", "maximum-in-one-go", "The maximum looks at the whole row",
     hint="How many scores does each maximum look at?",
+    breaks=("block",),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def only_sums_in_blocks(scores, block_size):
@@ -241,6 +249,7 @@ def only_sums_in_blocks(scores, block_size):
 @mistake(
     "softmax_online", "sum-in-one-go", "The sum looks at the whole row",
     hint="How many scores does each sum look at?",
+    breaks=("block",),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def only_maxima_in_blocks(scores, block_size):
@@ -254,6 +263,7 @@ def only_maxima_in_blocks(scores, block_size):
 @mistake(
     "softmax_online", "sum-by-a-product", "A product with ones looks at the whole row",
     hint="How many numbers does a dot product with ones add up?",
+    breaks=("block",),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def sum_by_a_product(scores, block_size):
@@ -267,6 +277,7 @@ def sum_by_a_product(scores, block_size):
 @mistake(
     "softmax_online", "running-maximum-of-torch", "A cumulative maximum looks at the whole row",
     hint="How many scores does cummax look at?",
+    breaks=("block",),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def by_cumulative_maximum(scores, block_size):
@@ -280,6 +291,7 @@ def by_cumulative_maximum(scores, block_size):
 @mistake(
     "softmax_online", "block-size-of-its-own", "Blocks have a size of their own, and a larger one",
     hint="Who says how large a block is?",
+    breaks=("block",),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def blocks_of_sixteen(scores, block_size):
@@ -318,6 +330,7 @@ mistake(
 @mistake(
     "softmax_online", "torch-logsumexp", "Torch's own logsumexp does the work",
     hint="Which functions are off limits here?",
+    breaks=("forbidden",),
 )  # fmt: skip
 def blocks_by_logsumexp(scores, block_size):
     total = torch.full_like(scores[..., :1], -torch.inf)
@@ -359,6 +372,7 @@ def softmax_over_the_first_axis(scores, block_size):
 @mistake(
     "softmax_online", "matrices-only", "Scores must have two dimensions",
     hint="What stands in front of n in the shape of the scores?",
+    breaks=("leading",),
 )  # fmt: skip
 def softmax_of_a_matrix(scores, block_size):
     rows, n = scores.shape
@@ -403,6 +417,7 @@ mistake(
     "softmax_online", "blocks-changed-in-place",
     "The blocks are changed in place, and the scores with them",
     hint="Is a piece of a tensor a copy, or a look at it?",
+    breaks=("computes", "unchanged"),
     change={"torch.exp(block - new_max)": "block.sub_(new_max).exp_()"},
 )  # fmt: skip
 
@@ -415,7 +430,8 @@ mistake(
     "softmax_online", common="float32-inside",
     change={
         "return torch.exp(scores - running_max) / running_sum": (
-            "return (torch.exp(scores - running_max).float() / running_sum.float()).to(scores)"
+            "weights = torch.exp(scores.float() - running_max.float()) / running_sum.float()\n"
+            "    return weights.to(scores)"
         ),
     },
 )  # fmt: skip
@@ -423,6 +439,7 @@ mistake(
 mistake(
     "softmax_online", "buffers-of-float32", "The maximum so far is kept in float32",
     hint="Which dtype do torch.zeros and torch.full have if you say nothing?",
+    breaks=("dtype",),
     change={
         "torch.full_like(scores[..., :1], -torch.inf)": (
             "torch.full(scores[..., :1].shape, -torch.inf)"
@@ -438,6 +455,7 @@ common_mistakes("softmax_online", "returns-float64")
 mistake(
     "softmax_online", "statistics-too", "Maximum and sum are returned along with the weights",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change={
         "return torch.exp(scores - running_max) / running_sum": (
             "return torch.exp(scores - running_max) / running_sum, running_max, running_sum"
@@ -448,6 +466,7 @@ mistake(
 mistake(
     "softmax_online", "sum-returned", "The sum is returned, not the weights",
     hint="How many weights should come back?",
+    breaks=("returns",),
     change={"return torch.exp(scores - running_max) / running_sum": "return running_sum"},
 )  # fmt: skip
 
@@ -613,6 +632,7 @@ mistake(
     "flash_attention", "maximum-starts-at-zero",
     "The maximum starts at 0, and scores can lie below",
     hint="What does the maximum become when every score is -200, and what is exp(-200 - 0)?",
+    breaks=("large",),
     change={"full_like(queries[..., :1], -torch.inf)": "zeros_like(queries[..., :1])"},
 )  # fmt: skip
 
@@ -772,6 +792,7 @@ mistake(
     "flash_attention", "block-maximum-overflows",
     "Each block is shifted by its own maximum, and the past overflows when that falls",
     hint="What is the factor when one block lies at 200 and the next at -200?",
+    breaks=("computes", "large"),
     change={"torch.maximum(running_max, block_max)": "block_max"},
 )  # fmt: skip
 
@@ -785,6 +806,7 @@ mistake(
 mistake(
     "flash_attention", "factor-of-two-exponentials", "The factor is made of two exponentials",
     hint="What is exp(200), on its own?",
+    breaks=("large",),
     change={
         "torch.exp(running_max - new_max)": "torch.exp(running_max) / torch.exp(new_max)",
     },
@@ -817,6 +839,7 @@ mistake(
 @mistake(
     "flash_attention", "without-a-maximum", "Large scores overflow to infinity",
     hint="What is exp(200)? And which shift makes no exponential larger than 1?",
+    breaks=("large",),
 )  # fmt: skip
 def attention_without_a_maximum(queries, keys, values, block_size, causal=False):
     tokens = keys.shape[-2]
@@ -835,12 +858,14 @@ def attention_without_a_maximum(queries, keys, values, block_size, causal=False)
 mistake(
     "flash_attention", "scores-clamped", "Scores above a bound count as if they were at the bound",
     hint="Are two large scores, one larger than the other, still told apart?",
+    breaks=("large",),
     change={"/ head_dim**0.5\n": "/ head_dim**0.5\n        scores = scores.clamp(-80.0, 80.0)\n"},
 )  # fmt: skip
 
 mistake(
     "flash_attention", "one-maximum-for-all", "All queries share one maximum",
     hint="What is left of a query whose scores all lie far below those of another?",
+    breaks=("large", "block"),
     change={"scores.amax(dim=-1, keepdim=True)": "scores.max()"},
 )  # fmt: skip
 
@@ -854,6 +879,7 @@ mistake(
 @mistake(
     "flash_attention", "not-tiled", "All weights are stored at once",
     hint="How many numbers does your largest tensor hold, for 4096 tokens?",
+    breaks=("memory", "block"),
 )  # fmt: skip
 def attention_in_one_go(queries, keys, values, block_size, causal=False):  # noqa: ARG001
     tokens = queries.shape[-2]
@@ -866,6 +892,7 @@ def attention_in_one_go(queries, keys, values, block_size, causal=False):  # noq
 @mistake(
     "flash_attention", "tiled-too-late", "A tensor on the way grows faster than the tokens",
     hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
+    breaks=("memory",),
 )  # fmt: skip
 def attention_with_all_scores(queries, keys, values, block_size, causal=False):
     _batch, _heads, tokens, head_dim = queries.shape
@@ -889,6 +916,7 @@ def attention_with_all_scores(queries, keys, values, block_size, causal=False):
 @mistake(
     "flash_attention", "tiles-kept", "Every block of weights is kept until the end",
     hint="What do all blocks together hold? When is a block no longer needed?",
+    breaks=("memory",),
 )  # fmt: skip
 def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=False):
     tokens = keys.shape[-2]
@@ -912,6 +940,7 @@ def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=Fa
 @mistake(
     "flash_attention", "blocks-of-a-number", "A tensor on the way grows faster than the tokens",
     hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
+    breaks=("memory", "block"),
     same_as={"tiled-too-late": "a count says that a tensor is too large, and not which"},
 )  # fmt: skip
 def attention_in_chunks(queries, keys, values, block_size, causal=False):
@@ -936,6 +965,7 @@ def attention_in_chunks(queries, keys, values, block_size, causal=False):
 @mistake(
     "flash_attention", "queries-one-by-one", "A loop over single queries takes too long",
     hint="A product serves all queries at once: which of your loops can go?",
+    breaks=("loops",),
 )  # fmt: skip
 def attention_query_by_query(queries, keys, values, block_size, causal=False):
     tokens, scale = queries.shape[2], queries.shape[3] ** -0.5
@@ -960,6 +990,7 @@ def attention_query_by_query(queries, keys, values, block_size, causal=False):
 mistake(
     "flash_attention", "whole-causal-mask", "The causal mask is made for all tokens at once",
     hint="How many numbers does your mask hold, and how many of them does a block need?",
+    breaks=("memory",),
     change={
         "positions[start:end] > positions[:, None]": (
             "torch.ones(tokens, tokens, dtype=torch.bool).triu(1)[:, start:end]"
@@ -970,6 +1001,7 @@ mistake(
 mistake(
     "flash_attention", "block-size-of-its-own", "Blocks have a size of their own, and a larger one",
     hint="Who says how large a block is?",
+    breaks=("block",),
     change={
         "    for start in range(": "    block_size = 8\n    for start in range(",
     },
@@ -1019,6 +1051,7 @@ mistake(
     "flash_attention", "hidden-scores-in-the-maximum",
     "Hidden keys have no weight, and still a say in the maximum",
     hint="What is left of the visible keys if a hidden score lies 400 above them?",
+    breaks=("large",),
     change={
         "scores = scores.masked_fill(future, -torch.inf)": "pass",
         "torch.exp(scores - new_max)": (
@@ -1194,6 +1227,7 @@ mistake(
 mistake(
     "flash_attention", "statistics-too", "Maximum and sum are returned along with the result",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change={
         "return context / running_sum": (
             "return context / running_sum, running_max, running_sum"
@@ -1706,6 +1740,7 @@ mistake(
 @mistake(
     "attention_backward", "calls-backward", "Autograd does the work",
     hint="Which lines would you write if backward() did not exist?",
+    breaks=("forbidden",),
 )  # fmt: skip
 def gradients_by_backward(queries, keys, values, grad_output):
     inputs = [x.detach().clone().requires_grad_() for x in (queries, keys, values)]
@@ -1718,6 +1753,7 @@ def gradients_by_backward(queries, keys, values, grad_output):
 @mistake(
     "attention_backward", "calls-autograd", "Autograd does the work",
     hint="Which lines would you write if torch.autograd did not exist?",
+    breaks=("forbidden",),
 )  # fmt: skip
 def gradients_by_autograd(queries, keys, values, grad_output):
     with torch.enable_grad():
@@ -1730,6 +1766,7 @@ def gradients_by_autograd(queries, keys, values, grad_output):
 @mistake(
     "attention_backward", "calls-vjp", "Autograd does the work, under another name",
     hint="Which lines would you write if torch.func did not exist?",
+    breaks=("forbidden",),
 )  # fmt: skip
 def gradients_by_vjp(queries, keys, values, grad_output):
     def attention(q, k, v):
@@ -1743,6 +1780,7 @@ def gradients_by_vjp(queries, keys, values, grad_output):
     "attention_backward", "calls-the-softmax-s-backward",
     "Torch's own gradient of the softmax does the work",
     hint="What would you write for one row, with three weights?",
+    breaks=("forbidden",),
 )  # fmt: skip
 def gradients_by_softmax_backward(queries, keys, values, grad_output):
     scale = queries.shape[-1] ** -0.5
@@ -1756,6 +1794,7 @@ def gradients_by_softmax_backward(queries, keys, values, grad_output):
 mistake(
     "attention_backward", "calls-torch-attention", "Torch's own attention takes part",
     hint="Which lines would you write if that function did not exist?",
+    breaks=("forbidden",),
     change={
         "(weights * grad_weights).sum(dim=-1, keepdim=True)": (
             "(grad_output\n"
@@ -1771,6 +1810,7 @@ mistake(
 @mistake(
     "attention_backward", "finite-differences", "The number of operations grows with the tokens",
     hint="What do you do again for each token, and can one product do it for all?",
+    breaks=("loops", "cost"),
 )  # fmt: skip
 def gradients_by_finite_differences(queries, keys, values, grad_output):
     inputs, step = [x.double() for x in (queries, keys, values)], 1e-5
@@ -1814,8 +1854,11 @@ def gradients_by_rough_differences(queries, keys, values, grad_output):
 
 
 @mistake(
-    "attention_backward", "differences-at-once", "The forward pass runs again for each number",
-    hint="How often does the chain rule need the forward pass, and how often do you run it?",
+    "attention_backward", "differences-at-once",
+    "The numbers are right, for far more work than the chain rule takes",
+    hint="How many numbers does your largest tensor hold, and how many the matrix of weights?",
+    breaks=("cost",),
+    same_as={"whole-jacobian": "right numbers, and too many operations"},
 )  # fmt: skip
 def gradients_by_differences_at_once(queries, keys, values, grad_output):
     # Along the imaginary axis, differences are exact to the last digit.
@@ -1835,6 +1878,7 @@ def gradients_by_differences_at_once(queries, keys, values, grad_output):
 @mistake(
     "attention_backward", "loop-over-tokens", "The number of operations grows with the tokens",
     hint="What do you do again for each token, and can one product do it for all?",
+    breaks=("loops",),
     same_as={"finite-differences": "both are right, and take more operations for more tokens"},
 )  # fmt: skip
 def gradients_query_by_query(queries, keys, values, grad_output):
@@ -1856,6 +1900,7 @@ def gradients_query_by_query(queries, keys, values, grad_output):
 mistake(
     "attention_backward", "naive-exponent", "Large scores overflow to infinity",
     hint="A per-row shift changes nothing: which shift keeps exp at 1 or below?",
+    breaks=("large",),
     change={
         "torch.softmax(scores, dim=-1)": (
             "torch.exp(scores) / torch.exp(scores).sum(dim=-1, keepdim=True)"
@@ -1872,6 +1917,7 @@ mistake(
 mistake(
     "attention_backward", "output-too", "The output is returned along with the gradients",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change={
         "return grad_queries, grad_keys, grad_values": (
             "return weights @ values, grad_queries, grad_keys, grad_values"
@@ -1882,6 +1928,7 @@ mistake(
 mistake(
     "attention_backward", "stacked", "One tensor comes back, not three",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change={
         "return grad_queries, grad_keys, grad_values": (
             "return torch.stack([grad_queries, grad_keys, grad_values])"
@@ -1892,6 +1939,7 @@ mistake(
 mistake(
     "attention_backward", "values-missing", "The values get no gradient",
     hint="How many tensors does the caller expect?",
+    breaks=("returns",),
     change={
         "return grad_queries, grad_keys, grad_values": "return grad_queries, grad_keys",
     },
@@ -1948,6 +1996,7 @@ mistake(
 mistake(
     "attention_backward", "returns-float64", "The results are float64, whatever was asked for",
     hint="Which dtype should come out, and which one does?",
+    breaks=("returns",),
     change={
         "return grad_queries, grad_keys, grad_values": (
             "return grad_queries.double(), grad_keys.double(), grad_values.double()"
@@ -1991,6 +2040,22 @@ accepted(
 )  # fmt: skip
 
 
+@mistake(
+    "attention_backward", "whole-jacobian",
+    "The numbers are right, for far more work than the chain rule takes",
+    hint="How many numbers does your largest tensor hold, and how many the matrix of weights?",
+    breaks=("cost",),
+    same_as={"differences-at-once": "right numbers, and too many operations"},
+)  # fmt: skip
+def gradients_by_the_jacobian(queries, keys, values, grad_output):
+    d = queries.shape[-1]
+    weights = torch.softmax(queries @ keys.mT / d**0.5, dim=-1)
+    slopes = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    grad_weights = grad_output @ values.mT
+    grad_scores = (slopes @ grad_weights[..., None]).squeeze(-1) / d**0.5
+    return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
+
+
 @accepted("attention_backward", "einsum", "Letters, other names, the scale at the end")
 def gradients_in_letters(q, k, v, dO):  # noqa: N803
     scale = 1 / math.sqrt(q.size(-1))
@@ -2001,18 +2066,6 @@ def gradients_in_letters(q, k, v, dO):  # noqa: N803
     dQ = torch.einsum("bij,bjd->bid", dS, k) * scale  # noqa: N806
     dK = torch.einsum("bij,bid->bjd", dS, q) * scale  # noqa: N806
     return dQ, dK, dV
-
-
-@accepted(
-    "attention_backward", "whole-jacobian", "The softmax's whole matrix of slopes, row by row"
-)
-def gradients_by_the_jacobian(queries, keys, values, grad_output):
-    d = queries.shape[-1]
-    weights = torch.softmax(queries @ keys.mT / d**0.5, dim=-1)
-    slopes = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
-    grad_weights = grad_output @ values.mT
-    grad_scores = (slopes @ grad_weights[..., None]).squeeze(-1) / d**0.5
-    return grad_scores @ keys, grad_scores.mT @ queries, weights.mT @ grad_output
 
 
 @accepted("attention_backward", "sentence-by-sentence", "A loop over the sentences of the batch")
@@ -2225,6 +2278,7 @@ def attention_with_a_softmax_of_features(queries, keys, values):
 @mistake(
     "linear_attention", "queries-times-keys-first", "The matrix of all weights is made after all",
     hint="Which two of the three factors do you multiply first, and how large is the result?",
+    breaks=("cost",),
 )  # fmt: skip
 def attention_in_quadratic_order(queries, keys, values):
     q, k = F.elu(queries) + 1, F.elu(keys) + 1
@@ -2235,6 +2289,7 @@ def attention_in_quadratic_order(queries, keys, values):
 @mistake(
     "linear_attention", "query-by-query", "Each query goes through all keys again",
     hint="What do you compute anew for each query, though it is the same for all?",
+    breaks=("cost",),
 )  # fmt: skip
 def attention_for_each_query(queries, keys, values):
     q, k = F.elu(queries) + 1, F.elu(keys) + 1
@@ -2249,6 +2304,7 @@ def attention_for_each_query(queries, keys, values):
 @mistake(
     "linear_attention", "quadratic-total", "The sums are taken from the matrix of all weights",
     hint="φ(q) · φ(k1) + φ(q) · φ(k2) + …: what can be taken out of that sum?",
+    breaks=("cost",),
     same_as={"queries-times-keys-first": "both are right, and store a matrix of weights"},
 )  # fmt: skip
 def attention_with_a_quadratic_total(queries, keys, values):
@@ -2374,25 +2430,42 @@ mistake("linear_attention", "no-return", common="nothing-returned")
 mistake(
     "linear_attention", "total-without-gradient", "No gradient flows through the total",
     hint="Does the sum of the weights depend on queries and keys as well?",
+    breaks=("gradients",),
     change={"mixed / totals": "mixed / totals.detach()"},
 )  # fmt: skip
 
 mistake(
     "linear_attention", "no-gradient", "No gradient flows back at all",
     hint="Does your result have a grad_fn?",
+    breaks=("gradients",),
     change={"return mixed / totals": "return (mixed / totals).detach()"},
 )  # fmt: skip
 
 mistake(
     "linear_attention", "keys-without-gradient", "No gradient reaches the keys",
     hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
     change={"elu(keys)": "elu(keys.detach())"},
 )  # fmt: skip
 
 mistake(
     "linear_attention", "elu-in-place", "elu works in place, on the caller's tensor",
     hint="What does the caller find in the queries after the call?",
+    breaks=("unchanged", "gradients"),
     change={"elu(queries)": "elu(queries.data, inplace=True)"},
+)  # fmt: skip
+
+mistake(
+    "linear_attention", "features-written-back",
+    "The features are written into the caller's queries in the end",
+    hint="What does the caller find in the queries after the call?",
+    breaks=("unchanged",),
+    change={
+        "elu(queries)": "elu(queries.clone())",
+        "return mixed / totals": (
+            "queries.data.copy_(query_features.data)\n    return mixed / totals"
+        ),
+    },
 )  # fmt: skip
 
 mistake(

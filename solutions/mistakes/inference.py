@@ -109,6 +109,7 @@ mistake(
     "repeat_kv", "axis-left-over",
     "The copies have an axis of their own, which is never joined with the heads",
     hint="How many dimensions should the result have?",
+    breaks=("returns",),
     change={
         "x.repeat_interleave(groups, dim=1)": "x.unsqueeze(2).expand(-1, -1, groups, -1, -1)",
     },
@@ -174,6 +175,7 @@ mistake(
 mistake(
     "repeat_kv", "kept-in-float32", "The copies are written into a tensor of float32",
     hint="Which dtype has a new tensor when you say nothing?",
+    breaks=("dtype",),
     change={
         "return x.repeat_interleave": (
             "result = torch.zeros(x.shape[0], x.shape[1] * groups, *x.shape[2:])\n"
@@ -191,6 +193,7 @@ mistake("repeat_kv", "detached", common="no-gradient")
 mistake(
     "repeat_kv", "no-result-for-one-copy", "When groups is 1, nothing is returned",
     hint="Which way does your function take when groups is 1?",
+    breaks=("returns",),
     change={
         "return x.repeat_interleave": (
             "if groups > 1:\n"
@@ -202,6 +205,7 @@ mistake(
 mistake(
     "repeat_kv", "gradient-to-one-copy", "Only the first copy of a head passes a gradient on",
     hint="Which copies tell the head about their errors?",
+    breaks=("gradients",),
     change={
         "x.repeat_interleave(groups, dim=1)": (
             "torch.stack([x, *[x.detach()] * (groups - 1)], dim=2).flatten(1, 2)"
@@ -595,15 +599,13 @@ mistake(
 
 common_mistakes("GroupedQueryAttention", "scale-always-two")
 mistake("GroupedQueryAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes(
-    "GroupedQueryAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
-    "no-softmax",
-)  # fmt: skip
+common_mistakes("GroupedQueryAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
+mistake("GroupedQueryAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 mistake("GroupedQueryAttention", "log-softmax", common="log-weights")
-common_mistakes(
-    "GroupedQueryAttention", "one-maximum-for-all", "one-maximum-per-head",
-    "one-maximum-per-sentence",
-)  # fmt: skip
+mistake("GroupedQueryAttention", common="one-maximum-per-sentence", breaks=("large",))
+mistake("GroupedQueryAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("GroupedQueryAttention", common="mask-fills-minus-hundred", breaks=("large",))
+mistake("GroupedQueryAttention", common="one-maximum-for-all", breaks=("batch", "large"))
 mistake("GroupedQueryAttention", "values-are-keys", common="keys-mixed")
 common_mistakes(
     "GroupedQueryAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
@@ -618,6 +620,7 @@ mistake(
     "GroupedQueryAttention", "length-remembered",
     "The mask of the first sentence is used for all that come later",
     hint="Give it a longer sentence, and then a shorter one: which mask do they get?",
+    breaks=("length",),
     change={
         "mask = causal_mask(tokens).to(x.device)": (
             'if not hasattr(self, "mask"):\n'
@@ -631,6 +634,7 @@ mistake(
     "GroupedQueryAttention", "mask-of-one-length",
     "The mask has room for 16 tokens, and longer sentences fail",
     hint="How long may a sentence be?",
+    breaks=("length",),
     change={
         "mask = causal_mask(tokens).to(x.device)": (
             "mask = causal_mask(16).to(x.device)[:tokens, :tokens]"
@@ -643,21 +647,25 @@ common_mistakes(
     "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
     "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
     "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
-    "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
-    "output-layer-from-d-in", "output-layer-to-d-in",
+    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
 )  # fmt: skip
+mistake("GroupedQueryAttention", common="output-layer-without-bias", breaks=("bias",))
 mistake("GroupedQueryAttention", "residual-added", common="residual-after-output-layer")
 common_mistakes(
-    "GroupedQueryAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
-    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
-    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
-    "input-changed-in-place", "weights-returned", "weights-returned-too",
+    "GroupedQueryAttention", "no-super-init", "layers-turned-around", "plain-tensors",
+    "python-list", "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient",
+    "weights-detached", "layer-read-through-data", "input-changed-in-place", "weights-returned",
+    "weights-returned-too",
 )  # fmt: skip
+mistake("GroupedQueryAttention", common="in-place-after-softmax", breaks=("gradients",))
+mistake("GroupedQueryAttention", common="value-bias", breaks=("bias",))
+mistake("GroupedQueryAttention", common="bias-left-on", breaks=("bias",))
 
 mistake(
     "GroupedQueryAttention", "one-maximum-per-group",
     "One maximum is taken for all query heads of a group, and heads far below it vanish",
     hint="What does exp make of a row that lies 200 below the largest score of another head?",
+    breaks=("large",),
     change={
         "masked_softmax(attn_scores, mask)": (
             "attn_scores.unflatten(1, (-1, groups))\n"
@@ -1210,6 +1218,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-not-returned", "The cache is not returned",
     hint="Where does the next step get the keys of this one?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": "return self.out_proj(context_vec)",
     },
@@ -1219,6 +1228,7 @@ mistake(
     "CachedAttention", "three-results",
     "Keys and values are returned beside the output, and not as a pair",
     hint="How many things does the caller unpack?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), keys, values"
@@ -1229,6 +1239,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-comes-first", "The cache is returned first, and then the output",
     hint="In which order does the caller unpack the two?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return (keys, values), self.out_proj(context_vec)"
@@ -1362,6 +1373,7 @@ mistake(
     "CachedAttention", "cache-before-the-split",
     "The cache is kept as it was before heads were split",
     hint="Which four axes does the cache have?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), (merge_heads(keys), merge_heads(values))"
@@ -1375,6 +1387,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-tokens-first", "In the cache, the tokens stand before the heads",
     hint="In which order does the contract name the axes of the cache?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), (keys.transpose(1, 2), values.transpose(1, 2))"
@@ -1388,6 +1401,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-in-one-tensor", "Keys and values are stacked into one tensor",
     hint="How many tensors does the cache have?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), torch.stack([keys, values])"
@@ -1410,6 +1424,7 @@ mistake(
     "CachedAttention", "cache-kept-on-self",
     "The module remembers the past itself, and ignores the cache that it is given",
     hint="Two texts are written in turn with one module: whose past does each of them get?",
+    breaks=("state",),
     change={
         "if cache is not None:": (
             "if cache is None:\n"
@@ -1428,6 +1443,7 @@ mistake(
     "CachedAttention", "cache-kept-on-self-forever",
     "The module remembers the past itself, and never starts afresh",
     hint="What does the first token of a new text look at?",
+    breaks=("state",),
     change={
         "if cache is not None:": 'if hasattr(self, "past"):',
         "past_keys, past_values = cache": "past_keys, past_values = self.past",
@@ -1442,6 +1458,7 @@ mistake(
     "CachedAttention", "length-kept-on-self",
     "The module counts the tokens itself, and not those in the cache",
     hint="Two texts are written in turn with one module: how long is each?",
+    breaks=("state",),
     change={
         "seen = total - tokens": (
             "self.seen = 0 if cache is None else self.seen\n"
@@ -1454,6 +1471,7 @@ mistake(
     "CachedAttention", "past-projected-again",
     "The cache holds the inputs, and all of the past is projected again at every step",
     hint="What is computed in a step that was computed in the step before as well?",
+    breaks=("cost",),
     change={
         "if cache is not None:": "if False:",
         "_batch, tokens, _d_in = x.shape": (
@@ -1476,6 +1494,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-turned-in-place", "What came in is turned around in place",
     hint="What does the caller find in it after the call?",
+    breaks=("unchanged",),
     change={
         "torch.cat([past_keys, keys], dim=-2)": (
             "torch.cat([past_keys.transpose_(-2, -1), keys.mT], dim=-1).mT"
@@ -1487,6 +1506,7 @@ mistake(
     "CachedAttention", "cache-written-in-place",
     "What stands in the cache that came in is overwritten",
     hint="Two continuations start from one cache: what does the second of them find?",
+    breaks=("unchanged",),
     change={
         "past_keys, past_values = cache": (
             "past_keys, past_values = cache\n"
@@ -1500,6 +1520,7 @@ mistake(
     "CachedAttention", "cache-in-float32",
     "The new cache is a tensor of float32, whatever comes in",
     hint="Which dtype has a new tensor when you say nothing?",
+    breaks=("dtype",),
     change={
         "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys], dim=-2).float()",
         "torch.cat([past_values, values], dim=-2)": (
@@ -1511,6 +1532,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-in-half-precision", "The cache is kept in half precision",
     hint="Which dtype does the cache have, and which has the input?",
+    breaks=("returns",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), (keys.half(), values.half())"
@@ -1535,6 +1557,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-through-float32", "The cache passes through float32 on its way",
     hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
     change={
         "return self.out_proj(context_vec), (keys, values)": (
             "return self.out_proj(context_vec), (keys.float().to(x.dtype), "
@@ -1546,6 +1569,7 @@ mistake(
 mistake(
     "CachedAttention", "cache-needed", "The layer cannot be called without a cache",
     hint="How is it called for the first tokens of a text?",
+    breaks=("none",),
     change={"| None = None": "| None"},
 )  # fmt: skip
 
@@ -1553,6 +1577,7 @@ mistake(
     "CachedAttention", "none-not-understood",
     "None is not understood where there is no cache yet",
     hint="Is cache=None the same as leaving it out?",
+    breaks=("none",),
     change={
         "| None = None": "| tuple = ()",
         "if cache is not None:": "if len(cache) > 0:",
@@ -1582,6 +1607,7 @@ mistake(
     "CachedAttention", "step-without-gradient",
     "After a cache, new keys and values get no gradient",
     hint="Does the new part of the joined keys have a grad_fn?",
+    breaks=("gradients",),
     change={
         "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys.detach()], dim=-2)",
         "torch.cat([past_values, values], dim=-2)": (
@@ -1604,14 +1630,13 @@ mistake(
 
 common_mistakes("CachedAttention", "scale-always-two")
 mistake("CachedAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes(
-    "CachedAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
-    "no-softmax",
-)  # fmt: skip
+common_mistakes("CachedAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
+mistake("CachedAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 mistake("CachedAttention", "log-softmax", common="log-weights")
-common_mistakes(
-    "CachedAttention", "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
-)  # fmt: skip
+mistake("CachedAttention", common="one-maximum-per-sentence", breaks=("large",))
+mistake("CachedAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("CachedAttention", common="mask-fills-minus-hundred", breaks=("large",))
+mistake("CachedAttention", common="one-maximum-for-all", breaks=("batch", "large"))
 mistake("CachedAttention", "values-are-keys", common="keys-mixed")
 common_mistakes(
     "CachedAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
@@ -1630,21 +1655,25 @@ common_mistakes(
     "mask-for-one-head", "reshaped-into-heads", "reshaped-into-heads-and-back", "every-nth-feature",
     "values-not-split-alike", "merged-without-turning", "features-interleaved",
     "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
-    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
-    "output-layer-from-d-in", "output-layer-to-d-in",
+    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-from-d-in",
+    "output-layer-to-d-in",
 )  # fmt: skip
+mistake("CachedAttention", common="output-layer-without-bias", breaks=("bias",))
 mistake("CachedAttention", "residual-added", common="residual-after-output-layer")
 common_mistakes(
-    "CachedAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
-    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
-    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
-    "weights-returned",
+    "CachedAttention", "no-super-init", "layers-turned-around", "plain-tensors", "python-list",
+    "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data", "weights-returned",
 )  # fmt: skip
+mistake("CachedAttention", common="in-place-after-softmax", breaks=("gradients",))
+mistake("CachedAttention", common="value-bias", breaks=("bias",))
+mistake("CachedAttention", common="bias-left-on", breaks=("bias",))
 
 mistake(
     "CachedAttention", "input-changed-in-place",
     "The tokens that came in are turned around in place",
     hint="What does the caller find in them after the call?",
+    breaks=("unchanged",),
     change={
         "_batch, tokens, _d_in = x.shape": (
             "_batch, tokens, _d_in = x.shape\n"
@@ -2193,6 +2222,7 @@ mistake(
 mistake(
     "LatentAttention", "latent-detached", "No gradient flows back through the latent",
     hint="Does W_down have a .grad after backward?",
+    breaks=("gradients",),
     change={"latent = self.W_down(x)": "latent = self.W_down(x).detach()"},
 )  # fmt: skip
 
@@ -2210,6 +2240,7 @@ mistake(
 mistake(
     "LatentAttention", "bias-on-the-way-down", "The layer that squeezes has a bias",
     hint="Which of your five layers has a bias?",
+    breaks=("bias",),
     change={
         "self.W_down = nn.Linear(d_in, d_latent, bias=False)": (
             "self.W_down = nn.Linear(d_in, d_latent)"
@@ -2220,6 +2251,7 @@ mistake(
 mistake(
     "LatentAttention", "query-bias", "The queries have a bias",
     hint="Which of your five layers has a bias?",
+    breaks=("bias",),
     change={
         "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
             "self.W_query = nn.Linear(d_in, d_out)"
@@ -2241,14 +2273,13 @@ mistake(
 
 common_mistakes("LatentAttention", "scale-always-two")
 mistake("LatentAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes(
-    "LatentAttention", "softmax-over-queries", "softmax-over-heads", "softmax-over-batch",
-    "no-softmax",
-)  # fmt: skip
+common_mistakes("LatentAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
+mistake("LatentAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 mistake("LatentAttention", "log-softmax", common="log-weights")
-common_mistakes(
-    "LatentAttention", "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
-)  # fmt: skip
+mistake("LatentAttention", common="one-maximum-per-sentence", breaks=("large",))
+mistake("LatentAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("LatentAttention", common="mask-fills-minus-hundred", breaks=("large",))
+mistake("LatentAttention", common="one-maximum-for-all", breaks=("batch", "large"))
 mistake("LatentAttention", "values-are-keys", common="keys-mixed")
 common_mistakes(
     "LatentAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
@@ -2263,6 +2294,7 @@ mistake(
     "LatentAttention", "length-remembered",
     "The mask of the first sentence is used for all that come later",
     hint="Give it a longer sentence, and then a shorter one: which mask do they get?",
+    breaks=("length",),
     change={
         "mask = causal_mask(tokens).to(x.device)": (
             'if not hasattr(self, "mask"):\n'
@@ -2276,6 +2308,7 @@ mistake(
     "LatentAttention", "mask-of-one-length",
     "The mask has room for 16 tokens, and longer sentences fail",
     hint="How long may a sentence be?",
+    breaks=("length",),
     change={
         "mask = causal_mask(tokens).to(x.device)": (
             "mask = causal_mask(16).to(x.device)[:tokens, :tokens]"
@@ -2287,16 +2320,19 @@ common_mistakes(
     "LatentAttention", "mask-on-the-cpu", "reshaped-into-heads", "reshaped-into-heads-and-back",
     "every-nth-feature", "values-not-split-alike", "merged-without-turning", "features-interleaved",
     "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
-    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-without-bias",
-    "output-layer-from-d-in", "output-layer-to-d-in",
+    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-from-d-in",
+    "output-layer-to-d-in",
 )  # fmt: skip
+mistake("LatentAttention", common="output-layer-without-bias", breaks=("bias",))
 mistake("LatentAttention", "residual-added", common="residual-after-output-layer")
 common_mistakes(
-    "LatentAttention", "bias-left-on", "value-bias", "no-super-init", "layers-turned-around",
-    "plain-tensors", "python-list", "made-in-forward", "float32-hard-coded", "float32-inside",
-    "no-gradient", "weights-detached", "layer-read-through-data", "in-place-after-softmax",
-    "input-changed-in-place", "weights-returned", "weights-returned-too",
+    "LatentAttention", "no-super-init", "layers-turned-around", "plain-tensors", "python-list",
+    "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data", "input-changed-in-place", "weights-returned", "weights-returned-too",
 )  # fmt: skip
+mistake("LatentAttention", common="in-place-after-softmax", breaks=("gradients",))
+mistake("LatentAttention", common="value-bias", breaks=("bias",))
+mistake("LatentAttention", common="bias-left-on", breaks=("bias",))
 
 mistake(
     "LatentAttention", "absorbed-key-for-value",

@@ -87,25 +87,29 @@ mistake(
     "split_heads", "heads-behind-tokens", "The heads are still behind the tokens",
     hint="Which two dimensions have to change places?",
     change={"return x.transpose(1, 2)": "return x"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "split_heads", "wrong-pair-turned", "The wrong two dimensions change places",
     hint="Which two dimensions have to change places?",
     change={"x.transpose(1, 2)": "x.transpose(2, 3)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "split_heads", "heads-before-batch", "The heads come even before the batch",
-    hint="What stands first in the shape of the contract?",
+    hint="Which dimension comes first in the shape that should come back?",
     change={"x.transpose(1, 2)": "x.permute(2, 0, 1, 3)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "split_heads", "batch-and-heads-in-one",
-    "Batch and heads are one dimension, and the contract keeps them apart",
+    "Batch and heads are merged into one dimension",
     hint="How many dimensions should the result have?",
     change={"x.transpose(1, 2)": "x.transpose(1, 2).flatten(0, 1)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -145,6 +149,7 @@ mistake(
             "torch.stack(x.chunk(num_heads, dim=-1), dim=2)"
         ),
     },
+    breaks=("divides",),
 )  # fmt: skip
 
 mistake(
@@ -163,6 +168,7 @@ mistake(
             "x[..., : head_dim * num_heads].reshape(batch, tokens, num_heads, head_dim)"
         ),
     },
+    breaks=("divides",),
 )  # fmt: skip
 
 mistake(
@@ -179,6 +185,7 @@ mistake(
         ): "",
         "x.reshape(batch, tokens, num_heads, head_dim)": "x.reshape(batch, tokens, -1, head_dim)",
     },
+    breaks=("divides",),
 )  # fmt: skip
 
 mistake(
@@ -190,6 +197,7 @@ mistake(
             "        return x.unsqueeze(1)"
         ),
     },
+    breaks=("divides",),
 )  # fmt: skip
 
 mistake(
@@ -205,7 +213,7 @@ mistake(
     },
 )  # fmt: skip
 
-common_mistakes("split_heads", "no-gradient", "returns-float32")
+common_mistakes("split_heads", "no-gradient", "returns-float32", "float32-inside")
 
 
 @accepted("split_heads", "view-and-permute", "view, permute, and an assert")
@@ -329,6 +337,7 @@ mistake(
     "merge_heads", "not-flattened", "Heads and features are still two dimensions",
     hint="How many dimensions should the result have?",
     change={"return x.reshape(batch, tokens, num_heads * head_dim)": "return x"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -339,6 +348,7 @@ mistake(
             "return torch.cat(x.unbind(2), dim=1)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -368,7 +378,7 @@ mistake(
     change={"x = x.transpose(1, 2)": "x.transpose_(1, 2)"},
 )  # fmt: skip
 
-common_mistakes("merge_heads", "no-gradient", "returns-float32")
+common_mistakes("merge_heads", "no-gradient", "returns-float32", "float32-inside")
 
 accepted(
     "merge_heads", "contiguous-view", "contiguous, then view",
@@ -414,6 +424,7 @@ mistake(
     "MultiHeadAttentionWrapper", "python-list", "Torch finds no heads to train in the module",
     hint="When are your heads made, and where does torch look for what a module holds?",
     change={"nn.ModuleList(": "list("},
+    breaks=("parameters",),
 )  # fmt: skip
 
 mistake(
@@ -421,6 +432,7 @@ mistake(
     "The heads follow one another along the tokens, not side by side",
     hint="How many tokens went in, and how many come out?",
     change={"dim=-1": "dim=1"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -428,24 +440,28 @@ mistake(
     "The heads follow one another along the batch, not side by side",
     hint="How many sentences went in, and how many come out?",
     change={"dim=-1": "dim=0"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "heads-stacked", "The heads get an axis of their own",
     hint="How many dimensions should the result have?",
     change={"torch.cat(": "torch.stack("},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "heads-stacked-in-front", "The heads get an axis of their own",
     hint="How many dimensions should the result have?",
     change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "heads-stacked-at-tokens", "The heads get an axis of their own",
     hint="How many dimensions should the result have?",
     change={"torch.cat(context_vecs, dim=-1)": "torch.stack(context_vecs, dim=1)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -482,19 +498,22 @@ mistake(
         "qkv_bias)\n": "qkv_bias)] * num_heads\n",
         "for _ in range(num_heads)\n": "\n",
     },
+    breaks=("computes", "parameters"),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "one-head-short", "There is one head too few",
     hint="How many heads does your loop make?",
     change={"range(num_heads)": "range(1, num_heads)"},
+    breaks=("returns", "parameters"),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "width-shared-out",
-    "Each head gets a share of d_out, and here each is d_out wide",
+    "Your heads share d_out among them, and each should be d_out wide",
     hint="How wide is the result to be, with three heads of d_out?",
     change={"CausalAttention(d_in, d_out,": "CausalAttention(d_in, d_out // num_heads,"},
+    breaks=("returns", "parameters"),
 )  # fmt: skip
 
 mistake(
@@ -521,15 +540,31 @@ mistake(
             "[head(part) for head, part in zip(self.heads, x.chunk(len(self.heads), dim=-1))]"
         ),
     },
+    breaks=("computes", "parameters"),
 )  # fmt: skip
 
-mistake("MultiHeadAttentionWrapper", common="bias-never", change={"dropout, qkv_bias)": "dropout)"})
-mistake("MultiHeadAttentionWrapper", "qkv-bias-by-default", common="bias-by-default")
+mistake(
+    "MultiHeadAttentionWrapper", common="bias-never",
+    change={"dropout, qkv_bias)": "dropout)"},
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "qkv-bias-by-default", common="bias-by-default", breaks=("bias",),
+)  # fmt: skip
 
 mistake(
     "MultiHeadAttentionWrapper", "dropout-forgotten", "Dropout is never applied",
     hint="In training, do two calls with the same input differ?",
     change={"context_length, dropout, qkv_bias": "context_length, 0.0, qkv_bias"},
+    breaks=("dropout",),
+)  # fmt: skip
+
+mistake(
+    "MultiHeadAttentionWrapper", "dropout-always", "Dropout goes on after .eval()",
+    hint="Which modules does .eval() reach, and what puts them back into training?",
+    change={"[head(x) for head in self.heads]": "[head.train()(x) for head in self.heads]"},
+    breaks=("eval",),
 )  # fmt: skip
 
 mistake(
@@ -537,6 +572,7 @@ mistake(
     "The heads get their arguments in the wrong places",
     hint="Which parameter of the head does each of your arguments reach?",
     change={"context_length, dropout, qkv_bias": "context_length, qkv_bias"},
+    breaks=("bias", "dropout"),
 )  # fmt: skip
 
 mistake(
@@ -544,6 +580,7 @@ mistake(
     "Two arguments have changed places on their way to the head",
     hint="In which order does the head take its arguments?",
     change={"d_out, context_length, dropout,": "d_out, dropout, context_length,"},
+    breaks=("computes", "dropout"),
 )  # fmt: skip
 
 mistake(
@@ -554,13 +591,14 @@ mistake(
 
 mistake(
     "MultiHeadAttentionWrapper", "drops-output-too", "The concatenated heads are dropped once more",
-    hint="Who has thrown the dice already?",
+    hint="Where is dropout applied already?",
     change={
         "torch.cat(context_vecs, dim=-1)": (
             "nn.functional.dropout(torch.cat(context_vecs, dim=-1), "
             "self.heads[0].dropout.p, self.training)"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -572,6 +610,7 @@ mistake(
             "torch.cat([torch.empty(*x.shape[:2], 0), *context_vecs], dim=-1)"
         ),
     },
+    breaks=("device",),
 )  # fmt: skip
 
 mistake(
@@ -634,6 +673,7 @@ mistake(
         ),
         "[head(x) for head": "[self.attend(head, x) for head",
     },
+    breaks=("shorter",),
 )  # fmt: skip
 
 mistake(
@@ -653,6 +693,7 @@ mistake(
         ),
         "[head(x) for head": "[self.attend(head, x) for head",
     },
+    breaks=("batch",),
 )  # fmt: skip
 
 mistake(
@@ -676,9 +717,13 @@ mistake(
         "in self.heads]": "in self.make()]",
     },
     same_as={"python-list": "nothing can be adopted, so no result is ever compared"},
+    breaks=("parameters",),
 )  # fmt: skip
 
-common_mistakes("MultiHeadAttentionWrapper", "no-super-init", "no-gradient")
+mistake(
+    "MultiHeadAttentionWrapper", common="no-super-init", breaks=("computes", "parameters"),
+)  # fmt: skip
+common_mistakes("MultiHeadAttentionWrapper", "no-gradient")
 
 mistake(
     "MultiHeadAttentionWrapper", common="float32-hard-coded",
@@ -822,7 +867,7 @@ mistake(
     },
 )  # fmt: skip
 
-common_mistakes("MultiHeadAttention", "softmax-over-batch")
+mistake("MultiHeadAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 mistake("MultiHeadAttention", "queries-keys-swapped", common="queries-and-keys-swapped")
 common_mistakes("MultiHeadAttention", "values-are-keys")
 
@@ -834,9 +879,14 @@ mistake(
 
 common_mistakes(
     "MultiHeadAttention", "keys-are-queries", "compares-with-values", "scale-always-two",
-    "one-maximum-for-all", "one-maximum-per-head", "one-maximum-per-sentence",
-    "input-changed-in-place", "reshaped-into-heads", "reshaped-into-heads-and-back",
-    "every-nth-feature", "values-not-split-alike", "merged-without-turning", "features-interleaved",
+)  # fmt: skip
+mistake("MultiHeadAttention", common="one-maximum-for-all", breaks=("batch", "heads"))
+mistake("MultiHeadAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("MultiHeadAttention", common="one-maximum-per-sentence", breaks=("heads",))
+common_mistakes(
+    "MultiHeadAttention", "input-changed-in-place", "reshaped-into-heads",
+    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
+    "merged-without-turning", "features-interleaved",
 )  # fmt: skip
 
 mistake(
@@ -883,6 +933,7 @@ mistake(
     "The mask is not cut to the length of the sentence on both sides",
     hint="How many tokens does the input have, and how many rows and columns has your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask"},
+    breaks=("shorter",),
 )  # fmt: skip
 
 mistake(
@@ -890,6 +941,7 @@ mistake(
     hint="The scores are square: what is the shape of your mask?",
     change={"mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens]"},
     same_as={"mask-not-cut": "torch names the axis of the keys only, which is too long in both"},
+    breaks=("shorter",),
 )  # fmt: skip
 
 mistake(
@@ -899,6 +951,7 @@ mistake(
     change={
         "mask = self.mask[:num_tokens, :num_tokens]": "mask = self.mask[:num_tokens, -num_tokens:]",
     },
+    breaks=("shorter",),
 )  # fmt: skip
 
 mistake(
@@ -911,6 +964,7 @@ mistake(
             "        mask = self.mask[: self.length, : self.length]"
         ),
     },
+    breaks=("shorter",),
 )  # fmt: skip
 
 mistake(
@@ -922,6 +976,7 @@ mistake(
             "self.mask = causal_mask(context_length)"
         ),
     },
+    breaks=("device",),
 )  # fmt: skip
 
 mistake(
@@ -935,6 +990,7 @@ mistake(
     "MultiHeadAttention", "dropout-forgotten", "Dropout is never applied",
     hint="In training, do two calls with the same input differ?",
     change={"attn_weights = self.dropout(attn_weights)": ""},
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -944,6 +1000,7 @@ mistake(
         "attn_weights = self.dropout(attn_weights)": "",
         "masked_softmax(attn_scores, mask)": "masked_softmax(self.dropout(attn_scores), mask)",
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -956,12 +1013,14 @@ mistake(
             "torch.softmax(self.dropout(attn_scores.masked_fill(mask, -torch.inf)), dim=-1)"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "drops-values", "Features of the values are dropped, and not weights",
     hint="What is dropped: a look at a token, or a feature of its message?",
     change={"attn_weights = self.dropout(attn_weights)": "values = self.dropout(values)"},
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -974,6 +1033,7 @@ mistake(
         ),
         "attn_weights = self.dropout(attn_weights)": "",
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -984,6 +1044,7 @@ mistake(
             "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p)"
         ),
     },
+    breaks=("eval",),
 )  # fmt: skip
 
 mistake(
@@ -996,6 +1057,7 @@ mistake(
         ),
     },
     same_as={"dropout-always": "either way dropout never hears of .eval()"},
+    breaks=("eval",),
 )  # fmt: skip
 
 mistake(
@@ -1003,6 +1065,7 @@ mistake(
     "The chance of being dropped is taken for the chance of being kept",
     hint="With dropout 0.1, how many of ten weights should survive?",
     change={"nn.Dropout(dropout)": "nn.Dropout(1 - dropout)"},
+    breaks=("computes", "dropout"),
 )  # fmt: skip
 
 mistake(
@@ -1010,6 +1073,7 @@ mistake(
     "The dropout layer does not get its rate, and takes one half",
     hint="Which p has nn.Dropout when you say nothing?",
     change={"nn.Dropout(dropout)": "nn.Dropout()"},
+    breaks=("computes", "dropout"),
 )  # fmt: skip
 
 mistake(
@@ -1022,6 +1086,7 @@ mistake(
             "self.dropout.p)"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -1034,28 +1099,31 @@ mistake(
             "keepdim=True).clamp(min=1e-9)"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "drops-only-in-eval", "Dropout is on in evaluation, and off in training",
-    hint="When should the dice be thrown: while learning, or afterwards?",
+    hint="When should dropout act: while the model learns, or afterwards?",
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = nn.functional.dropout(attn_weights, self.dropout.p, not "
             "self.training)"
         ),
     },
+    breaks=("dropout", "eval"),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "same-for-all-sentences",
     "All sentences of a batch lose the same weights",
-    hint="How many dice are thrown for a batch of two sentences?",
+    hint="How many random choices are made for a batch of two sentences?",
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:1]))"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -1065,6 +1133,7 @@ mistake(
         "attn_weights = self.dropout(attn_weights)": "",
         "self.out_proj(context_vec)": "self.out_proj(self.dropout(context_vec))",
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
@@ -1074,25 +1143,27 @@ mistake(
         "attn_weights = self.dropout(attn_weights)": "",
         "self.out_proj(context_vec)": "self.dropout(self.out_proj(context_vec))",
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "drops-twice", "Dropout acts twice",
     hint=(
-        "How often is a weight put to the test, and what is the chance that it survives all "
-        "of that?"
+        "How often can a weight be dropped, and what is the chance that it survives each time?"
     ),
     change={"self.out_proj(context_vec)": "self.dropout(self.out_proj(context_vec))"},
+    breaks=("dropout",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "same-for-all-heads", "All heads lose the same weights",
-    hint="How many dice are thrown for two heads?",
+    hint="How many random choices are made for two heads?",
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "attn_weights = attn_weights * self.dropout(torch.ones_like(attn_weights[:, :1]))"
         ),
     },
+    breaks=("dropout",),
 )  # fmt: skip
 
 common_mistakes(
@@ -1103,12 +1174,14 @@ common_mistakes(
 mistake(
     "MultiHeadAttention", common="output-layer-without-bias",
     hint="Of which layers does qkv_bias speak?",
+    breaks=("bias",),
 )  # fmt: skip
 
 mistake(
     "MultiHeadAttention", "output-bias-like-qkv", "The output layer's bias depends on qkv_bias",
     hint="Of which layers does qkv_bias speak?",
     change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=qkv_bias)"},
+    breaks=("bias",),
 )  # fmt: skip
 
 mistake(
@@ -1116,6 +1189,7 @@ mistake(
     "The output layer's bias goes away when qkv_bias is True",
     hint="Of which layers does qkv_bias speak?",
     change={"nn.Linear(d_out, d_out)": "nn.Linear(d_out, d_out, bias=not qkv_bias)"},
+    breaks=("bias",),
 )  # fmt: skip
 
 common_mistakes("MultiHeadAttention", "output-layer-from-d-in", "output-layer-to-d-in")
@@ -1151,6 +1225,7 @@ mistake(
     "A width that does not divide raises nothing when the layer is made",
     hint="What should the constructor do with 7 features and 2 heads?",
     change={"if d_out % num_heads != 0:": "if num_heads > d_out:"},
+    breaks=("divides",),
 )  # fmt: skip
 
 mistake(
@@ -1158,6 +1233,7 @@ mistake(
     "The width of the input is checked, and not that of the heads",
     hint="Which width do the heads share?",
     change={"if d_out % num_heads != 0:": "if d_in % num_heads != 0:"},
+    breaks=("computes", "divides"),
 )  # fmt: skip
 
 mistake(
@@ -1170,16 +1246,20 @@ mistake(
         ),
     },
     same_as={"no-check": "the caller gets a layer either way"},
+    breaks=("divides",),
 )  # fmt: skip
 
-common_mistakes("MultiHeadAttention", "bias-left-on")
-mistake("MultiHeadAttention", "qkv-bias-by-default", common="bias-by-default")
+mistake("MultiHeadAttention", common="bias-left-on", breaks=("bias",))
+mistake("MultiHeadAttention", "qkv-bias-by-default", common="bias-by-default", breaks=("bias",))
+mistake("MultiHeadAttention", common="bias-never", breaks=("bias",))
+mistake("MultiHeadAttention", common="value-bias-always", breaks=("bias",))
 common_mistakes(
-    "MultiHeadAttention", "bias-never", "value-bias-always", "no-super-init",
-    "layers-turned-around", "made-in-forward", "plain-tensors", "python-list", "float32-hard-coded",
-    "float32-inside", "no-gradient", "weights-detached", "in-place-after-softmax",
-    "weights-returned", "weights-returned-too",
+    "MultiHeadAttention", "no-super-init", "layers-turned-around", "made-in-forward",
+    "plain-tensors", "python-list", "float32-hard-coded", "float32-inside", "no-gradient",
+    "weights-detached",
 )  # fmt: skip
+mistake("MultiHeadAttention", common="in-place-after-softmax", breaks=("gradients",))
+common_mistakes("MultiHeadAttention", "weights-returned", "weights-returned-too")
 
 mistake(
     "MultiHeadAttention", common="calls-torch-attention",
@@ -1305,6 +1385,41 @@ class MatricesAndEinsum(nn.Module):
         weights = self.dropout((scores + self.mask[:tokens, :tokens]).softmax(-1))
         context = torch.einsum("bhqk,bkhd->bqhd", weights, values)
         return context.flatten(2) @ self.Wo + self.bo
+
+
+@accepted(
+    "MultiHeadAttention", "heads-in-every-matrix",
+    "Every matrix has an axis of heads, the output's too, and so have the biases",
+)  # fmt: skip
+class HeadsInEveryMatrix(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("d_out must be a multiple of num_heads")
+        head_dim = d_out // num_heads
+        self.W_q = nn.Parameter(torch.randn(d_in, num_heads, head_dim))
+        self.W_k = nn.Parameter(torch.randn(d_in, num_heads, head_dim))
+        self.W_v = nn.Parameter(torch.randn(d_in, num_heads, head_dim))
+        self.W_o = nn.Parameter(torch.randn(num_heads, head_dim, d_out))
+        self.b_o = nn.Parameter(torch.zeros(1, d_out))
+        for name in ("b_q", "b_k", "b_v"):
+            bias = nn.Parameter(torch.zeros(num_heads, head_dim)) if qkv_bias else None
+            self.register_parameter(name, bias)
+        self.drop = nn.Dropout(dropout)
+
+    def project(self, x, weight, bias):
+        heads = torch.einsum("bti,ihd->bhtd", x, weight)
+        return heads if bias is None else heads + bias[:, None]
+
+    def forward(self, x):
+        q = self.project(x, self.W_q, self.b_q)
+        k = self.project(x, self.W_k, self.b_k)
+        v = self.project(x, self.W_v, self.b_v)
+        tokens = x.shape[1]
+        hidden = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
+        scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        mixed = self.drop(scores.softmax(dim=-1)) @ v
+        return torch.einsum("bhtd,hdo->bto", mixed, self.W_o) + self.b_o
 
 
 @accepted("MultiHeadAttention", "bmm", "Batch and heads in one axis, and bmm")
@@ -1467,7 +1582,7 @@ accepted(
 )  # fmt: skip
 
 accepted(
-    "MultiHeadAttention", "dice-by-hand", "Dice of its own, in training only",
+    "MultiHeadAttention", "dice-by-hand", "Random numbers of its own, in training only",
     change={
         "attn_weights = self.dropout(attn_weights)": (
             "if self.training:\n"

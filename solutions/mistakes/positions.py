@@ -97,6 +97,7 @@ mistake(
     "sinusoidal_positions", "returns-float64", "The table is float64",
     hint="Which dtype do new tensors have in torch, and which in NumPy?",
     change={"torch.arange(num_tokens)": "torch.arange(num_tokens).double()"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -106,6 +107,7 @@ mistake(
     change={
         "return pairs.reshape(num_tokens, d_model)": "return pairs.reshape(1, num_tokens, d_model)",
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -250,21 +252,24 @@ mistake(
 
 mistake(
     "sinusoidal_positions", "transposed", "Features go down and positions across",
-    hint="Which comes first in the shape of the contract?",
+    hint="Which comes first in the shape that the statement gives?",
     change={
         "return pairs.reshape(num_tokens, d_model)": "return pairs.reshape(num_tokens, d_model).T",
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "sinusoidal_positions", "pairs-not-flattened", "Pairs are still an axis of their own",
     hint="How many dimensions should the table have?",
     change={"return pairs.reshape(num_tokens, d_model)": "return pairs"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "sinusoidal_positions", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one token only?",
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
@@ -276,6 +281,7 @@ mistake(
             "torch.outer(positions, (1 / 10000**exponents).squeeze())"
         ),
     },
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
@@ -288,12 +294,14 @@ mistake(
             "return pairs.reshape(64, d_model)[:num_tokens]"
         ),
     },
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "sinusoidal_positions", "starts-over", "After 64 tokens the positions start over at 0",
     hint="Should two tokens of one sentence have the same row?",
     change={"torch.arange(num_tokens)": "torch.arange(num_tokens) % 64"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 
@@ -430,6 +438,7 @@ mistake(
     "The positions have no effect: tokens are always counted from 0",
     hint="Where does your code use positions?",
     change={"positions[:, None] * speeds": "torch.arange(x.shape[-2])[:, None] * speeds"},
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
@@ -484,6 +493,7 @@ mistake(
     "apply_rope", "angles-in-float32", "In float64 the angles have only the digits of float32",
     hint="Which dtype does torch.arange have, when you say nothing?",
     change={"dtype=x.dtype, ": ""},
+    breaks=("dtype",),
 )  # fmt: skip
 
 mistake(
@@ -495,12 +505,14 @@ mistake(
             "x.copy_(pairs.reshape(x.shape))"
         ),
     },
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "no-gradient", "No gradient flows back to x",
     hint="Does your result have a grad_fn?",
     change={"    d = x.shape[-1]": "    x = x.detach()\n    d = x.shape[-1]"},
+    breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
@@ -691,6 +703,7 @@ mistake(
     "Positions are counted from the first one of the sentence",
     hint="What if the only token has position 23?",
     change={"positions[:, None] * speeds": "(positions - positions[0])[:, None] * speeds"},
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
@@ -698,12 +711,14 @@ mistake(
     "Positions are counted from the lowest one of the sentence",
     hint="What if the only token has position 23?",
     change={"positions[:, None] * speeds": "(positions - positions.min())[:, None] * speeds"},
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "positions-sorted", "Positions are sorted, and tokens get those of others",
     hint="Which position belongs to the first token?",
     change={"positions[:, None] * speeds": "positions.sort().values[:, None] * speeds"},
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
@@ -715,6 +730,7 @@ mistake(
             "(positions[0] + torch.arange(x.shape[-2]))[:, None] * speeds"
         ),
     },
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
@@ -761,6 +777,7 @@ mistake(
             "positions[: x.shape[0]].reshape(-1, *[1] * (x.dim() - 1)) * speeds"
         ),
     },
+    breaks=("computes", "leading"),
 )  # fmt: skip
 
 mistake(
@@ -773,18 +790,21 @@ mistake(
     "apply_rope", "heads-behind-tokens", "The angles are made for heads behind the tokens",
     hint="Which dimension of x stands right before d: tokens or heads?",
     change={"positions[:, None] * speeds": "positions[:, None, None] * speeds"},
+    breaks=("leading",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "four-dimensions-only", "Only four dimensions fit, and x may have any number",
-    hint="Which shapes does the contract allow in front of tokens?",
+    hint="Which shapes does the statement allow in front of tokens?",
     change={"d = x.shape[-1]": "_batch, _heads, _tokens, d = x.shape"},
+    breaks=("leading",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "three-dimensions-only", "Only three dimensions fit, and x may have any number",
-    hint="Which shapes does the contract allow in front of tokens?",
+    hint="Which shapes does the statement allow in front of tokens?",
     change={"d = x.shape[-1]": "_batch, _tokens, d = x.shape"},
+    breaks=("leading",),
 )  # fmt: skip
 
 mistake(
@@ -794,12 +814,14 @@ mistake(
     change={
         "positions[:, None] * speeds": "(torch.arange(x.shape[-2])[:, None] * speeds)[positions]",
     },
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "table-too-short", "Angles are made for 64 positions, and later ones are missing",
     hint="What happens at position 100?",
     change={"positions[:, None] * speeds": "(torch.arange(64)[:, None] * speeds)[positions]"},
+    breaks=("positions",),
 )  # fmt: skip
 
 mistake(
@@ -811,18 +833,21 @@ mistake(
             "the results are right either way, and the test says which argument it was"
         ),
     },
+    breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "gradient-through-one-half", "The second feature of each pair has no gradient",
     hint="Which parts of x does a gradient have to find its way back to?",
     change={"x[..., 1::2]": "x[..., 1::2].detach()"},
+    breaks=("gradients",),
 )  # fmt: skip
 
 
 @mistake(
     "apply_rope", "detour-over-float32", "In float64 the result has only the digits of float32",
     hint="Which dtype has x between its first line and its last?",
+    breaks=("dtype",),
 )  # fmt: skip
 def rope_by_a_detour(x, positions, theta=10000.0):
     d = x.size(-1)
@@ -843,23 +868,27 @@ mistake(
             "torch.arange(0, d, 2, dtype=torch.float64, device=x.device)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one token only?",
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "single-pair-squeezed", "The axis of the pairs is lost when there is only one",
     hint="Which shape do your speeds have when d is 2?",
     change={"positions[:, None] * speeds": "torch.outer(positions, speeds.squeeze())"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "apply_rope", "pairs-not-flattened", "Pairs are still an axis of their own",
-    hint="Which shape does the contract promise?",
+    hint="Which shape does the statement promise?",
     change={"return pairs.reshape(x.shape)": "return pairs"},
+    breaks=("returns",),
 )  # fmt: skip
 
 
@@ -1040,7 +1069,7 @@ mistake(
 mistake(
     "alibi_bias", "future-minus-a-billion",
     "The future has a large negative number, and not minus infinity",
-    hint="The contract asks for a true infinity: is yours one?",
+    hint="The statement asks for a true infinity: is yours one?",
     change={"-torch.inf": "-1e9"},
 )  # fmt: skip
 
@@ -1086,14 +1115,14 @@ mistake(
 mistake(
     "alibi_bias", "future-lowest-number",
     "The future has the lowest finite number, and not minus infinity",
-    hint="The contract asks for a true infinity: is yours one?",
+    hint="The statement asks for a true infinity: is yours one?",
     change={"-torch.inf": "torch.finfo(bias.dtype).min"},
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "future-minus-ten-thousand",
     "The future has a negative number of no great size, and not minus infinity",
-    hint="The contract asks for a true infinity: is yours one?",
+    hint="The statement asks for a true infinity: is yours one?",
     change={"-torch.inf": "-10000.0"},
 )  # fmt: skip
 
@@ -1222,11 +1251,12 @@ mistake(
     "alibi_bias", "steps-clipped", "From 32 steps on, the bias falls no further",
     hint="How much lower than 32 steps back is 60 steps back?",
     change={"keys - queries": "(keys - queries).clamp(min=-32)"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "queries-across", "Queries go across and keys go down",
-    hint="In the shape of the contract, which comes first: queries or keys?",
+    hint="In the shape that the statement gives, which comes first: queries or keys?",
     change={
         "bias.masked_fill(causal_mask(num_tokens), -torch.inf)": (
             "bias.masked_fill(causal_mask(num_tokens), -torch.inf).transpose(1, 2)"
@@ -1236,18 +1266,20 @@ mistake(
 
 mistake(
     "alibi_bias", "heads-last", "The heads come last",
-    hint="Which dimension stands first in the shape of the contract?",
+    hint="Which dimension comes first in the shape that the statement gives?",
     change={
         "bias.masked_fill(causal_mask(num_tokens), -torch.inf)": (
             "bias.masked_fill(causal_mask(num_tokens), -torch.inf).permute(1, 2, 0)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "heads-forgotten", "There is one table for all heads",
     hint="How many tables should four heads have?",
     change={"slopes[:, None, None] * offsets": "slopes[0] * offsets"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -1268,35 +1300,41 @@ mistake(
             "bias.masked_fill(causal_mask(num_tokens), -torch.inf)[None]"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "slopes-returned", "The slopes come back, and not the bias",
-    hint="Which shape does the contract promise?",
+    hint="Which shape does the statement promise?",
     change={"return bias.masked_fill(causal_mask(num_tokens), -torch.inf)": "return slopes"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "returns-float64", "The bias is float64",
     hint="Which dtype do new tensors have in torch, and which in NumPy?",
     change={"2 ** (-8 * heads / num_heads)": "2 ** (-8 * heads.double() / num_heads)"},
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "axes-squeezed", common="squeezed",
     hint="Which shape comes out when there is one head only?",
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "single-head-squeezed", "The axis of the heads is lost when there is only one",
     hint="Which shape do your slopes have for one head?",
     change={"2 ** (-8 * heads / num_heads)": "(2 ** (-8 * heads / num_heads)).squeeze()"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
     "alibi_bias", "single-token-squeezed", "An axis of the tokens is lost when there is only one",
     hint="Which shape comes out when there is one token only?",
     change={"slopes[:, None, None] * offsets": "(slopes[:, None, None] * offsets).squeeze(-1)"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 
@@ -1514,6 +1552,7 @@ mistake(
             "(causal_mask(num_tokens) | too_far_back).float()"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -1526,14 +1565,16 @@ mistake(
             "num_tokens).masked_fill(hidden, -torch.inf)"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "sliding_window_mask", "too-many-axes", "The mask has an axis too many",
-    hint="How many dimensions does the contract give it, and how many does yours have?",
+    hint="How many dimensions does the statement give it, and how many does yours have?",
     change={
         "causal_mask(num_tokens) | too_far_back": "(causal_mask(num_tokens) | too_far_back)[None]",
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
@@ -1544,12 +1585,14 @@ mistake(
             "(causal_mask(num_tokens) | too_far_back)[:, :window]"
         ),
     },
+    breaks=("returns",),
 )  # fmt: skip
 
 mistake(
     "sliding_window_mask", "window-cut-short", "A window as long as the sentence is cut one short",
     hint="With seven tokens and a window of 7, what should the last one see?",
     change={"distances >= window": "distances >= min(window, max(num_tokens - 1, 1))"},
+    breaks=("sizes",),
 )  # fmt: skip
 
 mistake(
@@ -1560,6 +1603,7 @@ mistake(
             "(causal_mask(num_tokens) | too_far_back).squeeze()"
         ),
     },
+    breaks=("sizes",),
 )  # fmt: skip
 
 
@@ -1597,6 +1641,7 @@ def window_by_starts_below_zero(num_tokens, window):
 @mistake(
     "sliding_window_mask", "window-of-one-shows-all", "A window of one shows the whole past",
     hint="What does a slice from -0 on hold: nothing, or everything?",
+    breaks=("sizes",),
 )  # fmt: skip
 def window_by_last_ones(num_tokens, window):
     rows = []
@@ -1610,6 +1655,7 @@ def window_by_last_ones(num_tokens, window):
     "sliding_window_mask", "longer-window-fails",
     "A window longer than the sentence ends in an error",
     hint="How many tokens lie ten steps back, in a sentence of seven?",
+    breaks=("sizes",),
 )  # fmt: skip
 def window_by_diagonals_that_end(num_tokens, window):
     seen = torch.zeros(num_tokens, num_tokens)

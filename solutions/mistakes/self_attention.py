@@ -78,6 +78,7 @@ mistake(
     "A bias is added even when there is none",
     hint="What is a tensor plus None?",
     change={"    if bias is None:\n        return projected\n": ""},
+    breaks=("bias",),
 )
 mistake(
     "linear_by_hand",
@@ -85,6 +86,7 @@ mistake(
     "The bias is asked whether it is true",
     hint="Is a tensor of several numbers true or false?",
     change={"if bias is None": "if not bias"},
+    breaks=("bias",),
 )
 mistake(
     "linear_by_hand",
@@ -92,6 +94,7 @@ mistake(
     "Where there is no bias, ones are added",
     hint="Which number can you add without changing anything?",
     change={"return projected\n": "return projected + torch.ones(weight.shape[0])\n"},
+    breaks=("bias",),
 )
 mistake(
     "linear_by_hand",
@@ -99,6 +102,7 @@ mistake(
     "The last line computes the result and drops it",
     hint="What does a Python function return when it does not say?",
     change={"return projected + bias": "projected + bias"},
+    breaks=("returns",),
 )
 mistake(
     "linear_by_hand",
@@ -106,6 +110,7 @@ mistake(
     "Only a matrix is taken, neither a vector nor a batch",
     hint="How many dimensions does torch.mm allow, and how many may x have?",
     change={"x @ weight.T": "torch.mm(x, weight.T)"},
+    breaks=("leading",),
 )
 mistake(
     "linear_by_hand",
@@ -113,6 +118,7 @@ mistake(
     "The products are never summed up",
     hint="How many numbers does one output feature consist of?",
     change={"x @ weight.T": "x[..., None, :] * weight"},
+    breaks=("returns",),
 )
 mistake(
     "linear_by_hand",
@@ -120,7 +126,24 @@ mistake(
     "Torch's own linear layer does the work",
     hint="Which lines would you write if that function did not exist?",
     change={"x @ weight.T": "nn.functional.linear(x, weight)"},
+    breaks=("forbidden",),
 )
+
+
+@mistake(
+    "linear_by_hand",
+    "rows-out-of-order",
+    "On a batch, tokens get the results of other tokens",
+    hint="Flattened, multiplied and put back: does every token return to its own place?",
+    breaks=("leading",),
+)
+def linear_of_rows_out_of_order(x, weight, bias):
+    *front, d_in = x.shape
+    rows = x.transpose(0, -2) if len(front) > 1 else x
+    out = (rows.reshape(-1, d_in) @ weight.T).reshape(*front, -1)
+    return out if bias is None else out + bias
+
+
 mistake("linear_by_hand", common="detached", change={"weight.T": "weight.data.T"})
 mistake(
     "linear_by_hand", common="float32-hard-coded",
@@ -249,12 +272,13 @@ mistake(
         "inputs @ W_key": "(W_key.T @ inputs.T).T",
         "inputs @ W_value": "(W_value.T @ inputs.T).T",
     },
+    breaks=("leading",),
 )  # fmt: skip
 mistake(
     "project_qkv",
     "scaled-here",
     "The queries are scaled already",
-    hint="What is the contract of this step, and what of the next?",
+    hint="What should this step return, and what the next?",
     change={"inputs @ W_query": "inputs @ W_query / W_query.shape[1] ** 0.5"},
 )
 mistake(
@@ -263,6 +287,7 @@ mistake(
     "Only queries and keys come back",
     hint="How many tensors does the caller expect?",
     change={"return queries, keys, values": "return queries, keys"},
+    breaks=("returns",),
 )
 mistake(
     "project_qkv",
@@ -270,6 +295,7 @@ mistake(
     "One long tensor comes back, not three",
     hint="How many tensors does the caller expect?",
     change={"return queries, keys, values": "return torch.cat([queries, keys, values], dim=-1)"},
+    breaks=("returns",),
 )
 mistake(
     "project_qkv",
@@ -292,6 +318,7 @@ mistake(
             'torch.einsum("bti,io->bto" if inputs.dim() == 3 else "ti,io->to", inputs, W_query)'
         )
     },
+    breaks=("leading",),
 )
 mistake("project_qkv", common="detached", change={"inputs @ W_query": "inputs.detach() @ W_query"})
 mistake(
@@ -300,6 +327,7 @@ mistake(
     "A matrix is wrapped in a new parameter",
     hint="Whose gradient does the caller look at after the backward call?",
     change={"inputs @ W_value": "inputs @ nn.Parameter(W_value)"},
+    breaks=("gradients",),
 )
 mistake(
     "project_qkv", common="float32-hard-coded",
@@ -312,6 +340,7 @@ mistake(
             "values = inputs @ W_value\n    inputs.div_(inputs.shape[-1] ** 0.5)"
         )
     },
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 mistake(
     "project_qkv",
@@ -325,6 +354,7 @@ mistake(
             "        inputs.div_(inputs.shape[-1] ** 0.5)"
         )
     },
+    breaks=("unchanged",),
 )
 
 
@@ -395,6 +425,7 @@ mistake(
     "On a batch, the second dimension is not d_k",
     hint="Where does d_k stand when there is a batch in front?",
     change={"keys.shape[-1]": "keys.shape[1]"},
+    breaks=("leading",),
 )
 mistake(
     "scaled_scores",
@@ -439,7 +470,7 @@ mistake(
     "scaled_scores",
     "softmax-too-early",
     "The scores have gone through a softmax",
-    hint="What is the contract of this step, and what of the next?",
+    hint="What should this step return, and what the next?",
     change={
         "return attn_scores / d_k**0.5": "return torch.softmax(attn_scores / d_k**0.5, dim=-1)"
     },
@@ -454,13 +485,14 @@ mistake(
         "keys.transpose(-2, -1)": ("keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2])")
     },
 )
-common_mistakes("scaled_scores", "t-on-a-batch")
+mistake("scaled_scores", common="t-on-a-batch", breaks=("leading",))
 mistake(
     "scaled_scores",
     "not-transposed",
     "The keys are used as they lie, not transposed",
     hint="Which dimensions of the product must be equal, and are they?",
     change={"keys.transpose(-2, -1)": "keys"},
+    breaks=("returns",),
 )
 mistake(
     "scaled_scores",
@@ -468,6 +500,7 @@ mistake(
     "Queries and keys are multiplied number by number",
     hint="Does every query meet every key?",
     change={"queries @ keys.transpose(-2, -1)": "queries * keys"},
+    breaks=("returns",),
 )
 mistake(
     "scaled_scores",
@@ -475,6 +508,7 @@ mistake(
     "Queries are compared with queries",
     hint="How many scores should a row have?",
     change={"queries @ keys.transpose(-2, -1)": "queries @ queries.transpose(-2, -1)"},
+    breaks=("returns",),
 )
 mistake(
     "scaled_scores", common="calls-torch-attention",
@@ -633,6 +667,7 @@ mistake(
     "The softmax runs over the second dimension, which is that of the keys only without a batch",
     hint="Where do the keys stand when there is a batch in front?",
     change={"dim=-1": "dim=1"},
+    breaks=("leading",),
 )
 mistake(
     "scaled_dot_product_attention",
@@ -656,6 +691,7 @@ mistake(
             "    attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         )
     },
+    breaks=("batch",),
 )
 common_mistakes("scaled_dot_product_attention", "log-softmax")
 mistake(
@@ -669,6 +705,7 @@ mistake(
     "Hidden scores become low, but not low enough",
     hint="What if the visible scores are lower still?",
     change={"-torch.inf": "-10.0"},
+    breaks=("computes", "hidden"),
 )
 mistake(
     "scaled_dot_product_attention",
@@ -676,6 +713,15 @@ mistake(
     "Hidden scores become a low number, and visible ones can lie lower",
     hint="Is there a number so small that no score is smaller?",
     change={"-torch.inf": "-50.0"},
+    breaks=("hidden",),
+)
+mistake(
+    "scaled_dot_product_attention",
+    "mask-fills-minus-thousand",
+    "Hidden scores become a low number, and visible ones can lie lower",
+    hint="Is there a number so small that no score is smaller?",
+    change={"-torch.inf": "-1000.0"},
+    breaks=("hidden",),
 )
 common_mistakes("scaled_dot_product_attention", "mask-fills-infinity", "mask-times-infinity")
 mistake(
@@ -726,6 +772,7 @@ mistake(
     change={
         "attn_scores = attn_scores.masked_fill(mask, -torch.inf)": "attn_scores[mask] = -torch.inf"
     },
+    breaks=("broadcast",),
 )
 mistake(
     "scaled_dot_product_attention",
@@ -740,7 +787,8 @@ mistake(
         )
     },
 )
-common_mistakes("scaled_dot_product_attention", "weights-returned", "weights-returned-too")
+mistake("scaled_dot_product_attention", common="weights-returned", breaks=("returns",))
+common_mistakes("scaled_dot_product_attention", "weights-returned-too")
 mistake(
     "scaled_dot_product_attention", common="calls-torch-attention",
     change={
@@ -759,6 +807,7 @@ mistake(
             "    return attn_weights @ values"
         )
     },
+    breaks=("gradients",),
 )  # fmt: skip
 common_mistakes("scaled_dot_product_attention", "detached", "float32-hard-coded")
 mistake(
@@ -916,6 +965,7 @@ mistake(
     "A single token loses its dimension",
     hint="Which shape comes out when there is one token only?",
     change={"(queries, keys, values)": "(queries, keys, values).squeeze()"},
+    breaks=("lengths",),
 )
 common_mistakes("SelfAttention_v1", "scale-multiplied", "scale-by-number-of-keys")
 mistake(
@@ -934,10 +984,13 @@ mistake(
     change={
         "super().__init__()\n": "super().__init__()\n        self.weights = {}\n",
         "return scaled_dot_product_attention(queries, keys, values)": (
-            "if len(x) not in self.weights:\n"
+            "weights = self.weights.get(len(x))\n"
+            "        if weights is None:\n"
             "            scores = queries @ keys.T / keys.shape[-1] ** 0.5\n"
-            "            self.weights[len(x)] = torch.softmax(scores, dim=-1)\n"
-            "        return self.weights[len(x)] @ values"
+            "            weights = torch.softmax(scores, dim=-1)\n"
+            "            if self.training:\n"
+            "                self.weights[len(x)] = weights\n"
+            "        return weights @ values"
         ),
     },
 )
@@ -1006,6 +1059,7 @@ mistake(
             "self.W_value = nn.Parameter(torch.rand(d_out, d_in))"
         ),
     },
+    breaks=("returns",),
 )
 mistake(
     "SelfAttention_v1",
@@ -1066,7 +1120,7 @@ class V1WithOneMatrix(nn.Module):
         return attend(h, h, h)
 
 
-@mistake("SelfAttention_v1", common="bias-left-on")
+@mistake("SelfAttention_v1", common="bias-left-on", breaks=("bias",))
 class V1WithLinears(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -1088,6 +1142,7 @@ mistake(
             "self.W_value = nn.Parameter(torch.rand(d_in, d_out), requires_grad=False)"
         )
     },
+    breaks=("gradients",),
 )
 mistake(
     "SelfAttention_v1",
@@ -1121,7 +1176,10 @@ mistake(
     "SelfAttention_v1", common="detached",
     change={"(queries, keys, values)": "(queries.detach(), keys, values)"},
 )  # fmt: skip
-common_mistakes("SelfAttention_v1", "float32-hard-coded", "input-changed-in-place")
+common_mistakes("SelfAttention_v1", "float32-hard-coded")
+mistake(
+    "SelfAttention_v1", common="input-changed-in-place", breaks=("unchanged", "gradients")
+)  # fmt: skip
 mistake(
     "SelfAttention_v1",
     "input-changed-without-gradient",
@@ -1134,6 +1192,7 @@ mistake(
             "        return scaled_dot_product_attention(queries, keys, values)"
         ),
     },
+    breaks=("unchanged",),
 )
 
 
@@ -1235,9 +1294,10 @@ mistake(
             "self.W_value = nn.Linear(d_in, d_out)"
         ),
     },
+    breaks=("bias",),
 )
-mistake("SelfAttention_v2", "bias-on-by-default", common="bias-by-default")
-common_mistakes("SelfAttention_v2", "bias-never")
+mistake("SelfAttention_v2", "bias-on-by-default", common="bias-by-default", breaks=("bias",))
+mistake("SelfAttention_v2", common="bias-never", breaks=("bias",))
 mistake(
     "SelfAttention_v2",
     "bias-inverted",
@@ -1246,6 +1306,7 @@ mistake(
     change={
         "super().__init__()\n": "super().__init__()\n        qkv_bias = not qkv_bias\n",
     },
+    breaks=("bias",),
 )
 common_mistakes("SelfAttention_v2", "no-square-root", "scale-by-d-in", "queries-and-keys-swapped")
 mistake(
@@ -1262,6 +1323,7 @@ mistake(
             "self.W_key = nn.Linear(d_in, d_out, bias=False)"
         ),
     },
+    breaks=("bias",),
 )
 common_mistakes("SelfAttention_v2", "scale-multiplied", "scale-by-number-of-keys")
 mistake(
@@ -1298,6 +1360,7 @@ mistake(
     "A single token loses its dimension",
     hint="Which shape comes out when there is one token only?",
     change={"(queries, keys, values)": "(queries, keys, values).squeeze()"},
+    breaks=("lengths",),
 )
 mistake(
     "SelfAttention_v2",
@@ -1309,6 +1372,7 @@ mistake(
         "self.W_key = nn.Linear(d_in, d_out,": "self.W_key = nn.Linear(d_out, d_in,",
         "self.W_value = nn.Linear(d_in, d_out,": "self.W_value = nn.Linear(d_out, d_in,",
     },
+    breaks=("returns",),
 )
 mistake(
     "SelfAttention_v2",
@@ -1327,14 +1391,16 @@ mistake(
             "self.W_value = nn.Linear(d_in, d_out, bias=False)"
         ),
     },
+    breaks=("bias",),
 )
-common_mistakes("SelfAttention_v2", "value-bias-always")
+mistake("SelfAttention_v2", common="value-bias-always", breaks=("bias",))
 mistake(
     "SelfAttention_v2",
     "bias-not-used",
     "A bias is made and never added",
     hint="What does a layer do when called that its weight alone does not?",
     change={"self.W_query(x)": "x @ self.W_query.weight.T"},
+    breaks=("bias",),
 )
 mistake(
     "SelfAttention_v2",
@@ -1345,6 +1411,7 @@ mistake(
         ", qkv_bias: bool = False": "",
         "super().__init__()\n": "super().__init__()\n        qkv_bias = False\n",
     },
+    breaks=("bias",),
 )
 
 
@@ -1379,6 +1446,7 @@ mistake(
     "calls-torch-module",
     "Torch's own attention module does the work",
     hint="Which lines would you write if that class did not exist?",
+    breaks=("forbidden",),
 )
 class V2OfTorch(nn.Module):
     def __init__(self, d_in, d_out, qkv_bias=False):
@@ -1405,7 +1473,10 @@ mistake(
     "SelfAttention_v2", common="detached",
     change={"(queries, keys, values)": "(queries, keys, values.detach())"},
 )  # fmt: skip
-common_mistakes("SelfAttention_v2", "float32-hard-coded", "input-changed-in-place")
+common_mistakes("SelfAttention_v2", "float32-hard-coded")
+mistake(
+    "SelfAttention_v2", common="input-changed-in-place", breaks=("unchanged", "gradients")
+)  # fmt: skip
 mistake(
     "SelfAttention_v2",
     "input-changed-without-gradient",
@@ -1418,6 +1489,7 @@ mistake(
             "        return scaled_dot_product_attention(queries, keys, values)"
         ),
     },
+    breaks=("unchanged",),
 )
 
 accepted(
@@ -1576,6 +1648,7 @@ mistake(
             '    return {"W_query": queries.T, "W_key": keys.T, "W_value": values.T}'
         )
     },
+    breaks=("order",),
 )
 mistake(
     "v1_weights_from_v2", common="queries-and-keys-swapped",
@@ -1628,9 +1701,27 @@ mistake(
             "return [weight.T for weight in state.values()]"
         )
     },
+    breaks=("returns",),
 )
 mistake("v1_weights_from_v2", common="float32-hard-coded", change={"weight.T": "weight.T.float()"})
-common_mistakes("v1_weights_from_v2", "input-changed-in-place")
+mistake(
+    "v1_weights_from_v2", "input-changed-in-place", "The caller's state is changed",
+    common="input-changed-in-place",
+    hint="Look at the state after the call: are its entries and its matrices what they were?",
+    same_as={"state-emptied": "either way the state holds no longer what it held"},
+)  # fmt: skip
+
+
+@mistake(
+    "v1_weights_from_v2", "state-emptied", "The caller's state is changed",
+    hint="Look at the state after the call: are its entries and its matrices what they were?",
+    breaks=("unchanged",),
+    same_as={"input-changed-in-place": "either way the state holds no longer what it held"},
+)  # fmt: skip
+def v1_weights_in_place_of_v2s(state):
+    for name in list(state):
+        state[name.removesuffix(".weight")] = state.pop(name).T
+    return state
 
 
 @accepted("v1_weights_from_v2", "one-by-one", "Three entries, written out")
@@ -1689,7 +1780,15 @@ mistake(
 )
 common_mistakes("CausalHead", "mask-fills-zero")
 mistake("CausalHead", "mask-inverted", common="mask-opposite")
-common_mistakes("CausalHead", "softmax-over-queries", "bias-left-on")
+common_mistakes("CausalHead", "softmax-over-queries")
+mistake("CausalHead", common="bias-left-on", breaks=("bias",))
+mistake(
+    "CausalHead",
+    "mask-fills-minus-fifty",
+    "Hidden scores become a low number, and visible ones can lie lower",
+    hint="Is there a number so small that no score is smaller?",
+    change={"-torch.inf": "-50.0"},
+)
 mistake(
     "CausalHead",
     "always-scaled",
@@ -1776,6 +1875,7 @@ mistake(
     "The softmax runs over the first dimension, which may be the batch",
     hint="May one sentence have a say in where another one looks?",
     change={"dim=-1": "dim=0"},
+    breaks=("computes", "batch"),
 )
 mistake(
     "CausalHead",
@@ -1788,13 +1888,15 @@ mistake(
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         )
     },
+    breaks=("batch",),
 )
 mistake(
     "CausalHead", common="no-softmax",
     change={"torch.softmax(attn_scores, dim=-1)": "attn_scores.masked_fill(future, 0.0)"},
 )  # fmt: skip
 mistake("CausalHead", common="keys-are-queries", change={"self.key(x)": "self.query(x)"})
-common_mistakes("CausalHead", "t-on-a-batch", "weights-returned")
+common_mistakes("CausalHead", "t-on-a-batch")
+mistake("CausalHead", common="weights-returned", breaks=("returns",))
 mistake(
     "CausalHead",
     "batch-for-time",
@@ -1808,6 +1910,7 @@ mistake(
     "The mask fits sentences of five tokens only",
     hint="How long is the next sentence?",
     change={"torch.ones(time, time,": "torch.ones(5, 5,"},
+    breaks=("computes", "lengths"),
 )
 mistake(
     "CausalHead",
@@ -1835,6 +1938,7 @@ mistake(
             "        attn_scores = attn_scores.masked_fill(self.future[:time, :time]"
         ),
     },
+    breaks=("lengths",),
 )
 common_mistakes("CausalHead", "no-super-init")
 
@@ -1899,6 +2003,7 @@ mistake(
             "attn_weights[:, future] = 0.0\n        return attn_weights @ values"
         )
     },
+    breaks=("gradients",),
 )  # fmt: skip
 common_mistakes("CausalHead", "float32-hard-coded")
 mistake(
@@ -1908,6 +2013,7 @@ mistake(
             "x.data -= x.data.mean(dim=-1, keepdim=True)\n        return attn_weights @ values"
         )
     },
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 mistake(
     "CausalHead",
@@ -1921,6 +2027,7 @@ mistake(
             "        return attn_weights @ values"
         )
     },
+    breaks=("unchanged",),
 )
 
 accepted(

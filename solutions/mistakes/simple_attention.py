@@ -50,12 +50,14 @@ mistake(
 mistake(
     "attention_scores_for_query", "sums-over-tokens", "The products are added up over the tokens",
     hint="Over which axis does a dot product of two tokens add up?",
+    breaks=("returns",),
     change={"return inputs @ query": "return (inputs * query).sum(dim=0)"},
 )  # fmt: skip
 
 mistake(
     "attention_scores_for_query", "not-added-up", "The products are not added up",
     hint="How many numbers is a dot product?",
+    breaks=("returns",),
     change={"return inputs @ query": "return inputs * query"},
 )  # fmt: skip
 
@@ -91,7 +93,8 @@ mistake(
 
 mistake(
     "attention_scores_for_query", "column", "The scores come back as a column",
-    hint="How many axes does the shape in the contract have?",
+    hint="How many axes does the shape in the statement have?",
+    breaks=("returns",),
     change={"return inputs @ query": "return inputs @ query[:, None]"},
 )  # fmt: skip
 
@@ -99,6 +102,7 @@ mistake(
     "attention_scores_for_query", "whole-table",
     "The scores of all queries come back, not those of one",
     hint="Which row of the table was asked for?",
+    breaks=("returns",),
     change={"return inputs @ query": "return inputs @ inputs.T"},
 )  # fmt: skip
 
@@ -107,17 +111,19 @@ common_mistakes("attention_scores_for_query", "no-gradient")
 mistake(
     "attention_scores_for_query", "query-without-gradient", "No gradient flows through the query",
     hint="Is the query a token as well?",
+    breaks=("gradients",),
     change={"inputs[query_index]": "inputs[query_index].detach()"},
 )  # fmt: skip
 
-common_mistakes("attention_scores_for_query", "returns-float32")
+common_mistakes("attention_scores_for_query", "float32-inside", "returns-float32")
 
 
 @mistake("attention_scores_for_query", common="changes-its-input")
-def query_normalised_in_place(inputs, query_index):
-    query = inputs[query_index].clone()
-    inputs *= query
-    return inputs.sum(dim=-1)
+def tokens_centred_in_place(inputs, query_index):
+    tokens = inputs.clone()
+    with torch.no_grad():
+        inputs -= inputs.mean(dim=0)
+    return tokens @ tokens[query_index]
 
 
 @accepted("attention_scores_for_query", "einsum", "An einsum, and other names for the arguments")
@@ -188,6 +194,7 @@ mistake(
 mistake(
     "attention_scores_loop", "not-added-up", "The products are not added up",
     hint="How many numbers is a dot product?",
+    breaks=("returns",),
     change={"torch.dot(query, key)": "query * key"},
 )  # fmt: skip
 
@@ -203,6 +210,7 @@ mistake(
 mistake(
     "attention_scores_loop", "last-token-forgotten", "The last token is forgotten",
     hint="Which number does range(n - 1) end with?",
+    breaks=("returns",),
     change={"for query in inputs:": "for query in inputs[:-1]:"},
 )  # fmt: skip
 
@@ -219,13 +227,15 @@ mistake(
 
 mistake(
     "attention_scores_loop", "flat", "The table comes back as one long vector",
-    hint="How many axes does the shape in the contract have?",
+    hint="How many axes does the shape in the statement have?",
+    breaks=("returns",),
     change={"return torch.stack(rows)": "return torch.cat(rows)"},
 )  # fmt: skip
 
 mistake(
     "attention_scores_loop", "not-stacked", "A list comes back, not a tensor",
     hint="How do many tensors of one shape become a single one?",
+    breaks=("returns",),
     change={"return torch.stack(rows)": "return rows"},
 )  # fmt: skip
 
@@ -234,10 +244,11 @@ common_mistakes("attention_scores_loop", "no-gradient")
 mistake(
     "attention_scores_loop", "key-without-gradient", "No gradient flows through the keys",
     hint="Which of the two tokens of a dot product is part of the input?",
+    breaks=("gradients",),
     change={"torch.dot(query, key)": "torch.dot(query, key.detach())"},
 )  # fmt: skip
 
-common_mistakes("attention_scores_loop", "returns-float32")
+common_mistakes("attention_scores_loop", "float32-inside", "returns-float32")
 
 
 @mistake(
@@ -322,13 +333,15 @@ def table_for_six_words(inputs):
 
 
 @mistake("attention_scores_loop", common="changes-its-input")
-def table_of_tokens_turned_in_place(inputs):
-    columns = inputs.t_()
-    n = columns.shape[1]
+def table_of_tokens_that_are_emptied(inputs):
+    tokens = inputs.clone()
+    n = len(tokens)
     scores = inputs.new_zeros(n, n)
     for i in range(n):
         for j in range(n):
-            scores[i, j] = torch.dot(columns[:, i], columns[:, j])
+            scores[i, j] = torch.dot(tokens[i], tokens[j])
+    with torch.no_grad():
+        inputs.zero_()
     return scores
 
 
@@ -417,6 +430,7 @@ mistake(
 mistake(
     "attention_scores", "elementwise", "The products are taken number by number",
     hint="Does every query meet every key?",
+    breaks=("returns",),
     change={"inputs @ inputs.T": "inputs * inputs"},
 )  # fmt: skip
 
@@ -474,6 +488,7 @@ common_mistakes("attention_scores", "no-gradient")
 mistake(
     "attention_scores", "key-without-gradient", "No gradient flows through the keys",
     hint="Which of the two tokens of a dot product is part of the input?",
+    breaks=("gradients",),
     change={"inputs @ inputs.T": "inputs @ inputs.detach().T"},
 )  # fmt: skip
 
@@ -481,13 +496,19 @@ common_mistakes("attention_scores", "float32-inside", "returns-float32", "return
 
 mistake(
     "attention_scores", common="changes-its-input",
-    change={"inputs @ inputs.T": "inputs.clone() @ inputs.t_()"},
+    change={
+        "return inputs @ inputs.T":
+            "tokens = inputs.clone()\n"
+            "    inputs.data /= inputs.norm(dim=-1, keepdim=True)\n"
+            "    return tokens @ tokens.T",
+    },
 )  # fmt: skip
 
 mistake(
     "attention_scores", "loop-over-time",
     "The scores are right, but more tokens take more tensor operations: a loop is at work",
     hint="How many torch operations does a sequence of a thousand tokens take?",
+    breaks=("loops",),
     change={"inputs @ inputs.T": "torch.stack([inputs @ query for query in inputs])"},
 )  # fmt: skip
 
@@ -578,6 +599,7 @@ mistake(
 mistake(
     "attention_weights", "compares-channels", "Channels are compared, not tokens",
     hint="What is a row of inputs, and what is a column?",
+    breaks=("computes", "returns"),
     change={"attention_scores(inputs)": "inputs.T @ inputs"},
 )  # fmt: skip
 
@@ -637,16 +659,24 @@ def weights_over_totals_of_rows(inputs):
 
 @mistake("attention_weights", common="changes-its-input")
 def weights_of_tokens_changed_in_place(inputs):
-    scores = inputs @ inputs.T
-    inputs -= inputs.mean(dim=0)
-    return torch.softmax(scores, dim=-1)
+    tokens = inputs.clone()
+    with torch.no_grad():
+        inputs -= inputs.mean(dim=0)
+    return torch.softmax(tokens @ tokens.T, dim=-1)
 
 
 mistake(
     "attention_weights", common="turned-in-place",
+    breaks=("unchanged", "gradients"),
     change={"attention_scores(inputs)": "inputs.clone() @ inputs.t_()"},
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
+
+
+@mistake("attention_weights", common="calls-torch-attention")
+def weights_by_torch(inputs):
+    itself = torch.eye(len(inputs), dtype=inputs.dtype)
+    return F.scaled_dot_product_attention(inputs[None], inputs[None], itself[None], scale=1.0)[0]
 
 
 @accepted("attention_weights", "own-softmax", "A softmax of its own, with a shift")
@@ -745,6 +775,7 @@ mistake(
 mistake(
     "context_vector", "sums-over-channels", "The weighted tokens are added up along the wrong axis",
     hint="How long is the context of a token with three numbers?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return (weights[:, None] * inputs).sum(dim=1)"},
 )  # fmt: skip
 
@@ -752,12 +783,14 @@ mistake(
     "context_vector", "returns-weights",
     "The weights are returned, not what they make of the tokens",
     hint="Which shape should come out?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return weights"},
 )  # fmt: skip
 
 mistake(
     "context_vector", "all-contexts", "The contexts of all tokens come back, not that of one",
     hint="How many vectors were asked for?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return attention_weights(inputs) @ inputs"},
 )  # fmt: skip
 
@@ -768,7 +801,8 @@ mistake(
 
 mistake(
     "context_vector", "row-of-one", "The context comes back as a matrix with one row",
-    hint="How many axes does the shape in the contract have?",
+    hint="How many axes does the shape in the statement have?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return weights[None] @ inputs"},
 )  # fmt: skip
 
@@ -813,21 +847,25 @@ common_mistakes("context_vector", "no-gradient")
 mistake(
     "context_vector", "weights-without-gradient", "No gradient flows through the weights",
     hint="Do the weights depend on the inputs as well?",
+    breaks=("gradients",),
     change={"return weights @ inputs": "return weights.detach() @ inputs"},
 )  # fmt: skip
 
-common_mistakes("context_vector", "returns-float32")
+common_mistakes("context_vector", "float32-inside", "returns-float32")
 
 
 @mistake("context_vector", common="changes-its-input")
 def context_in_the_query(inputs, query_index):
-    context = torch.softmax(inputs @ inputs[query_index], dim=0) @ inputs
-    inputs[query_index] = context
+    tokens = inputs.clone()
+    context = torch.softmax(tokens @ tokens[query_index], dim=0) @ tokens
+    with torch.no_grad():
+        inputs[query_index] = context
     return context
 
 
 @mistake(
     "context_vector", common="turned-in-place",
+    breaks=("unchanged", "gradients"),
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
 def context_of_tokens_turned_in_place(inputs, query_index):
@@ -845,6 +883,12 @@ def context_that_is_overwritten(inputs, query_index):
     for i, token in enumerate(inputs):
         context = weights[i] * token
     return context
+
+
+@mistake("context_vector", common="calls-torch-attention")
+def context_by_torch(inputs, query_index):
+    query, tokens = inputs[query_index][None, None], inputs[None]
+    return F.scaled_dot_product_attention(query, tokens, tokens, scale=1.0)[0, 0]
 
 
 @accepted("context_vector", "loop", "A loop that adds up the weighted tokens")
@@ -914,15 +958,12 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "simple_self_attention", "torch-attention", "Torch's own attention brings its own scale",
-    hint="Which scale does that function take unless you say otherwise?",
-    change={
-        "return weights @ inputs":
-            "return torch.nn.functional.scaled_dot_product_attention(inputs, inputs, inputs)",
-    },
-    same_as={"scaled-too-early": "its scale is the root of d_in"},
-)  # fmt: skip
+
+@mistake("simple_self_attention", common="calls-torch-attention")
+def contexts_by_torch(inputs):
+    batch = inputs[None]
+    return F.scaled_dot_product_attention(batch, batch, batch, scale=1.0)[0]
+
 
 mistake(
     "simple_self_attention", "scaled-afterwards", "The weights are scaled after the softmax",
@@ -1000,12 +1041,14 @@ mistake(
     "simple_self_attention", "returns-weights",
     "The weights are returned, not what they make of the tokens",
     hint="Which shape should come out?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return weights"},
 )  # fmt: skip
 
 mistake(
     "simple_self_attention", "weights-for-tokens", "The weights are mixed, not the tokens",
     hint="Whose numbers does a context carry?",
+    breaks=("returns",),
     change={"return weights @ inputs": "return weights @ weights"},
 )  # fmt: skip
 
@@ -1020,6 +1063,7 @@ common_mistakes("simple_self_attention", "no-gradient")
 mistake(
     "simple_self_attention", "weights-without-gradient", "No gradient flows through the weights",
     hint="Do the weights depend on the inputs as well?",
+    breaks=("gradients",),
     change={"return weights @ inputs": "return weights.detach() @ inputs"},
 )  # fmt: skip
 
@@ -1027,6 +1071,7 @@ mistake(
     "simple_self_attention", "tokens-without-gradient",
     "No gradient flows through the tokens that are mixed",
     hint="In how many places does the formula use the inputs?",
+    breaks=("gradients",),
     change={"return weights @ inputs": "return weights @ inputs.data"},
 )  # fmt: skip
 
@@ -1040,13 +1085,16 @@ common_mistakes("simple_self_attention", "squeezed")
 
 @mistake("simple_self_attention", common="changes-its-input")
 def contexts_written_into_the_tokens(inputs):
-    contexts = torch.softmax(inputs @ inputs.T, dim=-1) @ inputs
-    inputs.copy_(contexts)
+    tokens = inputs.clone()
+    contexts = torch.softmax(tokens @ tokens.T, dim=-1) @ tokens
+    with torch.no_grad():
+        inputs.copy_(contexts)
     return contexts
 
 
 @mistake(
     "simple_self_attention", common="turned-in-place",
+    breaks=("unchanged", "gradients"),
     same_as={"changes-its-input": "only the gradient tells them apart"},
 )  # fmt: skip
 def contexts_of_tokens_turned_in_place(inputs):
@@ -1099,14 +1147,6 @@ def contexts_by_einsum(x):
 def contexts_divided_last(inputs):
     positive = torch.exp(inputs @ inputs.T)
     return (positive @ inputs) / positive.sum(-1, keepdim=True)
-
-
-@accepted(
-    "simple_self_attention", "torch-attention-unscaled", "Torch's attention with a scale of one"
-)
-def contexts_by_torch(inputs):
-    batch = inputs[None]
-    return F.scaled_dot_product_attention(batch, batch, batch, scale=1.0)[0]
 
 
 @accepted("simple_self_attention", "columns", "Tokens as columns throughout")

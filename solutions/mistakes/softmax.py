@@ -79,6 +79,7 @@ mistake(
 mistake(
     "normalize_by_sum", "returns-total", "The total is returned, not the weights",
     hint="How many weights should come back?",
+    breaks=("returns",),
     change={"return scores / total": "return total"},
 )  # fmt: skip
 
@@ -91,6 +92,7 @@ mistake(
 mistake(
     "normalize_by_sum", "not-stacked", "A list comes back, not a tensor",
     hint="How do many tensors of one shape become a single one?",
+    breaks=("returns",),
     change={"return scores / total": "return [score / total for score in scores]"},
 )  # fmt: skip
 
@@ -178,7 +180,7 @@ mistake(
 mistake(
     "softmax_naive", "rough-e", "The base is e cut off after a few digits",
     hint="How many digits of e does your computer know?",
-    change={"torch.exp(scores)": "2.718**scores"},
+    change={"torch.exp(scores)": "2.72**scores"},
 )  # fmt: skip
 
 mistake(
@@ -247,7 +249,7 @@ mistake(
 mistake(
     "softmax_naive", "clamped", "Scores above a bound count as if they were at the bound",
     hint="Are two large scores, one larger than the other, still told apart?",
-    change={"torch.exp(scores)": "torch.exp(scores.clamp(max=10))"},
+    change={"torch.exp(scores)": "torch.exp(scores.clamp(max=40))"},
 )  # fmt: skip
 
 common_mistakes(
@@ -260,6 +262,7 @@ common_mistakes(
     "softmax_naive", "python-numbers",
     "The numbers leave torch and come back without their history",
     hint="What does a Python number know about where it came from?",
+    breaks=("dtype", "gradients"),
 )  # fmt: skip
 def weights_out_of_python_numbers(scores):
     total = sum(math.exp(score) for score in scores)
@@ -274,6 +277,7 @@ mistake(
 mistake(
     "softmax_naive", "torch-logsumexp", "Torch's own logsumexp does the work",
     hint="Which functions are off limits in this unit?",
+    breaks=("forbidden",),
     change={"return positive / total": "return (scores - torch.logsumexp(scores, dim=-1)).exp()"},
     same_as={"torch-softmax": "both are forbidden, and both are right"},
 )  # fmt: skip
@@ -381,6 +385,12 @@ mistake(
 common_mistakes("softmax_rows", "squeezed")
 
 mistake(
+    "softmax_rows", "one-maximum", "One maximum is subtracted from all rows",
+    hint="One row lies near 70, another near -70: what is left of the second after the shift?",
+    change={"torch.exp(scores)": "torch.exp(scores - scores.max())"},
+)  # fmt: skip
+
+mistake(
     "softmax_rows", "epsilon", "A constant in the divisor swallows small totals",
     hint="How large is the total when all scores are around -30?",
     change={"return positive / totals": "return positive / (totals + 1e-8)"},
@@ -409,6 +419,7 @@ common_mistakes("softmax_rows", "returns-float32")
 @mistake(
     "softmax_rows", "python-numbers", "The numbers leave torch and come back without their history",
     hint="What does a Python number know about where it came from?",
+    breaks=("dtype", "gradients"),
 )  # fmt: skip
 def rows_out_of_python_numbers(scores):
     rows = [[math.exp(score) for score in row] for row in scores.tolist()]
@@ -423,6 +434,7 @@ mistake(
 mistake(
     "softmax_rows", "torch-logsumexp", "Torch's own logsumexp does the work",
     hint="Which functions are off limits in this unit?",
+    breaks=("forbidden",),
     change={
         "return positive / totals": "return (scores - scores.logsumexp(-1, keepdim=True)).exp()",
     },
@@ -472,12 +484,14 @@ def rows_into_a_table(scores):
 mistake(
     "softmax_stable", "no-shift", "Exp overflows: nothing is subtracted from the scores",
     hint="A shift of a whole slice changes nothing: which one keeps exp at 1 or below?",
+    breaks=("large",),
     change={"scores - largest": "scores"},
 )  # fmt: skip
 
 mistake(
     "softmax_stable", "one-maximum-for-all", "One maximum is subtracted from all slices",
     hint="What is left of a slice that lies a thousand below another one?",
+    breaks=("large",),
     change={"scores.amax(dim=dim, keepdim=True)": "scores.max()"},
 )  # fmt: skip
 
@@ -525,6 +539,7 @@ common_mistakes("softmax_stable", "no-keepdim")
 mistake(
     "softmax_stable", "clamped", "Scores above a bound count as if they were at the bound",
     hint="Are two large scores, one larger than the other, still told apart?",
+    breaks=("large",),
     change={"scores - largest": "scores.clamp(max=80)"},
 )  # fmt: skip
 
@@ -532,12 +547,14 @@ mistake(
     "softmax_stable", "shift-by-mean",
     "The mean is subtracted, and the largest score may lie far above it",
     hint="What does exp get to see when one score lies hundreds above the mean?",
+    breaks=("large", "infinite"),
     change={"amax(": "mean("},
 )  # fmt: skip
 
 mistake(
     "softmax_stable", "shift-by-minimum", "The minimum is subtracted, so exp only gets larger",
     hint="What is the largest number that exp gets to see?",
+    breaks=("large", "infinite"),
     change={"amax(": "amin("},
 )  # fmt: skip
 
@@ -545,6 +562,7 @@ mistake(
     "softmax_stable", "shift-by-largest-magnitude",
     "The largest magnitude is subtracted, not the largest score",
     hint="What is left of a slice whose scores all lie around -1000?",
+    breaks=("large", "infinite"),
     change={"scores.amax(": "scores.abs().amax("},
 )  # fmt: skip
 
@@ -557,6 +575,7 @@ mistake(
 mistake(
     "softmax_stable", "adds-the-maximum", "The maximum is added, not subtracted",
     hint="Which number should the largest score of a slice become?",
+    breaks=("large",),
     change={"scores - largest": "scores + largest"},
 )  # fmt: skip
 
@@ -588,6 +607,7 @@ mistake(
 mistake(
     "softmax_stable", "nan-replaced", "The overflow is papered over with zeros",
     hint="What should the largest score of a slice weigh: nothing?",
+    breaks=("large",),
     change={
         "scores - largest": "scores",
         "return positive / totals": "return torch.nan_to_num(positive / totals)",
@@ -598,6 +618,7 @@ mistake(
     "softmax_stable", "shifts-against-overflow-only",
     "The scores are shifted only where exp would overflow",
     hint="What is left of a slice whose scores all lie around -1000?",
+    breaks=("large",),
     change={
         "shifted = scores - largest":
             "shifted = scores - largest if scores.max() > 80 else scores",
@@ -614,6 +635,7 @@ mistake(
     "softmax_stable", "infinity-becomes-zero",
     "A score of minus infinity turns into an ordinary zero",
     hint="What weight should a score of minus infinity get?",
+    breaks=("infinite",),
     change={"torch.exp(shifted)": "torch.exp(shifted.nan_to_num(neginf=0.0))"},
 )  # fmt: skip
 
@@ -621,20 +643,34 @@ mistake(
     "softmax_stable", "infinity-becomes-minus-hundred",
     "A score of minus infinity turns into a low number",
     hint="What if the other scores of the slice lie around -500?",
+    breaks=("infinite",),
     change={
         "largest = scores": "scores = scores.nan_to_num(neginf=-100.0)\n    largest = scores",
     },
 )  # fmt: skip
 
 mistake(
+    "softmax_stable", "infinity-becomes-minus-nine-hundred",
+    "A score of minus infinity turns into a low number",
+    hint="What if the other scores of the slice lie lower still?",
+    breaks=("infinite",),
+    change={
+        "largest = scores": "scores = scores.nan_to_num(neginf=-900.0)\n    largest = scores",
+    },
+)  # fmt: skip
+
+mistake(
     "softmax_stable", "infinity-keeps-a-weight", "A score of minus infinity keeps a tiny weight",
     hint="Is exp(-80) zero?",
+    breaks=("infinite",),
     change={"torch.exp(shifted)": "torch.exp(shifted.clamp(min=-80))"},
 )  # fmt: skip
+
 
 mistake(
     "softmax_stable", "log-of-zero", "A logarithm of zero spoils the gradient",
     hint="What is the slope of log at the weight of a hidden score?",
+    breaks=("gradients",),
     change={
         "return positive / totals": "return torch.exp(torch.log(positive) - torch.log(totals))",
     },
@@ -643,6 +679,7 @@ mistake(
 mistake(
     "softmax_stable", common="changes-its-input",
     change={"shifted = scores - largest": "scores -= largest\n    shifted = scores"},
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 
 mistake(
@@ -655,6 +692,7 @@ mistake(
     "softmax_stable", "infinities-overwritten",
     "The scores of minus infinity are overwritten in the caller's tensor",
     hint="What stands in the caller's tensor afterwards, where there was -inf?",
+    breaks=("unchanged",),
     change={
         "largest = scores":
             "scores[scores == -torch.inf] = torch.finfo(scores.dtype).min\n    largest = scores",
@@ -725,6 +763,14 @@ def stable_by_own_logsumexp(x, dim=-1):
 def stable_by_another_shift(x, dim=-1):
     e = (x - (x.amax(dim, keepdim=True) - 5)).exp()
     return e / (e.sum(dim, keepdim=True) + 1e-9)
+
+
+@accepted("softmax_stable", "chain-of-logaddexp", "A sum of exponentials, score by score")
+def softmax_by_logaddexp(scores, dim=-1):
+    total, *others = scores.unbind(dim)
+    for score in others:
+        total = torch.logaddexp(total, score)
+    return (scores - total.unsqueeze(dim)).exp()
 
 
 @accepted("softmax_stable", "movedim", "The axis is moved to the end, and back")

@@ -20,6 +20,7 @@ from grader.grading.ladder import Climb
 from grader.intake import find_submissions
 from grader.records.faults import CallError
 from tests.support.places import TINY
+from tests.support.statements import state_weigh
 
 HEAD = "import pytest\nfrom grader.testing import rung\n\n"
 VALUE = '''
@@ -221,6 +222,70 @@ def test_a_grader_file_without_tests_is_refused(collected: Write) -> None:
 def test_a_grader_file_that_is_not_there_is_refused(tmp_path: Path, tiny: Course) -> None:
     with pytest.raises(CallError, match=r"test_none\.py is not there"):
         collect([tmp_path / "test_none.py"], True, tiny)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stating(tmp_path: Path) -> Callable[[str], list[Test]]:
+    """Collect hidden tests with this text in a course whose `weigh` states rules."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    course = state_weigh(load_course(tmp_path / "tiny" / "exercises"))
+
+    def write(text: str) -> list[Test]:
+        path = tmp_path / "test_some.py"
+        path.write_text(HEAD + text, "utf-8")
+        return collect([path], True, course)
+
+    return write
+
+
+BODY = 'def test_{}(student{}):\n    """T."""\n'
+
+
+def test_a_test_quotes_what_is_computed_unless_it_names_rules(
+    stating: Callable[[str], list[Test]],
+) -> None:
+    tests = stating(
+        f'@rung.shape("weigh")\n{BODY.format("a", "")}'
+        f'@rung.value("weigh")\n{BODY.format("b", "")}'
+        f'@rung.property("weigh", rules=("large", "unchanged"))\n{BODY.format("c", "")}'
+    )
+    assert [test.rules for test in tests] == [
+        ("returns",),
+        ("computes",),
+        ("large", "unchanged"),
+    ]
+
+
+def test_a_case_may_quote_other_rules_than_its_test(stating: Callable[[str], list[Test]]) -> None:
+    (test,) = stating(
+        '@rung.value("weigh")\n@pytest.mark.parametrize("n", [1, pytest.param(2, '
+        f'marks=rung.quotes("large"))])\n{BODY.format("a", ", n")}'
+    )
+    assert [case.rules for case in test.cases] == [("computes",), ("large",)]
+    assert test.rules == ("computes", "large")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'@rung.value("weigh", rules=("dtype",))\n{BODY.format("a", "")}',
+        '@rung.value("weigh")\n@pytest.mark.parametrize("n", [pytest.param(2, '
+        f'marks=rung.quotes("dtype"))])\n{BODY.format("a", ", n")}',
+    ],
+    ids=["of a test", "of a case"],
+)
+def test_a_rule_that_the_statement_does_not_have_is_refused(
+    stating: Callable[[str], list[Test]], text: str
+) -> None:
+    why = (
+        r"test_some\.py:\d+: the statement of weigh has no rule called 'dtype'; it has computes, "
+        "returns, large, unchanged"
+    )
+    with pytest.raises(CallError, match=why):
+        stating(text)
 
 
 # --- the two runners agree -----------------------------------------------------------------------

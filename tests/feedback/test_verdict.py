@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from grader.feedback.verdict import WORDINGS, Verdict, verdict_of
@@ -114,3 +115,43 @@ def test_what_was_solved_before_is_lost_only_where_it_is_wrong_now() -> None:
     assert verdict_of(result(found("failed")), solved_before=True).lost
     assert not verdict_of(result(found("passed")), solved_before=True).lost
     assert not verdict_of(result(found("failed"))).lost
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def test_a_rule_stands_below_the_reason_and_is_quoted_once() -> None:
+    dtype = {"dtype": "The weights keep the dtype."}
+    first, second = (
+        found("failed", message="got float32", case="large", rules=dtype),
+        found("error", message="it raised", rules={**dtype, "large": "±1000 will do."}),
+    )
+    told = [f.message for f in verdict_of(result(first, second)).wrong]
+    assert told == [
+        "[large] got float32\nThe rule 'dtype': The weights keep the dtype.",
+        "it raised\nThe rule 'large': ±1000 will do.",
+    ]
+
+
+def test_what_every_statement_says_is_told_as_what_was_asked_for() -> None:
+    rules = {"computes": "Subtract the mean.\n    x - x.mean()"}
+    (told,) = verdict_of(result(found("failed", message="no", rules=rules))).wrong
+    assert told.message == "no\nThe statement: Subtract the mean.\n    x - x.mean()"
+
+
+def test_of_a_mistake_that_was_made_elsewhere_no_rule_is_told() -> None:
+    wrong = found("failed", message="no", mistake="M", follows="mean", rules={"dtype": "Keep it."})
+    (told,) = verdict_of(result(wrong)).wrong
+    assert told.message == "no"
+
+
+def test_what_only_grades_look_at_is_told_once_all_else_passed() -> None:
+    left = {"large": "±1000 will do."}
+    passed, failed = found("passed"), found("failed", message="no")
+
+    def of(*tests: TestResult) -> str:
+        return verdict_of(msgspec.structs.replace(result(*tests), unchecked=left)).left_unchecked
+
+    assert of(passed) == "Graded, not checked here:\n  large: ±1000 will do."
+    assert of(passed, failed) == ""
+    assert verdict_of(result(passed)).left_unchecked == ""

@@ -14,16 +14,17 @@ import torch
 from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import Given, MistakesFile, kept
+from grader.grading.diagnosis import Given, kept, same
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order, basis
+from grader.grading.outcomes import MistakesFile
 from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult
-from grader.wire import SourceText, payload
+from grader.wire import Raised, SourceText, payload
 from tests.support.places import TINY
 
 
@@ -67,6 +68,34 @@ def test_a_known_mistake_is_named_with_its_hint(
     result = told(desk, right, text, exercise)
     assert named(result) == {title}
     assert all(test.hint for test in result.tests if test.mistake)
+
+
+MISMATCH = (
+    "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension {}"
+)
+IN_PLACE = (
+    "one of the variables needed for gradient computation has been modified by an inplace "
+    "operation: [torch.FloatTensor [4]], which is output 0 of {}, is at version {}; expected "
+    "version 0 instead. Hint: enable anomaly detection"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        (MISMATCH.format(3, 8, 2), MISMATCH.format(8, 3, 1), True),
+        (MISMATCH.format(3, 8, 2), MISMATCH.format(3, 9, 2), False),
+        (IN_PLACE.format("Exp", 1), IN_PLACE.format("DivBackward0", 2), True),
+        (IN_PLACE.format("Exp", 1), MISMATCH.format(3, 8, 2), False),
+        ("d_out must be even", "d_out is odd", False),
+    ],
+)
+def test_an_error_is_the_same_whichever_operand_came_first(
+    one: str, other: str, alike: bool
+) -> None:
+    errors = [Raised("RuntimeError", text) for text in (one, other)]
+    assert same(errors[:1], errors[1:]) is alike
+    assert not same(errors[:1], [Raised("ValueError", one)])
 
 
 @pytest.mark.parametrize(

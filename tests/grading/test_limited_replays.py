@@ -14,8 +14,8 @@ import pytest
 
 from grader.course.course import Course
 from grader.grading.desk import Desk, live_known
-from grader.grading.diagnosis import MistakesFile
 from grader.grading.ladder import grade_submission
+from grader.grading.outcomes import MistakesFile
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.files import MISTAKES

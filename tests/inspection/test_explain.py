@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from grader.course.course import Course
 from grader.grades.gradebook import open_gradebook
@@ -262,6 +263,23 @@ def test_a_course_that_changed_since_is_told(grader: Grader, tmp_path: Path) -> 
         "explain", tmp_path / "out", "bob", "test_center_takes_no_loop", "--course", course
     )
     assert (ran.code, "was it graded with another --course?" in ran.err) == (2, True)
+
+
+def test_a_grade_from_another_processor_is_told(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bob.py").write_text(WRONG, "utf-8")
+    call = ("explain", tmp_path / "out", "bob", "center", "--course", TINY)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "ABACUS")
+        grader(
+            *("grade", tmp_path / "bob.py", "--out", tmp_path / "out", "--course", TINY),
+            *("--jobs", "1"),
+        )
+        assert "ABACUS" not in grader(*call).out
+    assert (
+        "graded with the vector instructions ABACUS, and this processor has " in grader(*call).out
+    )
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -255,6 +255,10 @@ RIGHT_SINGLES = {
     "three names that mean the same": single(
         linears("q1", "q2", "q3"), "return attend(self.q2(x), self.q3(x), self.q1(x))"
     ),
+    "lazy layers": single(
+        linears("W_query", "W_key", "W_value").replace("nn.Linear(d_in, ", "nn.LazyLinear("),
+        "return attend(self.W_query(x), self.W_key(x), self.W_value(x))",
+    ),
     "a list": single(
         "self.layers = nn.ModuleList(nn.Linear(d_in, d_out, bias=False) for _ in range(3))",
         "return attend(*(layer(x) for layer in self.layers))",
@@ -409,6 +413,46 @@ class Many(nn.Module):
         q, k, v = (x.unsqueeze(1) @ weight for weight in (self.W_q, self.W_k, self.W_v))
         return attend(q, k, v).transpose(1, 2).flatten(2) @ self.W_o + self.b_o
 """,
+    "an output matrix with the heads split": """
+class Many(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        def stacked():
+            return nn.Parameter(torch.rand(num_heads, d_in, d_out // num_heads))
+        self.W_q, self.W_k, self.W_v = stacked(), stacked(), stacked()
+        self.W_o = nn.Parameter(torch.rand(num_heads, d_out // num_heads, d_out))
+        self.b_o = nn.Parameter(torch.rand(1, d_out))
+    def forward(self, x):
+        q, k, v = (x.unsqueeze(1) @ weight for weight in (self.W_q, self.W_k, self.W_v))
+        return torch.einsum("bhtd,hdo->bto", attend(q, k, v), self.W_o) + self.b_o
+""",
+    "an output matrix that is split behind its rows": """
+class Many(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        def cut(first):
+            return nn.Parameter(torch.rand(first, num_heads, d_out // num_heads))
+        self.W_q, self.W_k, self.W_v, self.W_o = cut(d_in), cut(d_in), cut(d_in), cut(d_out)
+        self.b_o = nn.Parameter(torch.rand(d_out))
+    def forward(self, x):
+        weights = self.W_q, self.W_k, self.W_v
+        q, k, v = (torch.einsum("bti,ihd->bhtd", x, weight) for weight in weights)
+        return torch.einsum("bhtd,ohd->bto", attend(q, k, v), self.W_o) + self.b_o
+""",
+    "an output layer for each head": """
+class Many(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.n, each = num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out = nn.ModuleList(nn.Linear(each, d_out, bias=n == 0) for n in range(num_heads))
+    def forward(self, x):
+        q, k, v = (split(p(x), self.n) for p in (self.W_query, self.W_key, self.W_value))
+        heads = attend(q, k, v).unbind(1)
+        return sum(out(head) for out, head in zip(self.out, heads))
+""",
     "fused under a name that says nothing, and an unnamed output": """
 class Many(nn.Module):
     def __init__(self, d_in, d_out, num_heads):
@@ -467,6 +511,19 @@ class Wrapper(nn.Module):
         self.heads = nn.ModuleList(Head(d_in, d_out, True) for _ in range(num_heads))
     def forward(self, x):
         return torch.cat([head(x) for head in self.heads], dim=-1)
+""",
+    "bare matrices and biases, with a dimension of heads": """
+class Wrapper(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        def stacked(*shape):
+            return nn.Parameter(torch.rand(num_heads, *shape))
+        self.Wq, self.Wk, self.Wv = (stacked(d_in, d_out) for _ in range(3))
+        self.bq, self.bk, self.bv = (stacked(d_out) for _ in range(3))
+    def forward(self, x):
+        parts = (self.Wq, self.bq), (self.Wk, self.bk), (self.Wv, self.bv)
+        q, k, v = (x.unsqueeze(1) @ w + b.unsqueeze(1) for w, b in parts)
+        return attend(q, k, v).transpose(1, 2).flatten(2)
 """,
     "a list of heads under another name": f"""
 {HEAD}
@@ -566,6 +623,21 @@ def test_bare_biases_beside_bare_weights_are_adopted_by_name(
         matrices("W_q", "W_k", "W_v") + "\n" + matrices("q_bias", "bias_k", "b_v", shape="d_out"),
         "k, v = x @ self.W_k + self.bias_k, x @ self.W_v + self.b_v\n"
         "return attend(x @ self.W_q + self.q_bias, k, v)",
+    )
+    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_bare_biases_go_with_the_weights_whose_names_they_share(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = single(
+        matrices("frage", "W_such", "wert")
+        + "\n"
+        + matrices("frage_b", "b_such", "bias_wert", shape="d_out"),
+        "k, v = x @ self.W_such + self.b_such, x @ self.wert + self.bias_wert\n"
+        "return attend(x @ self.frage + self.frage_b, k, v)",
     )
     theirs, ours, adoption = adopted(Single, source, 3, 4, True)
     assert (adoption.missing, adoption.extra) == ((), ())
@@ -788,7 +860,7 @@ def test_a_module_can_adopt_twice(adopted: Callable[..., Adopted]) -> None:
         ),
         (
             single(linears("q"), "return attend(self.q(x), self.q(x), self.q(x))"),
-            "the module has q.weight (4, 3)",
+            "found for W_key, W_value: q.weight is W_query, and the module has nothing else",
         ),
         (
             single(
@@ -804,8 +876,24 @@ def test_a_module_can_adopt_twice(adopted: Callable[..., Adopted]) -> None:
             ),
             "q.weight has shape (5, 3)",
         ),
+        (
+            single(
+                f"{linears('query', 'key')}\nself.extra = nn.Linear(5, 7)",
+                "return attend(self.query(x), self.key(x), self.key(x))",
+            ),
+            "no parameters were found for W_value: query.weight is W_query, key.weight is W_key, "
+            "and the module has extra.weight (7, 5), extra.bias (7,). Weights live in",
+        ),
     ],
-    ids=["none", "in a list", "plain tensors", "one for three", "two for three", "other sizes"],
+    ids=[
+        "none",
+        "in a list",
+        "plain tensors",
+        "one for three",
+        "two for three",
+        "other sizes",
+        "one lacking",
+    ],
 )
 def test_a_module_without_a_place_for_a_weight_is_told_what_it_has(
     adopted: Callable[..., Adopted], source: str, told: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -43,6 +43,10 @@ def pair(
     x: Float[Tensor, " n"], y: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     return x * y, x + 2 * y
+
+
+def entries(x: Mapping[str, Tensor]) -> object:
+    return x["a"] + x["b"]
 
 
 def free(x: Float[Tensor, " ..."]) -> object:
@@ -442,6 +446,23 @@ def test_observe_tells_which_inputs_the_student_changed(open_seat: OpenSeat) -> 
     assert seen.changed == {1}
 
 
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ("return x['a'] + x['b']", set()),
+        ("return x['a'] + x.pop('b')", {1}),
+        ("x['c'] = x['a'] * 2\n    return x['c']", {1}),
+        ("x['a'] = x['a'] * 2\n    return x['a']", {0}),
+        ("x.clear()\n    import torch\n    return torch.ones(3, 4)", {0, 1}),
+    ],
+)
+def test_a_dictionary_that_was_passed_is_changed_where_its_tensors_are_others(
+    open_seat: OpenSeat, body: str, changed: set[int]
+) -> None:
+    student = open_seat(f"def entries(x):\n    {body}\n", entries).student()
+    assert student.entries.observe({"a": X, "b": X + 1}).changed == changed
+
+
 @pytest.mark.parametrize("change", ["x.t_()", "x.data = x.double()", "x.mul_(0).div_(0)"])
 def test_an_input_of_another_form_or_with_nan_is_a_changed_one(
     open_seat: OpenSeat, change: str
@@ -490,6 +511,27 @@ def test_a_test_whose_process_does_not_start_has_said_and_printed_nothing(warm: 
 def test_nan_in_an_input_that_was_left_alone_is_no_change(open_seat: OpenSeat) -> None:
     student = open_seat("def free(x):\n    return 1", free).student()
     assert student.free.observe(torch.full((2, 2), torch.nan)).changed == set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[float(number) for number in x]",
+        "[number.item() for number in x]",
+        "[x[n].item() for n in range(len(x))]",
+        "x.tolist()",
+        "torch.Tensor.tolist(x)",
+        "list(map(float, x))",
+    ],
+)
+def test_each_number_that_becomes_one_of_pythons_counts_as_an_operation(
+    open_seat: OpenSeat, body: str
+) -> None:
+    source = f"import torch\n\ndef free(x):\n    numbers = {body}\n    return x + sum(numbers)\n"
+    student = open_seat(source, free).student()
+    short, long = (student.free.observe(torch.ones(n)).operations for n in (3, 8))
+    assert 5 <= long.count - short.count <= 15  # one a number, or one more where it is looked up
+    assert long.work > short.work
 
 
 def test_observe_counts_operations_and_remembers_the_largest_result(open_seat: OpenSeat) -> None:

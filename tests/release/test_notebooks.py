@@ -12,8 +12,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from grader.course.course import load_course, statement
+from grader.course.course import load_course
 from grader.course.file import Unit
+from grader.course.statements import statement
 from grader.release.notebooks import short_stub
 from tests.support.bundles import release_recorded
 from tests.support.places import ROOT
@@ -133,19 +134,11 @@ def test_what_a_statement_says_stands_in_the_notebook(folder: Path) -> None:
     for unit in COURSE.units:
         notebook = notebook_of(folder, unit)
         for name, cell in parts(notebook.cells, unit, "statement"):
-            for line in statement(COURSE, name).text.splitlines():
-                assert line.strip().replace("<BLANKLINE>", "") in cell.source
-
-
-def test_formulas_are_closed_and_in_pairs_of_dollars(folder: Path) -> None:
-    for unit in COURSE.units:
-        notebook = notebook_of(folder, unit)
-        for name, cell in parts(notebook.cells, unit, "statement"):
-            formulas = re.findall(r"\$\$\n(.*?)\n\$\$", cell.source, re.DOTALL)
-            assert cell.source.count("$") == 4 * len(formulas), name
-            for formula in formulas:
-                # Escaped braces aside, what opens is closed.
-                plain = re.sub(r"\\[{}]", "", formula)
-                assert plain.count("{") == plain.count("}"), name
-                assert formula.count(r"\left") == formula.count(r"\right"), name
-                assert formula.count(r"\begin") == formula.count(r"\end"), name
+            stated = statement(COURSE, name)
+            words = re.sub(r"[*`]", "", " ".join(cell.source.split()))
+            assert stated.formula in cell.source
+            for key, sentence in stated.rules.items():
+                assert re.sub(r"[*`]", "", f"- {key}: {sentence}") in words, name
+            for line in stated.text.splitlines():
+                if line.startswith(("tensor", "        [", ">>>")):
+                    assert line in cell.source

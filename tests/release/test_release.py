@@ -243,12 +243,6 @@ def test_a_course_without_words_of_its_own_gets_general_ones(
 # --- what the texts of the course say ------------------------------------------------------------
 
 
-def test_formulas_belong_to_exercises(tiny_copy: Course, tmp_path: Path) -> None:
-    (tiny_copy.folder / "formulas.toml").write_text("centre = 'x'\n")
-    with pytest.raises(CallError, match="there is no exercise called 'centre'"):
-        write_student_bundle(tiny_copy, tmp_path / "bundle")
-
-
 def test_the_walkthrough_shows_what_the_commands_print(grader: Grader, tmp_path: Path) -> None:
     """Blocks of the walkthrough stand in the output; `…` stands for lines left out."""
     name = "running_mean_loop"

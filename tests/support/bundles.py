@@ -20,9 +20,9 @@ from tests.support.places import REAL, ROOT
 KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
 
 # What may decide a recording, besides the course.
-ROOMS = ("course", "grading", "proxies", "unsandboxed", "wire")
+ROOMS = ("course", "grading", "mistakes", "proxies", "unsandboxed", "wire")
 MAKERS = [
-    *(ROOT / "grader" / name for name in ("mistakes.py", "testing.py", "release/recording.py")),
+    *(ROOT / "grader" / name for name in ("testing.py", "release/recording.py")),
     *(path for room in ROOMS for path in (ROOT / "grader" / room).glob("*.py")),
 ]
 

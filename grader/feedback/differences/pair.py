@@ -11,6 +11,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from grader.course.tolerances import ROUNDING, Tolerance
+from grader.feedback import margins
+
 MOST_SLICES = 32  # each is compared with each
 EXACT_INTEGER = 2.0**52  # float64 holds smaller ones exactly
 
@@ -41,7 +44,7 @@ class TensorPair:
     @property
     def is_float(self) -> bool:
         """Whether the values are floating-point numbers."""
-        return self.dtype in AGREEMENT
+        return self.dtype in ROUNDING
 
     @property
     def is_bool(self) -> bool:
@@ -212,12 +215,6 @@ PRECISION = {
     torch.bool: Precision(0.0, 0.0, 3, 12),
     **dict.fromkeys(INTEGERS, Precision(1e-12, 0.0, 3, 6)),
 }
-# Those of `torch.testing.assert_close`; 16 bits get more.
-AGREEMENT = {
-    torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
-    torch.float16: (1e-2, 1e-3), torch.bfloat16: (1e-2, 1e-3),
-}  # fmt: skip
-
 # What adds up in another order than the reference does rounds otherwise.
 SLACK = {"cpu": 1, "cuda": 10}
 _slack: ContextVar[int] = ContextVar("slack", default=1)
@@ -233,16 +230,10 @@ def computed_on(device: str) -> Iterator[None]:
         _slack.reset(token)
 
 
-def differing(
-    theirs: Tensor, ours: Tensor, rtol: float | None = None, atol: float | None = None
-) -> Tensor:
+def differing(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> Tensor:
     """Which elements differ, as a bool tensor of the same shape; NaN differs from everything."""
-    if ours.dtype not in AGREEMENT:
+    if ours.dtype not in ROUNDING:
         return theirs != ours
-    relative, absolute = (_slack.get() * room for room in AGREEMENT[ours.dtype])
-    return ~torch.isclose(
-        theirs,
-        ours,
-        rtol=relative if rtol is None else rtol,
-        atol=absolute if atol is None else atol,
-    )
+    within = within or ROUNDING[ours.dtype] * _slack.get()
+    margins.note(theirs, ours, within)
+    return ~torch.isclose(theirs, ours, rtol=within.rtol, atol=within.atol)

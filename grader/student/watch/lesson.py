@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.course import Course, ExerciseStub, opening, statement
+from grader.course.course import Course
 from grader.course.file import Exercise
+from grader.course.statements import Statement, opening, statement
+from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.student.answers import reset_exercises, undo
@@ -56,7 +58,7 @@ class Lesson:
         self.trouble = ""  # why it could not be
         self.can_undo: set[str] = set()  # units that were reset
         self._results: dict[str, ExerciseResult] = {}
-        self._statements: dict[str, ExerciseStub] = {}
+        self._statements: dict[str, Statement] = {}
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
         self._clock = clock
@@ -100,9 +102,14 @@ class Lesson:
         """The hints that were read."""
         return self.exercise.hints[: self.progress.hints.get(self.name, 0)]
 
-    def statement(self) -> ExerciseStub | str:
+    def statement(self) -> Statement | str:
         """What the current exercise asks for, or why that cannot be read."""
         return self._statements.get(self.name) or self._look(self.name)
+
+    @property
+    def unchecked(self) -> Mapping[str, str]:
+        """The rules of the current exercise that only grades look at, as far as that is known."""
+        return self.result.unchecked if self.result is not None else {}
 
     def about_unit(self) -> str:
         """What the current exercise's unit is about, if it is the first one in it."""
@@ -119,7 +126,9 @@ class Lesson:
         if self.trouble or self.result is None:
             return ""
         if self.result.solved:
-            return words.solved(self.course, self.name, self.progress.solved)
+            left = verdict_of(self.result).left_unchecked
+            told = words.solved(self.course, self.name, self.progress.solved)
+            return f"{told}\n{left}" if left else told
         if self.result.untouched:
             return words.UNTOUCHED.format(self.file.name)
         return ""
@@ -261,7 +270,7 @@ class Lesson:
             return f"This is not remembered: {error}"
         return ""
 
-    def _look(self, name: str) -> ExerciseStub | str:
+    def _look(self, name: str) -> Statement | str:
         """A statement as it was when it could last be read."""
         try:
             found = statement(self.course, name)

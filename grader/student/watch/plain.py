@@ -221,7 +221,7 @@ class Plain:
             self._say(found)
         else:
             self._lines(found.signature)
-            self._lines(words.prose(found.text, WIDTH))
+            self._lines(words.prose(found.marked(lesson.unchecked), WIDTH))
         about = lesson.about_unit()
         if about:
             self._lines("")

@@ -279,7 +279,7 @@ class Board(Screen[None]):
         if isinstance(found, str):
             return text.append(safe(found))
         text.append(found.signature, style="bold")
-        for part in words.paragraphs(found.text):
+        for part in words.paragraphs(found.marked(lesson.unchecked)):
             text.append("\n\n")
             text.append(safe(part.text), style="cyan" if part.example else "")
         about = lesson.about_unit()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.course.course import Course
+from grader.course.statements import listing
 from grader.feedback.pictures.text import drawn
 from grader.feedback.terminal import all_asked, safe
 from grader.feedback.verdict import Verdict
@@ -125,6 +126,11 @@ def paragraphs(docstring: str) -> Iterator[Paragraph]:
         lines = [line for line in block.splitlines() if line.strip()]
         if not lines:
             continue
+        if found := listing("\n".join(lines)):
+            title, entries = found
+            items = [f"  {name}: {said}" if name else f"  {said}" for name, said in entries]
+            yield Paragraph("\n".join([f"{title}:", *items]))
+            continue
         if any(line.startswith((" ", "\t", ">>>", "- ", "* ", "|")) for line in lines):
             yield Paragraph("\n".join(lines), example=True)
         else:
@@ -134,7 +140,12 @@ def paragraphs(docstring: str) -> Iterator[Paragraph]:
 def prose(docstring: str, width: int) -> str:
     """A docstring as lines of text."""
     parts = [
-        part.text if part.example else textwrap.fill(part.text, width)
+        part.text
+        if part.example
+        else "\n".join(
+            textwrap.fill(line, width, subsequent_indent=line.startswith(" ") * "    ")
+            for line in part.text.splitlines()
+        )
         for part in paragraphs(docstring)
     ]
     return "\n\n".join(parts)

@@ -1,6 +1,6 @@
 # Tries: a mistake that the public checks alone see, and empty classes that raise what it makes raise.
 # Worked in: -
-# Deserves: causal_mask 0.667
+# Deserves: nothing
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Tries: plants a mask that is wrong for three tokens, which only a public check asks about.
 # Worked in: -
-# Deserves: causal_mask 0.667
+# Deserves: nothing
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 # Tries: plants an ordinary mistake for three tokens alone, under classes of one line each.
 # Worked in: -
-# Deserves: causal_mask 0.667
+# Deserves: nothing
 import torch
 from torch import nn
 

@@ -1,9 +1,11 @@
 """Unit 1, averaging: the mean of the past.
 
-Before attention decides *how much* each token should listen to the others, let every token
-listen equally to itself and to everything before it. You will write that mean four ways, and
-the last one is attention with the interesting part left blank. Tensors are
-(batch, time, channels): some sequences, their tokens in order, the numbers of one token.
+Attention decides how much each token takes from every other token. Before any such decision, let
+every token take the same share of itself and of each token before it. You compute that mean in
+four ways. The last way is causal attention in which all scores are equal.
+
+Tensors of tokens are (batch, time, channels): sequences, their tokens in order, and the numbers
+of one token.
 """
 
 from __future__ import annotations
@@ -20,39 +22,66 @@ if TYPE_CHECKING:
 def running_mean_loop(
     x: Float[Tensor, "batch time channels"],
 ) -> Float[Tensor, "batch time channels"]:
-    """Average every token with all the tokens before it, the slow and obvious way.
+    """Average each token with all tokens before it in the same sequence.
 
-    At time t the answer holds the mean of tokens 0, 1, …, t of the same sequence, channel by
-    channel. Token t itself counts; whatever comes later does not. Why: this is the plainest way
-    for a token to collect news from its past, and the yardstick for the three faster versions.
+        out[b, t] = (x[b, 0] + x[b, 1] + … + x[b, t]) / (t + 1)
 
-    Takes x of shape (batch, time, channels); returns the same shape.
+    Each channel has a mean of its own. Token t is part of its own mean; later tokens are not. A
+    Python loop over time is welcome here.
 
-    Loops are welcome here. Sequences of a batch never mix. Keep the dtype of x, leave x itself
-    unchanged, and let gradients flow back to it.
+    Why: this is the simplest way for a token to collect information from its past. The faster
+    versions that follow must give the same numbers.
 
-    Example: one sequence of three tokens, two channels each.
+    Takes:
+        x: (batch, time, channels), with at least one token.
+
+    Returns:
+        (batch, time, channels): the means.
+
+    Rules:
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+
+    Example: one sequence of three tokens with two channels each. The first token has nothing
+    before it, so it is its own mean.
 
     >>> x = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
     >>> running_mean_loop(x)
     tensor([[[2.0000, 7.0000],
              [4.0000, 5.5000],
              [4.6667, 5.3333]]])
+
+    Source: Andrej Karpathy 2023, "Let's build GPT: from scratch, in code, spelled out",
+    version 1: averaging past context with for loops,
+    https://www.youtube.com/watch?v=kCc8FmEb1nY.
     """
     raise NotImplementedError
 
 
 def prefix_sum_matrix(time: int) -> Float[Tensor, "time time"]:
-    """Build the square matrix whose product with a sequence sums up its past.
+    """Build the square matrix whose product with a sequence gives the sums of its past.
 
-    Row t says which tokens take part in sum number t: a one for token t and for every token
-    before it, a zero for every later one. Why: a loop over the past becomes one matrix product,
-    and the triangle of zeros is what will later keep a model from reading the future.
+        matrix[t, s] = 1   where s ≤ t
+        matrix[t, s] = 0   where s > t
 
-    Takes the number of tokens; returns a (time, time) matrix of torch's default dtype (floating
-    point, not bool or int: it is about to be multiplied with real numbers).
+    Row t picks the tokens that are added up at time t: token t and every token before it. A matrix
+    of ones alone would give every token the sum of the whole sequence.
 
-    Example: row 2 of the product is the sum of all three rows.
+    Why: a loop over the past becomes one matrix product. The triangle of zeros will later keep a
+    model from reading the future.
+
+    Takes:
+        time: int, the number of tokens, at least 1.
+
+    Returns:
+        (time, time): the matrix in torch's default dtype, so that it multiplies real numbers.
+
+    Rules:
+        sizes: The matrix is right for any number of tokens, from one to hundreds.
+
+    Example: the product of the matrix with three tokens. Row 2 of the product is the sum of all
+    three rows.
 
     >>> prefix_sum_matrix(3)
     tensor([[1., 0., 0.],
@@ -62,27 +91,45 @@ def prefix_sum_matrix(time: int) -> Float[Tensor, "time time"]:
     tensor([[ 2.,  7.],
             [ 8., 11.],
             [14., 16.]])
+
+    Source: Andrej Karpathy 2023, "Let's build GPT: from scratch, in code, spelled out",
+    the matrix product as a weighted sum,
+    https://www.youtube.com/watch?v=kCc8FmEb1nY.
     """
     raise NotImplementedError
 
 
 def running_mean_matrix(time: int) -> Float[Tensor, "time time"]:
-    """Turn the matrix of sums into a matrix of means.
+    """Turn the matrix of sums into a matrix of means, whose rows sum to one.
 
-    Same triangle as in `prefix_sum_matrix`, but every row shares out a total of exactly one:
-    row t gives the weight 1 / (t + 1) to each of the t + 1 tokens it may see, and nothing to
-    the rest. Why: rows that sum to one are what attention calls *weights*. Here all visible
-    tokens weigh the same; from unit 3 on the data decides.
+        weights[t, s] = 1 / (t + 1)   where s ≤ t
+        weights[t, s] = 0             where s > t
 
-    Takes the number of tokens; returns a (time, time) matrix of torch's default dtype. You may
-    call your own `prefix_sum_matrix`.
+    This is the triangle of `prefix_sum_matrix`, each row divided by its own number of ones. You may
+    call your `prefix_sum_matrix`.
 
-    Example: each row sums to one (each column does not).
+    Why: attention calls the numbers of such a row *weights*. Here all visible tokens have the same
+    weight. From unit 3 on, the weights depend on the tokens.
+
+    Takes:
+        time: int, the number of tokens, at least 1.
+
+    Returns:
+        (time, time): the weights in torch's default dtype.
+
+    Rules:
+        sizes: The weights are right for any number of tokens, from one to hundreds.
+
+    Example: each row sums to one. The columns do not.
 
     >>> running_mean_matrix(3)
     tensor([[1.0000, 0.0000, 0.0000],
             [0.5000, 0.5000, 0.0000],
             [0.3333, 0.3333, 0.3333]])
+
+    Source: Andrej Karpathy 2023, "Let's build GPT: from scratch, in code, spelled out",
+    the matrix product as a weighted sum,
+    https://www.youtube.com/watch?v=kCc8FmEb1nY.
     """
     raise NotImplementedError
 
@@ -90,26 +137,39 @@ def running_mean_matrix(time: int) -> Float[Tensor, "time time"]:
 def running_mean_matmul(
     x: Float[Tensor, "batch time channels"],
 ) -> Float[Tensor, "batch time channels"]:
-    """Compute all the running means with a single matrix product.
+    """Compute all running means at once, with one matrix product.
 
-    The answer is that of `running_mean_loop`, without the loop. Why: one product does for every
-    token and every sequence at once what the loop did step by step, and a graphics card is
-    built for exactly that. All of attention is written this way.
+        out[b] = weights · x[b]   with weights[t, s] = 1 / (t + 1) where s ≤ t, else 0
 
-    Takes x of shape (batch, time, channels); returns the same shape.
+    The means are those of `running_mean_loop`. A cumulative sum over time is accepted as well.
 
-    The number of torch operations must stay the same however long the sequence is: no Python
-    loop over time. (A cumulative sum keeps that promise too, and is accepted.) Two tensors only
-    multiply when their dtypes agree, and x may be float64: keep the dtype of x. Leave x
-    unchanged, and let gradients flow back to it.
+    Why: one product does for every token and every sequence at once what the loop does step by
+    step, and graphics cards are built for matrix products. All of attention is written this way.
 
-    Example: one sequence of three tokens, two channels each, the numbers you know already.
+    Takes:
+        x: (batch, time, channels), with at least one token.
+
+    Returns:
+        (batch, time, channels): the means.
+
+    Rules:
+        dtype: float64 in, float64 out, with sums taken in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+        loops: A longer sequence takes no more tensor operations, and each number that leaves
+            torch through .item(), .tolist(), float() or iteration counts as one operation.
+
+    Example: the sequence of `running_mean_loop`, with the same means.
 
     >>> x = torch.tensor([[[2.0, 7.0], [6.0, 4.0], [6.0, 5.0]]])
     >>> running_mean_matmul(x)
     tensor([[[2.0000, 7.0000],
              [4.0000, 5.5000],
              [4.6667, 5.3333]]])
+
+    Source: Andrej Karpathy 2023, "Let's build GPT: from scratch, in code, spelled out",
+    version 2: using matrix multiply,
+    https://www.youtube.com/watch?v=kCc8FmEb1nY.
     """
     raise NotImplementedError
 
@@ -119,18 +179,30 @@ def running_mean_softmax(
 ) -> Float[Tensor, "batch time channels"]:
     """Compute the running means once more, with weights that come out of a softmax.
 
-    Start from a (time, time) matrix of scores, all zero: no token prefers any other. Put -inf
-    wherever a row would look at a later token, that is, above the diagonal. A softmax over each
-    row turns the scores into weights, and the weights average x. Why: replace the zeros by
-    scores that depend on the tokens, and this is causal attention.
+        scores[t, s] = 0    where s ≤ t
+        scores[t, s] = −∞   where s > t
+        out[b] = softmax(scores) · x[b]   with the softmax over each row of the scores
 
-    Takes x of shape (batch, time, channels); returns the same shape.
+    Put the -inf in before the softmax. exp(0) is 1, so a score of zero does *not* hide a token.
+    exp(-inf) is 0, so a score of -inf does.
 
-    A softmax has to do the work (torch's, or your own out of `exp`). It must act on the matrix
-    with the -inf in it: exp(0) is 1, so a zero does *not* hide a token, and exp(-inf) is 0, so
-    -inf does. Keep the dtype of x, leave x unchanged, and let gradients flow back to it.
+    Why: scores of zero mean that no token prefers any other. Replace them by scores that depend on
+    the tokens, and this is causal attention.
 
-    Example: the first token can only listen to itself; the last one hears all four.
+    Takes:
+        x: (batch, time, channels), with at least one token.
+
+    Returns:
+        (batch, time, channels): the means.
+
+    Rules:
+        softmax: The weights come out of a softmax, either torch's or your own made with exp.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+
+    Example: one sequence of four tokens with one channel. The first token sees only itself; the
+    last one sees all four.
 
     >>> x = torch.tensor([[[8.0], [0.0], [1.0], [5.0]]])
     >>> running_mean_softmax(x)
@@ -138,5 +210,10 @@ def running_mean_softmax(
              [4.0000],
              [3.0000],
              [3.5000]]])
+
+    Source: Andrej Karpathy 2023, "Let's build GPT: from scratch, in code, spelled out",
+    version 3: adding softmax,
+    https://www.youtube.com/watch?v=kCc8FmEb1nY; for the -inf, Vaswani et al. 2017,
+    "Attention Is All You Need", section 3.2.3, https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError

@@ -1,10 +1,10 @@
-"""Unit 5, causal attention: no peeking at the tokens still to come.
+"""Unit 5, causal attention: hide the tokens still to come.
 
-A model that learns to guess the next token must not see it. Here you build the mask that hides
-the future, put it to work inside the softmax, add dropout, and assemble a causal attention layer.
+A model that learns to predict the next token must not see it. Here you build the mask that hides
+the future, use it inside the softmax, add dropout, and assemble a causal attention layer.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True; keep that in mind when you read
+Masks in this kit are boolean, and True where a query may NOT look: this is what `masked_fill`
+wants. In `F.scaled_dot_product_attention` True means the opposite; remember that when you read
 other people's code.
 """
 
@@ -23,22 +23,30 @@ if TYPE_CHECKING:
 def causal_mask(num_tokens: int) -> Bool[Tensor, "num_tokens num_tokens"]:
     """Build the mask that hides the future from every token.
 
-    Rows are the tokens that ask (queries), columns the tokens that could be looked at (keys).
-    An entry is True where the query may NOT look. A token may look at itself and at everything
-    before it; whatever comes later is hidden.
+        mask[i, j] = True    for j > i: key j comes after query i, and is hidden
+        mask[i, j] = False   for j ≤ i
 
-    Why: while training, all tokens of a sentence sit in one tensor, the right answers included.
-    This little triangle is all that stands between your model and cheating.
+    Rows are queries, columns are keys. A token may look at itself and at everything before it.
+    So one token alone has nothing to hide: `causal_mask(1)` holds a single False.
 
-    The answer is boolean and square, (num_tokens, num_tokens). One token alone has nothing to
-    hide: `causal_mask(1)` holds a single False.
+    Why: in training, all tokens of a sentence are in one tensor, the right answers included.
+    Without this mask, the model would copy the next token and learn nothing.
 
-    Three tokens; the first one sees only itself, the last one sees all:
+    Takes:
+        num_tokens: int, 1 or more.
+
+    Returns:
+        bool (num_tokens, num_tokens): True where the query may not look.
+
+    Example: three tokens. The first sees only itself, the last sees all.
 
     >>> causal_mask(3)
     tensor([[False,  True,  True],
             [False, False,  True],
             [False, False, False]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3,
+    https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
@@ -46,23 +54,36 @@ def causal_mask(num_tokens: int) -> Bool[Tensor, "num_tokens num_tokens"]:
 def masked_softmax(
     scores: Float[Tensor, "... queries keys"], mask: Bool[Tensor, " ..."]
 ) -> Float[Tensor, "... queries keys"]:
-    """Turn scores into weights that give nothing to the hidden keys.
+    """Turn scores into weights that give nothing to hidden keys.
 
-    Each row of `scores` belongs to one query. Its weights sum to one over the keys that the query
-    may see; every hidden key (mask True) weighs exactly 0. Only one thing differs from a plain
-    softmax: a hidden key must count as if it were not there at all, whatever its score.
+        weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])   over visible k
+        weights[i, j] = 0                                  where key j is hidden
 
-    Why: zeroing weights after the softmax leaves rows that no longer sum to one, since the hidden
-    keys already took their share. Hide first, then share out.
+    A hidden key counts as if it were not there, whatever its score.
 
-    `scores` has shape (..., queries, keys), with any leading dimensions. `mask` has the same
-    shape, or one that broadcasts to it: (queries, keys) for all batch rows, or (batch, 1, keys).
-    The weights keep the shape and dtype of the scores, and `scores` itself stays as it was.
+    Why: zeroing weights after the softmax leaves rows that no longer sum to one, because the
+    hidden keys already took their share.
 
-    Fine print: a query that may see nothing at all gets a row of zeros, not NaN, and the gradients
-    stay finite even then. Torch's softmax is welcome here; ready-made attention functions are not.
+    Takes:
+        scores: (..., queries, keys), any finite numbers.
+        mask: bool (...), broadcasting to the scores: (queries, keys), (batch, 1, keys), …;
+            True where a query may not look.
 
-    The large score 9 is hidden from the first two queries, and everything from the third:
+    Returns:
+        (..., queries, keys): the weights.
+
+    Rules:
+        leading: The scores may have any number of leading dimensions, none included, and the mask
+            broadcasts to them.
+        empty: A query that may see nothing gets a row of zeros, never NaN, and all gradients stay
+            finite.
+        large: Scores may be as large as ±1000.
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: The weights keep the dtype of the scores, to its full precision.
+        unchanged: `scores` and `mask` stay as they were.
+        gradients: Gradients flow back to the scores.
+
+    Example: the large score 9 is hidden from the first two queries, everything from the third.
 
     >>> scores = torch.tensor([[0.0, 9.0, 9.0], [1.0, 1.0, 9.0], [1.0, 2.0, 3.0]])
     >>> mask = torch.tensor([[False, True, True], [False, False, True], [True, True, True]])
@@ -70,6 +91,9 @@ def masked_softmax(
     tensor([[1.0000, 0.0000, 0.0000],
             [0.5000, 0.5000, 0.0000],
             [0.0000, 0.0000, 0.0000]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3,
+    https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
@@ -79,23 +103,37 @@ def renormalized_causal_weights(
 ) -> Float[Tensor, "tokens tokens"]:
     """Take the future out of finished weights, and make every row sum to one again.
 
-    This is the other road to causal weights. `weights` is (tokens, tokens), it has been through a
-    softmax already, and each row sums to one over *all* tokens. Drop what lies in the future, then
-    let each row share out its whole attention among what is left.
+        result[i, j] = weights[i, j] / Σₖ weights[i, k]   for j ≤ i; sum over k ≤ i
+        result[i, j] = 0                                  for j > i
 
-    Why: it arrives at the same numbers as hiding the scores before the softmax. Softmax is a ratio
-    of exponentials, and the part that the future added to the denominator cancels. Once you have
-    both roads, compare them on the same scores!
+    This is the second way to causal weights. Here the softmax comes first, and the mask after it.
 
-    The answer has the shape and dtype of `weights`, which stays as it was. Gradients flow.
+    Why: it gives the same numbers as hiding the scores before the softmax. A softmax is a ratio of
+    exponentials, and the part of the future in the denominator cancels. Compare both ways on the
+    same scores.
 
-    The second row holds 0.2 and 0.6 up to its own token, 0.8 together, so it becomes 1/4 and 3/4:
+    Takes:
+        weights: (tokens, tokens), a softmax's result: positive, and each row sums to one over
+            *all* tokens.
+
+    Returns:
+        (tokens, tokens): the causal weights.
+
+    Rules:
+        dtype: The result keeps the dtype of the weights, to its full precision.
+        unchanged: `weights` stays as it was.
+        gradients: Gradients flow back to the weights, through the sums too.
+
+    Example: the second row holds 0.2 and 0.6 up to its own token, 0.8 together: 1/4 and 3/4.
 
     >>> weights = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     >>> renormalized_causal_weights(weights)
     tensor([[1.0000, 0.0000, 0.0000],
             [0.2500, 0.7500, 0.0000],
             [0.1000, 0.2000, 0.7000]])
+
+    Source: Raschka 2024, "Build a Large Language Model (From Scratch)", section 3.5.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -103,58 +141,92 @@ def renormalized_causal_weights(
 def apply_dropout(
     weights: Float[Tensor, " ..."], keep: Bool[Tensor, " ..."], p: float
 ) -> Float[Tensor, " ..."]:
-    """Apply dropout to the weights with a keep mask that is given.
+    """Apply dropout to weights; which of them are kept is given.
 
-    Dropout usually throws dice. Here the dice have been thrown for you: `keep` says which entries
-    survive, and `p` is the probability with which an entry was *dropped*. What is dropped becomes
-    0; what survives is divided by the chance of surviving.
+        result = weights / (1 - p)   where keep is True
+        result = 0                   where keep is False
 
-    Why the division: with a share p of the entries gone, the rest must grow so that the *expected*
-    weight is what it was. Then nothing has to change when dropout is off. This is called inverted
-    dropout, and it is what `nn.Dropout` does.
+    Dropout is random. Here the random choice is given: `keep` says which entries survive, and p is
+    the probability with which an entry was *dropped*.
 
-    `weights` and `keep` have the same shape, any number of dimensions; the answer has that shape
-    and the dtype of `weights`. Gradients flow to the weights that survive. 0 ≤ p < 1.
+    Why: when a share p of the entries is gone, the others must grow, so that the *expected* weight
+    stays the same. Then nothing has to change when dropout is off. This is inverted dropout, and
+    `nn.Dropout` does the same.
 
-    Fine print: `keep` is not an attention mask. True means *kept* here, and rows need not sum to
-    one afterwards.
+    Takes:
+        weights: (...), any numbers.
+        keep: bool (...), the same shape; True where an entry is kept. It is not an attention mask.
+        p: float, 0 ≤ p < 1.
 
-    With p = 0.2 the survivors are divided by 0.8:
+    Returns:
+        (...): the weights after dropout; rows need not sum to one.
+
+    Rules:
+        leading: `weights` and `keep` may have any number of dimensions.
+        dtype: The result keeps the dtype of the weights, to its full precision.
+        unchanged: `weights` and `keep` stay as they were.
+        gradients: Gradients flow back to the weights that are kept.
+
+    Example: with p = 0.2, what is kept is divided by 0.8.
 
     >>> weights = torch.tensor([[0.50, 0.50], [0.25, 0.75]])
     >>> keep = torch.tensor([[True, False], [False, True]])
     >>> apply_dropout(weights, keep, 0.2)
     tensor([[0.6250, 0.0000],
             [0.0000, 0.9375]])
+
+    Source: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from
+    Overfitting", section 10, https://jmlr.org/papers/v15/srivastava14a.html (its p is the
+    probability of being kept).
     """
     raise NotImplementedError
 
 
 class CausalAttention(nn.Module):
-    """Build a causal attention layer: batched, masked, with dropout.
+    """Compute causal attention over a batch of sentences, with dropout on the weights.
 
-    The self-attention of unit 4 grows up. It takes a batch of sentences, no token looks ahead,
-    and some attention weights are dropped while training.
+        queries, keys, values = W_query(x), W_key(x), W_value(x)
+        weights = masked_softmax(queries · keysᵀ / √d_out, causal mask)
+        output  = dropout(weights) · values
 
-    The steps: queries, keys and values, each from its own linear layer (with a bias only if
-    `qkv_bias`); scores, divided by the square root of d_out; the future hidden; softmax over the
-    keys; dropout; values mixed. (batch, num_tokens, d_in) comes in, (batch, num_tokens, d_out)
-    goes out. Sentences of a batch never see one another.
+    W_query, W_key and W_value are linear layers. This is the self-attention of unit 4 with three
+    additions: it takes a batch, no token sees a later one, and some weights are dropped in
+    training. Your own earlier answers are welcome. Names of parameters are free, and so is how you
+    initialise them.
 
-    Why dropout on the *weights*: a token that now and then loses its favourite neighbour learns
-    not to depend on it. Dropout comes after the softmax and before the values, in training only;
-    after `.eval()` two calls agree to the last bit.
+    Why: dropout acts on the *weights* so that a token cannot depend on one other token alone: now
+    and then, that one is missing.
 
-    Fine print. `context_length` is the longest sentence that the layer must take; shorter ones come
-    too, longer ones are not tested. The mask belongs where the module and its input are: register
-    it as a buffer, or build it in `forward` on the input's device. Names of parameters are free,
-    and so is how you draw them. We judge dropout by its statistics, never by the random numbers
-    behind it. In float64, after `.double()`, it takes and gives float64. Arguments come by
-    position, in the order below. Ready-made attention functions are off limits; your own earlier
-    answers are not.
+    Made with:
+        d_in: int, the width of a token.
+        d_out: int, the width of queries, keys, values and output.
+        context_length: int, the number of tokens of the longest sentence.
+        dropout: float, the probability with which a weight is dropped.
+        qkv_bias: bool, whether queries, keys and values have a bias.
 
-    With every weight matrix the identity, queries, keys and values are the tokens themselves. The
-    first token sees only itself, so it comes out as it went in:
+    Takes:
+        x: (batch, num_tokens, d_in), with num_tokens ≤ context_length.
+
+    Returns:
+        (batch, num_tokens, d_out): a context vector for each token.
+
+    Rules:
+        shorter: Sentences may have fewer tokens than `context_length`, and another number in each
+            call.
+        batch: Sentences of a batch never see one another.
+        dropout: In training, weights are dropped after the softmax and before the values, each by
+            itself, and the others grow by 1 / (1 - dropout); judged by its statistics, never by the
+            random numbers behind it; without this, at most half of the points.
+        eval: After `.eval()` nothing is dropped, and two calls agree.
+        bias: All three linear layers have a bias if `qkv_bias` is True, and none has one otherwise.
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: every weight matrix is the identity, so queries, keys and values are the tokens
+    themselves. The first token sees only itself, and comes out as it went in.
 
     >>> attention = CausalAttention(2, 2, 4, 0.0)
     >>> for weight in attention.parameters():
@@ -164,6 +236,10 @@ class CausalAttention(nn.Module):
     tensor([[[1.0000, 0.0000],
              [0.0558, 1.8884],
              [1.8765, 1.9732]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1 (scale) and 3.2.3
+    (mask), https://arxiv.org/abs/1706.03762; dropout on the weights: Raschka 2024, "Build a Large
+    Language Model (From Scratch)", section 3.5, https://github.com/rasbt/LLMs-from-scratch.
     """
 
     def __init__(

@@ -1,12 +1,16 @@
 """Unit 7, cross-attention: two sequences, and sentences of unequal length.
 
-So far a sequence looked at itself. A translator looks at another one: each word that it writes
-asks the sentence that it translates. Here you build that attention, and then the encoder that
-reads the sentence in both directions. Sentences of a batch are seldom equally long, so you begin
-with a mask for the tokens that only fill up the shorter ones.
+So far a sequence attended to itself. A translator attends to another one: each word that it
+writes asks the sentence that it translates. Here you build that attention, and then the encoder
+that reads the sentence in both directions. Sentences of a batch are seldom equally long, so you
+begin with a mask for the tokens that only fill up the shorter ones.
 
 Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True.
+them. In `F.scaled_dot_product_attention`, True means the opposite.
+
+Arguments are passed by position, in the order of the signatures. The names of a module's
+parameters are free, and so is how you initialise them. Projections of the same sequence may share
+one fused layer.
 """
 
 from __future__ import annotations
@@ -26,60 +30,91 @@ def padding_mask(
 ) -> Bool[Tensor, "batch tokens=num_tokens"]:
     """Mark the padding of every sentence in a batch.
 
-    A batch is one tensor, so all of its sentences have num_tokens tokens. Shorter ones are filled
-    up at the end with tokens that mean nothing, called padding. `lengths` says how many tokens of
-    each sentence are real: a length of 3 means that tokens 0, 1 and 2 are, and all others are not.
-    The answer is True on padding and False on real tokens.
+        mask[b, t] = True     where t ≥ lengths[b]: the token is padding
+        mask[b, t] = False    where t < lengths[b]: it is a real token
 
-    Why: nobody should listen to padding. The layers of this unit take such a mask and hide those
-    tokens, so that a sentence gets the same answer however much padding it travels with.
+    A batch is one tensor, so all of its sentences have num_tokens tokens. Shorter sentences are
+    filled up at the end with tokens that mean nothing, called padding.
 
-    `lengths` holds whole numbers (int64) and has shape (batch,); the answer is boolean,
-    (batch, num_tokens), and on the device of `lengths`.
+    Why: no token should attend to padding. The modules of this unit take such a mask and hide
+    those tokens, so that a sentence gets the same result however much padding follows it.
 
-    Fine print: a length may be num_tokens, and nothing is padding then, or 0, and all of it is.
+    Takes:
+        lengths: int (batch,), how many tokens of each sentence are real, from 0 (all is padding)
+            to num_tokens (nothing is).
+        num_tokens: int, the number of tokens in every row of the batch.
 
-    Three sentences in a batch of four tokens, with four, two and no real tokens:
+    Returns:
+        bool (batch, tokens): True on padding, in num_tokens columns.
+
+    Rules:
+        device: The mask is on the device of `lengths`.
+        unchanged: `lengths` stays as it was.
+
+    Example: three sentences in a batch of four tokens, with four, two and no real tokens.
 
     >>> padding_mask(torch.tensor([4, 2, 0]), 4)
     tensor([[False, False, False, False],
             [False, False,  True,  True],
             [ True,  True,  True,  True]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3, hide later tokens by
+    minus infinity before the softmax, https://arxiv.org/abs/1706.03762; padding is hidden in the
+    same way, and comes with batches.
     """
     raise NotImplementedError
 
 
 class CrossAttention(nn.Module):
-    """Build multi-head attention from one sequence to another.
+    """Compute multi-head attention from one sequence to another.
 
-    Two sequences come in: `x`, whose tokens ask, and `context`, whose tokens answer. Queries are
-    projections of `x`; keys and values are projections of `context`. From there on it is what you
-    know: split into heads, scores divided by the square root of head_dim = d_out / num_heads,
-    softmax over the keys, values mixed, heads merged, and a last linear layer, d_out to d_out.
+        queries, keys, values = W_query(x), W_key(context), W_value(context)
+        headₕ = softmax(queriesₕ keysₕᵀ / √head_dim) valuesₕ   over visible keys
+        out = out_proj([ head₀ | head₁ | … ])
 
-    Why: this is how a decoder reads what the encoder understood, and how a picture that is being
-    painted listens to its caption. The two may differ in length and in width. There is one answer
-    for each token of `x`, however many tokens the context has.
+    All four are linear layers, each d_out wide, and head_dim is d_out / num_heads. The tokens of
+    `x` ask, and the tokens of `context` answer. The two may differ in length and in width: each
+    token of `x` gets one result, however many tokens the context has.
 
-    `x` is (batch, queries, d_query), `context` is (batch, keys, d_context), and
-    (batch, queries, d_out) comes out. `context_mask`, if there is one, is boolean and has shape
-    (batch, keys): True hides that token of the context from all queries and heads of its own
-    sentence. Without it, or with None, every query sees the whole context. Nothing is causal here:
-    the two sequences do not share a clock.
+    Nothing is causal, because positions in one sequence say nothing about positions in the other.
+    There is no dropout.
 
-    Fine print. Queries, keys and values have no bias, the last layer has one. There is no dropout.
-    num_heads divides d_out in all tests, and every sentence keeps at least one visible token.
-    Inputs stay as they were. Names of parameters are free, and keys and values may share one fused
-    layer. In float64, after `.double()`, it takes and gives float64; moved to another device, it
-    takes inputs from there. Arguments come by position, in the order below. Ready-made attention
-    functions are off limits; your own earlier answers are not.
+    Why: this is how a decoder reads what the encoder found, and how a model that paints a picture
+    reads its caption.
 
-    Source: "encoder-decoder attention" in Vaswani et al. 2017, section 3.2.3. In that paper both
-    sequences are equally wide, and the projections are written without any bias (section 3.2.2).
+    Made with:
+        d_query: int, the number of features of a token of x.
+        d_context: int, the number of features of a token of the context.
+        d_out: int, the width of the layer, all heads together.
+        num_heads: int, the number of heads; it divides d_out in all tests.
 
-    With matrices of ones on the diagonal and zeros elsewhere, one head, and zero biases. The
-    context is wider than x, and its third features are cut off by the projections. The last token
-    of the context is hidden, and so two are left to choose from:
+    Takes:
+        x: (batch, queries, d_query), the sequence that asks.
+        context: (batch, keys, d_context), the sequence that answers.
+        context_mask: bool (batch, keys) or None, by default None; True hides that token of the
+            context from all queries and heads of its own sentence. None hides nothing. Every
+            sentence keeps at least one visible token.
+
+    Returns:
+        (batch, queries, d_out): one vector per token of x.
+
+    Rules:
+        forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
+            welcome.
+        hidden: What a hidden token of the context holds changes no output.
+        batch: Sentences of a batch never see one another.
+        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        bias: Queries, keys and values have no bias, and `out_proj` has one.
+        device: Moved to another device, it takes inputs and the mask from there.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x`, `context` and `context_mask` stay as they were.
+        gradients: Gradients flow to both sequences and to every parameter.
+        large: Scores may be in the hundreds without any overflow.
+
+    Example: matrices with ones on the diagonal and zeros elsewhere, one head, zero biases. The
+    context is wider than x, and the projections cut off its third feature. The last token of the
+    context is hidden, so there are two to choose from.
 
     >>> attention = CrossAttention(2, 3, 2, 1)
     >>> for weight in attention.parameters():
@@ -89,6 +124,10 @@ class CrossAttention(nn.Module):
     >>> attention(x, context, torch.tensor([[False, False, True]])).detach()
     tensor([[[0.6698, 0.3302],
              [0.1956, 0.8044]]])
+
+    Source: "encoder-decoder attention" in Vaswani et al. 2017, "Attention Is All You Need",
+    section 3.2.3, https://arxiv.org/abs/1706.03762. There both sequences are equally wide, and
+    the projections are written without any bias (section 3.2.2).
     """
 
     def __init__(self, d_query: int, d_context: int, d_out: int, num_heads: int) -> None:
@@ -105,36 +144,54 @@ class CrossAttention(nn.Module):
 
 
 class EncoderSelfAttention(nn.Module):
-    """Build multi-head self-attention that looks both ways, and never at padding.
+    """Compute multi-head self-attention that looks both ways, and never at padding.
 
-    Take your MultiHeadAttention and delete the causal mask: every token now sees all tokens of its
-    sentence, the later ones too. What is left to hide is padding. The steps: project, split into
-    heads, scores divided by the square root of head_dim = d_out / num_heads, padded keys hidden,
-    softmax over the keys, values mixed, heads merged, and a last linear layer, d_out to d_out.
+        queries, keys, values = W_query(x), W_key(x), W_value(x)
+        headₕ = softmax(queriesₕ keysₕᵀ / √head_dim) valuesₕ    over real tokens
+        out = out_proj([ head₀ | head₁ | … ])
 
-    Why: an encoder reads a sentence that is already there in full. Nothing has to be guessed, so
-    there is no future to hide, and "bank" may be understood by the word that comes after it.
+    All four are linear layers, each d_out wide, and head_dim is d_out / num_heads. This is your
+    MultiHeadAttention without the causal mask and without dropout: every token sees all real
+    tokens of its sentence, the later ones too.
 
-    `x` is (batch, tokens, d_in), and (batch, tokens, d_out) comes out. `padding`, if there is one,
-    is boolean and has shape (batch, tokens), as `padding_mask` makes it: True on padding. Without
-    it, or with None, every token counts.
+    Padding is hidden as a *key*. As a query, a padded token may see anything.
 
-    Fine print. Padding is hidden as a *key*. As a query it may see what it likes: outputs at padded
-    positions are not looked at, and may be anything. Gradients of all weights must be finite even
-    so, and NaN at a padded position has a way of reaching them. What the padded tokens hold must
-    not change the outputs of real ones. Each sentence has at least one real token, and padding may
-    stand anywhere. Queries, keys and values have no bias, the last layer has one; there is no
-    dropout and no longest sentence. num_heads divides d_out in all tests. Inputs stay as they were.
-    Names of parameters are free, and queries, keys and values may share one fused layer. In
-    float64, after `.double()`, it takes and gives float64; moved to another device, it takes inputs
-    from there. Arguments come by position, in the order below. Ready-made attention functions are
-    off limits; your own earlier answers are not.
+    Why: an encoder reads a sentence that is already complete. There is no future to hide, and
+    "bank" can be understood by the word that comes after it.
 
-    Source: the self-attention of the encoder in Vaswani et al. 2017, section 3.2.3, where each
-    position sees all others. Hiding padding comes with batches; that section does not speak of it.
+    Made with:
+        d_in: int, the number of features of an input token.
+        d_out: int, the width of the layer, all heads together.
+        num_heads: int, the number of heads; it divides d_out in all tests.
 
-    Identity matrices, zero biases, two heads of two features. The third token is padding. The first
-    token listens to the second, which comes after it:
+    Takes:
+        x: (batch, tokens, d_in), a batch of sentences.
+        padding: bool (batch, tokens) or None, by default None; True on padding, as `padding_mask`
+            returns it, but it may be anywhere in a sentence. None means that every token is real.
+            Each sentence has at least one real token.
+
+    Returns:
+        (batch, tokens, d_out): one vector per token.
+
+    Rules:
+        forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
+            welcome.
+        hidden: What a padded token holds changes no output of a real token.
+        padded: Outputs at padded positions are not compared, but NaN must never arise there: it
+            would spoil all gradients.
+        length: Sentences may have any length, from one token on.
+        batch: Sentences of a batch never see one another.
+        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        bias: Queries, keys and values have no bias, and `out_proj` has one.
+        device: Moved to another device, it takes inputs and the padding from there.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` and `padding` stay as they were.
+        gradients: Gradients flow to the input and to every parameter.
+        large: Scores may be in the hundreds without any overflow.
+
+    Example: identity matrices, zero biases, two heads of two features. The third token is
+    padding. The first token attends to the second, which comes after it.
 
     >>> attention = EncoderSelfAttention(4, 4, 2)
     >>> for weight in attention.parameters():
@@ -144,6 +201,11 @@ class EncoderSelfAttention(nn.Module):
     >>> attention(x, padding)[:, :2].detach()
     tensor([[[0.6698, 0.6605, 0.5000, 1.0000],
              [0.0558, 1.8884, 0.6698, 1.0000]]])
+
+    Source: the encoder's self-attention in Vaswani et al. 2017, "Attention Is All You Need",
+    section 3.2.3, https://arxiv.org/abs/1706.03762, where each position sees all others; padding
+    is not mentioned there, since it comes with batches. Andrej Karpathy's notes to "Let's build
+    GPT" get the encoder by deleting the mask, https://github.com/karpathy/ng-video-lecture.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int) -> None:

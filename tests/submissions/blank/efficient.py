@@ -1,12 +1,17 @@
-"""Unit 10, efficient: the same answer with less.
+"""Unit 10, efficient: attention with less memory and less work.
 
 Attention compares every token with every other, and long texts make that expensive: twice the
-tokens, four times the scores. Here you find out how far care alone gets you. A softmax that never
-needs all scores at once leads to attention that never stores the matrix of weights; its gradients
-follow by hand; and the last exercise changes the formula, so that the matrix is not needed at all.
+tokens, four times the scores. Here you see how much you save by bookkeeping alone. A softmax that
+never needs all scores at once leads to attention that never stores the matrix of weights. Its
+gradients follow by hand. The last exercise changes the formula, and with it the answer: then no
+matrix of weights is needed at all.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True.
+This holds for all exercises of this unit. Arguments come by position, in the order of the
+signature. You may use your own earlier answers. Where a rule limits operations, work, memory or
+how many numbers are read at once, stay with tensors: Python numbers hide the work from the count.
+
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 """
 
 from __future__ import annotations
@@ -21,36 +26,48 @@ if TYPE_CHECKING:
 
 
 def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Tensor, "... n"]:
-    """Compute a softmax over the last dimension while looking at a few scores at a time.
+    """Compute a softmax over the last dimension, and read only a block of scores at a time.
 
-    The answer is the softmax that you know. But the scores are read in blocks of `block_size`,
-    from left to right, and of what went by you keep two numbers for each row: the largest score so
-    far, and the sum of exp(score - largest so far). When a block brings a larger score, the sum
-    still belongs to the old one: bring it to the new one before you add to it. At the end, each
-    score knows the true maximum and the true sum.
+        mₖ = max(mₖ₋₁, largest score of block k)
+        lₖ = lₖ₋₁ · exp(mₖ₋₁ - mₖ) + Σ exp(score - mₖ)   over block k
+        weights = exp(scores - m) / l                    with m and l of the last block
 
-    Why: a chip has little fast memory, and a row of scores may not fit. This trick is the heart of
-    the next exercise.
+    Read the scores in blocks of `block_size`, from left to right. Per row, remember two numbers:
+    m, the largest score so far, and l, the sum of exp(score - m) so far. When a block brings a
+    larger score, the sum still belongs to the old maximum: bring it to the new one before you add
+    to it. The last line may read all scores, because it adds nothing up.
 
-    `scores` is (..., n) with any leading dimensions, even none, and n ≥ 1; the weights have its
-    shape and dtype, and every row sums to one. `block_size` is at least 1. It need not divide n,
-    and it may be larger than n.
+    Why: a chip has little fast memory, and a row of scores may not fit. The next exercise builds
+    on this.
 
-    Fine print: no maximum and no sum may run over more than `block_size` scores at once (the last
-    step, exp of each score, may see them all: it adds nothing up). Loops are welcome. Scores are
-    finite and can be as large as ±1000, whole rows of them, and the largest may come last. Torch's
-    softmax, log_softmax, softmin and logsumexp are off limits. `scores` stays as it was; gradients
-    are not asked for.
+    Takes:
+        scores: (..., n), finite numbers, n ≥ 1.
+        block_size: int, at least 1; it need not divide n, and it may be larger than n.
 
-    Five scores, two at a time. The first block has the maximum 3 and the sum exp(-2) + 1 = 1.1353.
-    The second has a larger one, 5: the old sum shrinks to 1.1353 · exp(3 - 5) = 0.1537 before
-    exp(-3) + 1 joins it. The last score, 4, adds exp(-1), which makes 1.5713:
+    Returns:
+        (..., n): the weights, each row with sum one. Gradients are not asked for.
+
+    Rules:
+        block: No maximum or sum runs over more than `block_size` scores at once; without this, at
+            most half of the points.
+        leading: There may be any number of leading dimensions, none included.
+        large: Scores may be as large as ±1000, in whole rows, and the largest may come last.
+        forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
+            ready-made attention functions.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `scores` stays as it was.
+
+    Example: five scores, two at a time. The first block has the maximum 3 and the sum
+    exp(-2) + 1 = 1.1353. The second has a larger score, 5: the old sum becomes
+    1.1353 · exp(3 - 5) = 0.1537, and exp(-3) + 1 is added. The last score, 4, adds exp(-1), which
+    makes 1.5713.
 
     >>> softmax_online(torch.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2)
     tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
 
-    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3.
-    They read one score at a time there; you read a block.
+    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3,
+    https://arxiv.org/abs/1805.02867. Algorithm 3 there reads one score at a time; section 3.1
+    merges blocks.
     """
     raise NotImplementedError
 
@@ -62,30 +79,44 @@ def flash_attention(
     block_size: int,
     causal: bool = False,
 ) -> Float[Tensor, "batch heads tokens head_dim"]:
-    """Compute attention without ever storing all weights: a block of keys at a time.
+    """Compute attention a block of keys at a time, and never store the matrix of weights.
 
-    The answer is softmax(QKᵀ/√d)V, as in `scaled_dot_product_attention`, with d = head_dim. But
-    keys and values are taken in blocks of `block_size` tokens. For each query you keep the largest
+        out = softmax(queries · keysᵀ / √head_dim) · values   over all keys, or over keys j ≤ i
+                                                              for query i if `causal`
+
+    Take keys and values in blocks of `block_size` tokens. For each query, remember the largest
     score so far, the sum of exponentials so far, and the mix of values so far. When the maximum
-    grows, sum and mix are both brought to the new one, as in `softmax_online`. If `causal`, a query
-    sees no key that comes after it.
+    grows, bring sum and mix to the new one, as in `softmax_online`.
 
-    Why: for 4096 tokens the weights of one head alone are 16 million numbers. A block of 512 keys
+    Why: for 4096 tokens, the weights of one head alone are 16 million numbers. A block of 512 keys
     needs an eighth of that, and nothing is approximated.
 
-    `queries`, `keys` and `values` are (batch, heads, tokens, head_dim), and so is the answer.
-    `block_size` is at least 1. It need not divide the tokens, and it may be larger than their
-    number.
+    Takes:
+        queries: (batch, heads, tokens, head_dim).
+        keys: (batch, heads, tokens, head_dim).
+        values: (batch, heads, tokens, head_dim).
+        block_size: int, at least 1; it need not divide the tokens, and it may be larger than their
+            number.
+        causal: bool, whether a query sees no key that comes after it.
 
-    Fine print. At a fixed block size no tensor may grow faster than the tokens do: not the scores,
-    and not a mask either. No maximum, sum or softmax runs over more than `block_size` keys at once.
-    Loops over blocks are welcome, of keys and of queries; a loop over single queries is too slow
-    for the largest test. Scores may be as large as ±200, and all of a query's scores may be very
-    negative. Torch's softmax is welcome, ready-made attention functions are not. Inputs stay as
-    they were; gradients are not asked for.
+    Returns:
+        (batch, heads, tokens, head_dim): a mix of values for each query. Gradients are not asked
+        for.
 
-    Every query gives the three keys scores of 0, ln 2 and ln 3, so that their weights are 1/6, 2/6
-    and 3/6; the values make them visible. The first block holds two keys, the second is cut short:
+    Rules:
+        memory: At a fixed block size no tensor grows faster than the tokens, neither scores nor a
+            mask, nor all that you keep together; without this, at most half of the points.
+        block: No maximum, sum or softmax runs over more than `block_size` keys at once.
+        loops: Loops over blocks of keys and of queries are welcome; a loop over single queries is
+            too slow for the largest test.
+        large: Scores may be as large as ±200, and all scores of a query may be near -200.
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `queries`, `keys` and `values` stay as they were.
+
+    Example: every query gives the three keys scores of 0, ln 2 and ln 3, so that their weights are
+    1/6, 2/6 and 3/6. The values make them visible. The first block holds two keys, the second has
+    only one.
 
     >>> queries = torch.tensor([2.0, 0.0, 0.0, 0.0]).repeat(1, 1, 3, 1)
     >>> keys = torch.zeros(1, 1, 3, 4)
@@ -100,9 +131,10 @@ def flash_attention(
               [0.3333, 0.6667, 0.0000, 0.0000],
               [0.1667, 0.3333, 0.5000, 0.0000]]]])
 
-    Source: Dao et al. 2022, "FlashAttention", section 3.1. Their Algorithm 1 has no √d and no
-    mask, cuts the queries into blocks as well, and divides by the sum at every step; to divide once
-    at the end comes from FlashAttention-2 (Dao 2023, section 3.1.1).
+    Source: Dao et al. 2022, "FlashAttention", section 3.1, https://arxiv.org/abs/2205.14135. Their
+    Algorithm 1 has no √d and no mask, cuts the queries into blocks as well, and divides by the sum
+    at every step. Dividing once, at the end, comes from FlashAttention-2 (Dao 2023, section 3.1.1,
+    https://arxiv.org/abs/2307.08691).
     """
     raise NotImplementedError
 
@@ -117,34 +149,49 @@ def attention_backward(
     Float[Tensor, "batch tokens d"],
     Float[Tensor, "batch tokens d"],
 ]:
-    """Work out by hand the gradients that autograd would find for attention.
+    """Compute by hand the gradients that autograd would find for attention.
 
-    Somebody computed output = softmax(QKᵀ/√d)V, without a mask, and went on to a loss.
-    `grad_output` says how that loss changes with each number of the output. Tell how it changes
-    with each number of `queries`, of `keys` and of `values`.
+        output       = softmax(queries · keysᵀ / √d) · values        no mask
+        grad_output  = ∂loss / ∂output                               given
+        grad_queries = ∂loss / ∂queries,   grad_keys = ∂loss / ∂keys,
+        grad_values  = ∂loss / ∂values                               wanted
 
-    Go back through three steps, the last one first. The output is weights @ values: what arrives at
+    Go back through three steps, the last one first. The output is weights · values: what arrives at
     the values, and what at the weights? The weights are a softmax: if one weight of a row grows,
-    the others must shrink, so each weight's gradient counts only as far as it differs from an
-    average over its row. The scores are QKᵀ/√d: what arrives at the queries, and what at the keys?
+    the others must shrink, so the gradient of a weight counts only as far as it differs from the
+    row's average, and in this average each gradient counts by its weight. The scores are
+    queries · keysᵀ / √d: what arrives at the queries, and what at the keys?
 
-    Why: this is what `.backward()` does for you. Whoever writes a fast attention writes this part,
-    too, because autograd would need the whole matrix of weights kept from the forward pass.
+    Why: `.backward()` does this for you. Whoever writes a fast attention writes this part as well,
+    because autograd would keep the whole matrix of weights from the forward pass.
 
-    All four tensors are (batch, tokens, d). Return a tuple of three, in the order grad_queries,
-    grad_keys, grad_values, each (batch, tokens, d), in the dtype of the inputs.
+    Takes:
+        queries: (batch, tokens, d).
+        keys: (batch, tokens, d).
+        values: (batch, tokens, d).
+        grad_output: (batch, tokens, d), how the loss changes with each number of the output.
 
-    Fine print: autograd is off limits in any form, and so are ready-made attention functions;
-    torch's softmax is welcome. Whole matrices, please: the number of operations must not grow with
-    the tokens. The work may be sixteen times that of the forward pass, whose two products take
-    2 · batch · tokens² · d multiply-adds: by the chain rule you need about four times, and trying
-    out each number takes hundreds. Inputs stay as they were; gradients of these gradients are not
-    asked for.
+    Returns:
+        A tuple of three, in this order. Gradients of these gradients are not asked for.
+        grad_queries: (batch, tokens, d).
+        grad_keys: (batch, tokens, d).
+        grad_values: (batch, tokens, d).
 
-    The queries are zero, so each token gives both keys the weight 1/2, and the output is the mean
-    of the values. A gradient of 1 arrives at the first feature of the first output, and half of it
-    goes to each value. That output would grow if its query leaned towards the first key, which has
-    the larger value. And the keys could be anything, because queries of zero do not notice them:
+    Rules:
+        forbidden: Autograd is off limits in any form, and so are ready-made attention functions;
+            torch's softmax is welcome.
+        loops: The number of operations does not grow with the tokens, and each element that leaves
+            torch through .item(), .tolist(), float() or iteration counts as one operation.
+        cost: The work is at most sixteen times that of the forward pass, whose two products take
+            2 · batch · tokens² · d multiply-adds; the chain rule needs about four times.
+        large: Scores may be as large as ±110, and all scores of a query may be near -110.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `queries`, `keys`, `values` and `grad_output` stay as they were.
+
+    Example: the queries are zero, so each token gives both keys the weight 1/2, and the output is
+    the mean of the values. A gradient of 1 arrives at the first feature of the first output, and
+    each value gets half of it. That output would grow if its query turned towards the first key,
+    which has the larger value. The keys get nothing, because queries of zero do not notice them.
 
     >>> queries = torch.zeros(1, 2, 4)
     >>> keys = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]]])
@@ -163,8 +210,8 @@ def attention_backward(
     tensor([[[0.5000, 0.0000, 0.0000, 0.0000],
              [0.5000, 0.0000, 0.0000, 0.0000]]])
 
-    Source: Dao et al. 2022, "FlashAttention", appendix B.2. The derivation there has no √d: find
-    out where it belongs.
+    Source: Dao et al. 2022, "FlashAttention", appendix B.2, https://arxiv.org/abs/2205.14135. The
+    derivation there has no √d: find out where it belongs.
     """
     raise NotImplementedError
 
@@ -174,27 +221,42 @@ def linear_attention(
     keys: Float[Tensor, "batch tokens d_k"],
     values: Float[Tensor, "batch tokens d_v"],
 ) -> Float[Tensor, "batch tokens d_v"]:
-    """Mix the values with weights that need no matrix of weights.
+    """Compute attention whose weights are products of features, and never store their matrix.
 
-    Softmax attention weighs a key by exp(q · k / √d). Take φ(q) · φ(k) instead, where φ, applied to
-    each number, is elu(x) + 1: that is x + 1 for positive x and exp(x) for the others, so never
-    negative. A query's weights are these products divided by their sum over all keys; there is no
-    √d, and no mask. Then change the order: (φ(Q)φ(K)ᵀ)V is φ(Q)(φ(K)ᵀV), and the bracket on the
-    right does not grow with the tokens.
+        φ(x)   = elu(x) + 1
+        out[i] = Σⱼ (φ(queries[i]) · φ(keys[j])) values[j] / Σⱼ φ(queries[i]) · φ(keys[j])
 
-    Why: the cost is now linear. Twice the tokens take twice the work, not four times. The price is
-    that these are other weights than the softmax's: a model has to be trained with them.
+    Softmax attention weighs a key by exp(q · k / √d). Here its weight is φ(q) · φ(k), divided by
+    the sum over all keys; there is no √d and no mask. φ is applied to each number: x + 1 for
+    positive x and exp(x) for the others, so it is never negative.
 
-    `queries` and `keys` are (batch, tokens, d_k), `values` is (batch, tokens, d_v); the answer is
-    (batch, tokens, d_v), in their dtype. Each query's weights sum to one, so you need the sum as
-    well: find one that costs no more than the rest.
+    Then change the order: (φ(Q)φ(K)ᵀ)V is φ(Q)(φ(K)ᵀV), and the bracket on the right does not grow
+    with the tokens. The sum of a query's weights needs a way that costs no more than the rest.
 
-    Fine print: memory and work must grow no faster than the tokens. `F.elu` is welcome, ready-made
-    attention functions are not. Inputs stay as they were, and gradients flow to all three.
+    Why: the cost is now linear. Twice the tokens take twice the work, not four times. The price:
+    these are other weights than the softmax's, so a model has to be trained with them.
 
-    φ makes 1 of 0, 2 of 1, and 3 of 2. The first query (0, 0) becomes (1, 1), and its products with
-    the keys' (1, 2) and (3, 1) are 3 and 4: weights of 3/7 and 4/7. The third column shows that
-    weights sum to one:
+    Takes:
+        queries: (batch, tokens, d_k).
+        keys: (batch, tokens, d_k).
+        values: (batch, tokens, d_v).
+
+    Returns:
+        (batch, tokens, d_v): a weighted mean of the values for each query.
+
+    Rules:
+        cost: Work and memory grow no faster than the tokens, and each element that leaves torch
+            through .item(), .tolist(), float() or iteration counts as one operation; without this,
+            at most half of the points.
+        forbidden: Ready-made attention functions are off limits; `F.elu` is welcome.
+        dtype: float64 in, float64 out, to its full precision, though 1e-6 may be added
+            to the sum, to be on the safe side.
+        unchanged: `queries`, `keys` and `values` stay as they were.
+        gradients: Gradients flow back to `queries`, `keys` and `values`.
+
+    Example: φ makes 1 of 0, 2 of 1, and 3 of 2. The first query (0, 0) becomes (1, 1), and its
+    products with the keys' (1, 2) and (3, 1) are 3 and 4: weights of 3/7 and 4/7. The third column
+    shows that the weights sum to one.
 
     >>> queries = torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])
     >>> keys = torch.tensor([[[0.0, 1.0], [2.0, 0.0]]])
@@ -203,8 +265,8 @@ def linear_attention(
     tensor([[[0.4286, 0.5714, 1.0000],
              [0.3636, 0.6364, 1.0000]]])
 
-    Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.2, with the φ of its
-    section 3.2.1. How it becomes causal, and a recurrent network, is told in their sections 3.3
-    and 3.4.
+    Source: Katharopoulos et al. 2020, "Transformers are RNNs", section 3.2, with the φ of section
+    3.2.1, https://arxiv.org/abs/2006.16236. Sections 3.3 and 3.4 make it causal, and a recurrent
+    network.
     """
     raise NotImplementedError

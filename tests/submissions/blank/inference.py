@@ -1,13 +1,19 @@
-"""Unit 9, fast decoding: attention for a model that writes token by token.
+"""Unit 9, fast decoding: attention for a model that writes one token at a time.
 
-While training, all tokens of a sentence are there at once. When a model writes, they come one
-after another, and each new one has to look back at all the others. What costs time then is no
-longer the arithmetic: it is the keys and values of the past, which must be kept somewhere and
-fetched again at every step. Here you learn the three answers that today's models give: keep them,
-share them among heads, squeeze them.
+In training, all tokens of a sentence are there at once. When a model writes, they come one after
+another, and each new token looks back at all the others. Then it is not the arithmetic that takes
+the time. It is the keys and values of the past: they must be stored, and read again at every step.
+Here you learn three answers that today's models give: store them, share them among heads, compress
+them.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True.
+This holds for all modules of this unit. Heads are neighbouring features: head h has the features
+h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
+sentence may have any length. Names of parameters are free, how you initialise them is up to you,
+and projections may share one layer. Arguments come by position, in the order of the signature.
+You may use your own earlier answers.
+
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
 """
 
 from __future__ import annotations
@@ -25,22 +31,29 @@ if TYPE_CHECKING:
 def repeat_kv(
     x: Float[Tensor, "batch kv_heads tokens head_dim"], groups: int
 ) -> Float[Tensor, "batch kv_heads*groups tokens head_dim"]:
-    """Repeat every head, so that neighbouring query heads find the same one.
+    """Repeat every head of keys (or values), so that neighbouring query heads find the same one.
 
-    `x` holds keys (or values) for a few heads: (batch, kv_heads, tokens, head_dim). There are
-    `groups` times as many query heads, and each needs a head of keys to look at. So write every
-    head `groups` times, its copies next to one another: heads a, b and groups = 2 become a, a, b,
-    b. The answer is (batch, kv_heads * groups, tokens, head_dim).
+        out[b, h, t, e] = x[b, h // groups, t, e]
 
-    Why the copies are neighbours: query heads 0 and 1 share head a, query heads 2 and 3 share
-    head b. In the order a, b, a, b the shape is the same, and every query head but the first and
-    the last would look at somebody else's keys.
+    Heads a, b and groups = 2 become a, a, b, b. No number is computed here; each is only written
+    more than once. The copies may be real, or a view of the same memory.
 
-    Not a number is computed here; each is only written more than once. Whether your copies are
-    real or a view of the same memory is your choice. `x` itself stays as it was, and gradients
-    flow: a head's gradient is the sum over its copies.
+    Why: query heads 0 and 1 share head a, query heads 2 and 3 share head b. The order a, b, a, b
+    has the same shape, but most query heads would look at the wrong keys.
 
-    Two heads with one token of two features each; only the heads are printed:
+    Takes:
+        x: (batch, kv_heads, tokens, head_dim), keys or values of a few heads.
+        groups: int, how many query heads share a head of keys, at least 1.
+
+    Returns:
+        (batch, kv_heads*groups, tokens, head_dim): every head `groups` times, copies side by side.
+
+    Rules:
+        dtype: The copies keep the dtype of `x`, and every digit of its numbers.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`: a head's gradient is the sum over its copies.
+
+    Example: two heads, with one token of two features each. Only the heads are printed.
 
     >>> x = torch.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]])
     >>> repeat_kv(x, 2)[0, :, 0]
@@ -48,42 +61,56 @@ def repeat_kv(
             [1., 2.],
             [3., 4.],
             [3., 4.]])
+
+    Source: Ainslie et al. 2023, "GQA", section 2.2, https://arxiv.org/abs/2305.13245.
     """
     raise NotImplementedError
 
 
 class GroupedQueryAttention(nn.Module):
-    """Build multi-head causal attention in which several query heads share keys and values.
+    """Compute causal multi-head attention in which groups of query heads share keys and values.
 
-    There are `num_heads` heads of queries, as before, and only `num_kv_heads` heads of keys and
-    values. The first num_heads / num_kv_heads query heads form a group and share the first head
-    of keys and values, the next as many share the second, and so on. All heads are equally wide:
-    head_dim = d_out / num_heads.
+        queries = W_query(x)   keys = W_key(x)   values = W_value(x)
+        head[h] = softmax(queries[h] · keys[g]ᵀ / √head_dim) · values[g]
+                  where g = h // (num_heads / num_kv_heads)
+        out     = W_out(head[0], head[1], …)
 
-    The steps: project the input to queries, d_out wide, and to keys and values, each num_kv_heads
-    * head_dim wide; split them into heads; give every query head the keys and values of its
-    group; causal attention within each of the num_heads heads; merge; and a last linear layer,
-    d_out to d_out. (batch, tokens, d_in) comes in, (batch, tokens, d_out) goes out.
+    The queries have `num_heads` heads, keys and values only `num_kv_heads`. All heads have
+    head_dim = d_out / num_heads features. A token attends to itself and to the tokens before it.
+    At the end the heads stand side by side again, and a linear layer W_out, d_out to d_out, mixes
+    them. You need not copy any keys, as long as the numbers are right.
 
-    Why: a model that writes keeps the keys and values of every token it has seen. With 8 query
-    heads for each head of keys and values there is an eighth to keep and to fetch, and the model
-    is almost as good. With num_kv_heads = 1 this is called multi-query attention, and with
-    num_kv_heads = num_heads it is the multi-head attention that you know.
+    Why: a model that writes keeps the keys and values of every token that it has seen. With 8 query
+    heads for each head of keys and values, it keeps and reads an eighth, and is almost as good.
+    num_kv_heads = 1 is called multi-query attention; num_kv_heads = num_heads is multi-head
+    attention.
 
-    Fine print. Scores are divided by the square root of head_dim. Queries, keys and values have
-    no bias, the last layer has one; there is no dropout. num_heads is a multiple of num_kv_heads
-    and d_out one of num_heads: other values are not tested. A sentence may have any length. The
-    mask belongs on the device of the input. You need not copy any keys, as long as the numbers
-    are right. Names of parameters are free, and projections may share one fused layer. In
-    float64, after `.double()`, it takes and gives float64. Arguments come by position, in the
-    order below. Ready-made attention functions are off limits; your own earlier answers are not.
+    Made with:
+        d_in: int, features of a token that comes in.
+        d_out: int, features of a token that goes out, a multiple of num_heads.
+        num_heads: int, heads of queries, a multiple of num_kv_heads.
+        num_kv_heads: int, heads of keys and of values.
 
-    Source: Ainslie et al. 2023, section 2.2, and for a single head of keys and values Shazeer
-    2019, section 3. The bias of the last layer is this kit's.
+    Takes:
+        x: (batch, tokens, d_in), sentences of any length.
 
-    With identity matrices and zero biases, two query heads share one head of keys and values: the
-    first two features of every token. For the second token, head 0 asks with (0, 2) and head 1
-    with (1, 1), so they weigh the same two values differently:
+    Returns:
+        (batch, tokens, d_out): one vector for each token.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        length: A sentence may have any length, and the next one another.
+        bias: W_query, W_key and W_value have no bias, the last layer has one.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800; no head spoils another one.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: identity matrices and zero biases. Two query heads share one head of keys and values:
+    the first two features of every token. For the second token, head 0 asks with (0, 2) and head 1
+    with (1, 1), so they weigh the same two values differently.
 
     >>> attention = GroupedQueryAttention(4, 4, 2, 1)
     >>> for weight in attention.parameters():
@@ -91,6 +118,10 @@ class GroupedQueryAttention(nn.Module):
     >>> attention(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])).detach()
     tensor([[[1.0000, 0.0000, 1.0000, 0.0000],
              [0.0558, 1.8884, 0.3302, 1.3395]]])
+
+    Source: Ainslie et al. 2023, "GQA", section 2.2, https://arxiv.org/abs/2305.13245; for one head
+    of keys and values, Shazeer 2019, section 3, https://arxiv.org/abs/1911.02150. The bias of the
+    last layer is this kit's choice.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, num_kv_heads: int) -> None:
@@ -102,42 +133,61 @@ class GroupedQueryAttention(nn.Module):
 
 
 class CachedAttention(nn.Module):
-    """Build multi-head causal attention that need not read the past again.
+    """Compute causal multi-head attention for new tokens, whose past comes as a cache.
 
-    Without a cache it is the multi-head attention of unit 6. But it returns a pair: the output,
-    and a cache to be handed in with the tokens that come next. Fed one token at a time, or in
-    chunks of any size, it gives each token the output that it gets when all come at once.
+        queries = W_query(x)
+        keys    = the keys of the cache, then W_key(x)
+        values  = the values of the cache, then W_value(x)
+        head[h][i] = Σⱼ weights[h][i, j] · values[h][j]      over j ≤ seen + i
+        weights[h][i, j] ∝ exp(queries[h][i] · keys[h][j] / √head_dim), with sum 1 over j ≤ seen + i
+        out     = W_out(head[0], head[1], …)
 
-    The cache is a pair itself, (keys, values), each (batch, num_heads, seen, head_dim), where
-    `seen` counts the tokens so far. The steps: project the *new* tokens to queries, keys and
-    values; split into heads; put the new keys behind those of the cache, and the new values
-    behind theirs; let the new queries look at all of it; merge; and a last linear layer. What is
-    returned is (out, cache): `out` is (batch, tokens, d_out) for the new tokens, and the new
-    cache holds seen + tokens keys and values.
+    `seen` counts the tokens in the cache, 0 without one. Only the new tokens are projected. Fed
+    one token at a time, or in chunks of any size, every token gets the output that it gets when
+    all tokens come at once.
 
-    Why: a model writes one token at a time. Without a cache, it would project all the earlier
-    tokens again for every new one, only to get the keys and values that it had a moment ago.
+    Think about the mask. The new tokens are the *last* ones: query i is at position seen + i, so
+    it sees the whole cache, itself and the new tokens before it. The scores of a head are
+    (tokens, seen + tokens), no longer square. A mask whose triangle starts in the top left corner
+    hides the wrong keys.
 
-    Think about the mask. The new tokens are the *last* ones: query i stands at position seen + i.
-    So it sees all of the cache, itself, and those new tokens that come before it. (tokens, seen +
-    tokens) is no longer square, and a mask whose triangle starts in the top left corner hides the
-    wrong keys. A single new token has nothing to hide at all.
+    Why: a model writes one token at a time. Without a cache, it would project all earlier tokens
+    again for every new one. With a cache, it only reads their keys and values.
 
-    Fine print. Everything to remember is in the cache: the module itself remembers nothing, for
-    it may be asked to go on with one text, then with another. The cache that comes in stays as it
-    was, so that two continuations can start from it. Leaving `cache` out and passing None mean
-    the same. What stands in your cache is up to you, as long as its shapes are those above and
-    the past is not projected again. Scores are divided by the square root of head_dim = d_out /
-    num_heads. Queries, keys and values have no bias, the last layer has one; no dropout. The mask
-    belongs on the device of the input. Names of parameters are free, and projections may share
-    one fused layer. In float64, after `.double()`, it takes and gives float64. Arguments come by
-    position, in the order below. Ready-made attention functions are off limits; your own earlier
-    answers are not.
+    Made with:
+        d_in: int, features of a token that comes in.
+        d_out: int, features of a token that goes out, a multiple of num_heads.
+        num_heads: int, heads of queries, of keys and of values.
 
-    Source: Shazeer 2019, section 2.4. There, one token comes at a time; chunks are added here.
+    Takes:
+        x: (batch, tokens, d_in), the new tokens, any number of them.
+        cache: (keys, values) as an earlier call returned them, each
+            (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
+            there is no past.
 
-    With identity matrices and zero biases, two tokens first and then a third. The last line is
-    what the third token gets when all three come at once:
+    Returns:
+        A pair (out, cache). `out` is (batch, tokens, d_out), for the new tokens only. The new cache
+        is (keys, values) of all tokens so far, total = seen + tokens of them:
+        (batch, num_heads, total, head_dim), (batch, num_heads, total, head_dim). What your cache
+        holds is up to you, as long as its shapes are these.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        none: Leaving `cache` out and passing None mean the same.
+        state: The module itself remembers nothing, so that it can continue two texts in turn.
+        bias: W_query, W_key and W_value have no bias, the last layer has one.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800; no head spoils another one.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64, the cache too.
+        unchanged: `x` and the cache that comes in stay as they were.
+        gradients: Gradients flow to the input and to every parameter, with a cache too.
+        cost: The past is not projected again: one new token after 64 takes at most twice the work
+            of one after 16, and each element that leaves torch through .item(), .tolist(), float()
+            or iteration counts as one operation.
+
+    Example: identity matrices and zero biases; two tokens first, and then a third. The last line is
+    what the third token gets when all three come at once.
 
     >>> attention = CachedAttention(2, 2, 1)
     >>> for weight in attention.parameters():
@@ -149,6 +199,9 @@ class CachedAttention(nn.Module):
     >>> out, cache = attention(torch.tensor([[[2.0, 2.0]]]), cache)
     >>> out.detach()
     tensor([[[1.8765, 1.9732]]])
+
+    Source: Shazeer 2019, "Fast Transformer Decoding", section 2.4,
+    https://arxiv.org/abs/1911.02150. There, one token comes at a time; chunks are added here.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int) -> None:
@@ -174,40 +227,51 @@ class CachedAttention(nn.Module):
 
 
 class LatentAttention(nn.Module):
-    """Build multi-head causal attention whose keys and values come out of one small vector.
+    """Compute causal multi-head attention whose keys and values come out of one small vector.
 
-    A linear layer squeezes every token into its *latent*, d_latent numbers. Two more layers
-    unpack keys and values from it, for all heads. From there on it is the attention that you
-    know. With each W a linear layer without bias:
+        queries = W_query(x)          latent = W_down(x)
+        keys    = W_up_key(latent)    values = W_up_value(latent)
+        head[h] = softmax(queries[h] · keys[h]ᵀ / √head_dim) · values[h]
+        out     = W_out(head[0], head[1], …)
 
-    - queries = W_query(x), d_in to d_out
-    - latent = W_down(x), d_in to d_latent
-    - keys = W_up_key(latent), d_latent to d_out
-    - values = W_up_value(latent), d_latent to d_out
+    W_down maps d_in to d_latent, W_up_key and W_up_value map d_latent to d_out. The latent is used
+    as it is, without a norm or an activation. The rest is multi-head attention: head_dim is
+    d_out / num_heads, a token attends to itself and to the tokens before it, and a linear layer
+    W_out, d_out to d_out, mixes the heads at the end.
 
-    Then split into heads, causal attention in each, merge, and a last linear layer, d_out to
-    d_out and with a bias. (batch, tokens, d_in) comes in, (batch, tokens, d_out) goes out.
+    A query times (W_up_key times latent) is (query times W_up_key) times latent. So one can compare
+    queries with latents, and never unpack the keys. You may do so here, or unpack them: the numbers
+    are the same, and the scale is √head_dim in both cases.
 
-    Why: a model that writes has to keep only the latents, for keys and values can be unpacked
-    again. Every head still has keys and values of its own, and there are only d_latent numbers to
-    keep for a token instead of 2 * d_out. And when you multiply it out, a query times (W_up_key
-    times latent) is (query times W_up_key) times latent: one may look at the latents without
-    unpacking any keys. You may do so here, or unpack them: the numbers are the same.
+    Why: a model that writes has to keep only the latents, because keys and values can be unpacked
+    again. That is d_latent numbers for a token instead of 2 · d_out, and yet every head has keys
+    and values of its own.
 
-    Fine print. Scores are divided by the square root of head_dim = d_out / num_heads, also where
-    you do not unpack the keys. The latent is used as it is: no norm, no activation. No dropout. A
-    sentence may have any length. The mask belongs on the device of the input. Names of parameters
-    are free, and the layers that unpack may be one. In float64, after `.double()`, it takes and
-    gives float64. Arguments come by position, in the order below. Ready-made attention functions
-    are off limits; your own earlier answers are not.
+    Made with:
+        d_in: int, features of a token that comes in.
+        d_out: int, features of a token that goes out, a multiple of num_heads.
+        num_heads: int, heads of queries, of keys and of values.
+        d_latent: int, numbers in the latent of a token; any number, small or large.
 
-    Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1, of which this is the core. The model
-    itself also squeezes its queries, puts a norm on the latent, and carries positions in a few
-    more features of queries and keys, beside those that come from the latent. All three are left
-    out.
+    Takes:
+        x: (batch, tokens, d_in), sentences of any length.
 
-    With identity matrices and zero biases, a latent of two numbers holds the first two features
-    of a token. The other two never get through, and head 1 is left with zeros:
+    Returns:
+        (batch, tokens, d_out): one vector for each token.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        length: A sentence may have any length, and the next one another.
+        bias: The last layer has a bias, and no other layer has one.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800; no head spoils another one.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: identity matrices and zero biases. A latent of two numbers holds the first two features
+    of a token. The other two are lost, and head 1 is left with zeros.
 
     >>> attention = LatentAttention(4, 4, 2, 2)
     >>> for weight in attention.parameters():
@@ -215,6 +279,10 @@ class LatentAttention(nn.Module):
     >>> attention(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])).detach()
     tensor([[[1.0000, 0.0000, 0.0000, 0.0000],
              [0.0558, 1.8884, 0.0000, 0.0000]]])
+
+    Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, https://arxiv.org/abs/2405.04434. The
+    model itself also compresses its queries, puts a norm on the latent, and gives queries and keys
+    a few more features for positions. These three are left out here.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, d_latent: int) -> None:

@@ -1,11 +1,15 @@
 """Unit 6, multi-head attention: several small attentions side by side.
 
-One softmax can follow one thought at a time. Several heads, each with its own queries, keys and
-values, can watch several things at once. You will write this twice: as a list of heads, easy to
-read, and as one wide projection cut into heads, which is what real models run.
+One softmax gives each token one way to share out its attention. Several heads, each with its own
+queries, keys and values, can look for several things at once. You write this twice: as a list of
+heads, which is easy to read, and as one wide projection cut into heads, which real models run.
 
 Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True.
+them. In `F.scaled_dot_product_attention`, True means the opposite.
+
+Arguments are passed by position, in the order of the signatures. The names of a module's
+parameters are free, and so is how you initialise them. Queries, keys and values may share one
+fused layer.
 """
 
 from __future__ import annotations
@@ -25,17 +29,29 @@ def split_heads(
 ) -> Float[Tensor, "batch num_heads tokens head_dim=d_out//num_heads"]:
     """Cut the features of every token into heads.
 
-    Each token has d_out features. The first head_dim of them belong to head 0, the next head_dim
-    to head 1, and so on, with head_dim = d_out / num_heads. The answer puts the heads in front of
-    the tokens: (batch, tokens, d_out) becomes (batch, num_heads, tokens, head_dim).
+        out[b, h, t, e] = x[b, t, h · head_dim + e]
+        head_dim = d_out / num_heads
 
-    Why that order: `@` multiplies the last two dimensions and treats all the others as a
-    batch. With heads in front, one product serves every head, and no head meets another.
+    The first head_dim features of a token belong to head 0, the next head_dim to head 1, and so
+    on. Nothing is computed: each number only moves to its place.
 
-    Not a number is computed here; each only moves to its place. If d_out is not a multiple of
-    num_heads, raise an exception, any ordinary one.
+    Why: `@` multiplies the last two dimensions and treats all the others as a batch. With the
+    heads in front of the tokens, one product serves every head, and no head meets another.
 
-    Two tokens of four features, two heads. Head 0 gets the left half of both tokens:
+    Takes:
+        x: (batch, tokens, d_out), the features of every token.
+        num_heads: int, the number of heads.
+
+    Returns:
+        (batch, num_heads, tokens, head_dim): the heads, in front of the tokens.
+
+    Rules:
+        divides: When num_heads does not divide d_out, an exception is raised, any ordinary one.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+
+    Example: two tokens of four features, two heads. Head 0 gets the left half of both tokens.
 
     >>> x = torch.tensor([[[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]])
     >>> split_heads(x, 2)
@@ -44,6 +60,10 @@ def split_heads(
     <BLANKLINE>
              [[2., 3.],
               [6., 7.]]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2,
+    https://arxiv.org/abs/1706.03762; Sebastian Raschka, "Build a Large Language Model (From
+    Scratch)", section 3.6.2, https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
@@ -53,45 +73,86 @@ def merge_heads(
 ) -> Float[Tensor, "batch tokens num_heads*head_dim"]:
     """Put the heads of every token side by side again.
 
-    This undoes `split_heads`: (batch, num_heads, tokens, head_dim) becomes
-    (batch, tokens, num_heads * head_dim). In each token, the features of head 0 come first, then
-    those of head 1, and so on.
+        out[b, t, h · head_dim + e] = x[b, h, t, e]
 
-    Why it deserves an exercise of its own: any reshape gives you the right *shape*. Only one gives
-    each token its own features back, and a model with the wrong one still trains, a little badly,
-    and never complains.
+    This undoes `split_heads`: in each token, the features of head 0 come first, then those of
+    head 1, and so on.
 
-    Two heads, two tokens, two features a head. The first token is 0, 1 in head 0 and 2, 3 in
-    head 1:
+    Why: any reshape gives the right *shape*, but only one way gives each token its own features
+    back. A model with a wrong one still trains, only worse, and no error tells you.
+
+    Takes:
+        x: (batch, num_heads, tokens, head_dim), the heads as `split_heads` returns them.
+
+    Returns:
+        (batch, tokens, num_heads*head_dim): one row of features per token.
+
+    Rules:
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+
+    Example: two heads, two tokens, two features a head. The first token is 0, 1 in head 0 and
+    2, 3 in head 1.
 
     >>> x = torch.tensor([[[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]]])
     >>> merge_heads(x)
     tensor([[[0., 1., 2., 3.],
              [4., 5., 6., 7.]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2,
+    https://arxiv.org/abs/1706.03762; Sebastian Raschka, "Build a Large Language Model (From
+    Scratch)", section 3.6.2, https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
 
 class MultiHeadAttentionWrapper(nn.Module):
-    """Run several causal attention heads, and put their answers side by side.
+    """Run several causal attention heads, and put their results side by side.
 
-    Make `num_heads` separate causal attentions from the same five settings, give each the whole
-    input, and concatenate what they return along the features, head 0 first. Every head is d_out
-    wide, so (batch, num_tokens, d_in) becomes (batch, num_tokens, num_heads * d_out).
+        out = [ head₀(x) | head₁(x) | … ]    joined along the features
+        headₕ = a CausalAttention(d_in, d_out, …) with weights of its own
 
-    Why: heads start from different weights and so learn to look for different things. Adding them
-    up would blur that; side by side, nothing is lost.
+    Every head gets the whole input and is d_out wide; head 0 comes first. You may import the head
+    that you already have: `from causal_attention import CausalAttention` works wherever your
+    files are. Writing it again here is fine too.
 
-    You may import the head you already have: `from causal_attention import CausalAttention` works,
-    however you arranged your files. Writing it again here is fine too.
+    Why: heads start from different weights and so learn to look for different things. A sum of
+    the heads would mix what they found; side by side, nothing is lost.
 
-    Fine print. The parameters of every head must show up in `.parameters()`, or an optimiser will
-    never train them. Names are free, and so is how weights are drawn. Sentences may be shorter than
-    `context_length`; longer ones are not tested. In float64, after `.double()`, it takes and gives
-    float64. Arguments come by position, in the order below. Ready-made attention functions are off
-    limits.
+    Made with:
+        d_in: int, the number of features of an input token.
+        d_out: int, the width of each head.
+        context_length: int, the length of the longest sentence; longer ones are not tested.
+        dropout: float, the probability with which an attention weight is dropped in training.
+        num_heads: int, the number of heads.
+        qkv_bias: bool, whether queries, keys and values have a bias.
 
-    With every weight matrix the identity both heads agree, and you see the same answer twice:
+    Takes:
+        x: (batch, num_tokens, d_in), a batch of sentences.
+
+    Returns:
+        (batch, num_tokens, num_heads*d_out): the results of all heads for every token.
+
+    Rules:
+        forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
+            welcome.
+        parameters: `.parameters()` yields the weights of every head, so that they can be trained.
+        shorter: Sentences may be shorter than `context_length`, and of another length in each
+            call.
+        batch: Sentences of a batch never see one another.
+        bias: Queries, keys and values have a bias only if `qkv_bias` is True.
+        dropout: In training, each weight of each head is dropped by itself, and kept weights are
+            divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
+        eval: After `.eval()` nothing is dropped.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: with every weight matrix the identity, both heads agree, and their result appears
+    twice.
 
     >>> attention = MultiHeadAttentionWrapper(2, 2, 4, 0.0, 2)
     >>> for weight in attention.parameters():
@@ -101,6 +162,10 @@ class MultiHeadAttentionWrapper(nn.Module):
     tensor([[[1.0000, 0.0000, 1.0000, 0.0000],
              [0.0558, 1.8884, 0.0558, 1.8884],
              [1.8765, 1.9732, 1.8765, 1.9732]]])
+
+    Source: Sebastian Raschka, "Build a Large Language Model (From Scratch)", section 3.6.1,
+    https://github.com/rasbt/LLMs-from-scratch; the idea is from Vaswani et al. 2017, "Attention
+    Is All You Need", section 3.2.2, https://arxiv.org/abs/1706.03762.
     """
 
     def __init__(
@@ -122,28 +187,55 @@ class MultiHeadAttentionWrapper(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Build multi-head causal attention with one projection for all heads.
+    """Compute multi-head causal attention with one projection for all heads.
 
-    Here d_out is the width of the whole layer, and the heads share it: head_dim = d_out /
-    num_heads. The steps: project the input to queries, keys and values, each d_out wide; split
-    each into heads; causal attention within every head, with dropout on the weights; merge; and a
-    last linear layer, d_out to d_out and with a bias, that mixes what the heads found.
-    (batch, num_tokens, d_in) comes in, (batch, num_tokens, d_out) goes out.
+        queries, keys, values = W_query(x), W_key(x), W_value(x)
+        headₕ = softmax(queriesₕ keysₕᵀ / √head_dim) valuesₕ    no later keys
+        out = out_proj([ head₀ | head₁ | … ])
 
-    Why not the list of heads from before: one large product keeps a GPU far busier than many small
-    ones. This is the layer inside GPT-like models.
+    W_query, W_key, W_value and out_proj are linear layers, each d_out wide. The heads share this
+    width: head_dim is d_out / num_heads, and head h gets the columns that `split_heads` gives it.
+    No query sees a key that comes after it. At the end out_proj mixes what the heads found.
 
-    Fine print. Scores are divided by the square root of the length of the vectors that were
-    multiplied: ask yourself which that is. Queries, keys and values have a bias only if `qkv_bias`.
-    Construction raises an exception, any ordinary one, when num_heads does not divide d_out.
-    Sentences may be shorter than `context_length`; longer ones are not tested. Dropout acts in
-    training only. The mask is a buffer, or built in `forward` on the input's device. Names of
-    parameters are free, and queries, keys and values may share one fused layer. In float64, after
-    `.double()`, it takes and gives float64. Arguments come by position, in the order below.
-    Ready-made attention functions are off limits; your own earlier answers are not.
+    Why: one large product keeps a GPU far busier than many small ones. This is the layer inside
+    GPT-like models.
 
-    With identity matrices and zero biases, two heads of two features. The second token shares its
-    attention differently in the two halves, for each head has a softmax of its own:
+    Made with:
+        d_in: int, the number of features of an input token.
+        d_out: int, the width of the layer, all heads together.
+        context_length: int, the length of the longest sentence; longer ones are not tested.
+        dropout: float, the probability with which an attention weight is dropped in training.
+        num_heads: int, the number of heads.
+        qkv_bias: bool, whether queries, keys and values have a bias.
+
+    Takes:
+        x: (batch, num_tokens, d_in), a batch of sentences.
+
+    Returns:
+        (batch, num_tokens, d_out): one vector per token.
+
+    Rules:
+        forbidden: Ready-made attention (`F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`) is off limits; torch's softmax and your own functions are
+            welcome.
+        divides: When num_heads does not divide d_out, the constructor raises an exception, any
+            ordinary one.
+        shorter: Sentences may be shorter than `context_length`, and of another length in each
+            call.
+        batch: Sentences of a batch never see one another.
+        heads: Heads never see one another before `out_proj`, however large the scores of one are.
+        bias: Queries, keys and values have a bias only if `qkv_bias` is True; `out_proj` always
+            has one.
+        dropout: In training, each weight of each head is dropped by itself, and kept weights are
+            divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
+        eval: After `.eval()` nothing is dropped.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: identity matrices, zero biases, two heads of two features. The second token shares
+    its attention differently in the two halves, because each head has its own softmax.
 
     >>> attention = MultiHeadAttention(4, 4, 4, 0.0, 2)
     >>> for weight in attention.parameters():
@@ -151,6 +243,10 @@ class MultiHeadAttention(nn.Module):
     >>> attention(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])).detach()
     tensor([[[1.0000, 0.0000, 0.0000, 1.0000],
              [0.0558, 1.8884, 0.6698, 1.0000]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2,
+    https://arxiv.org/abs/1706.03762; Sebastian Raschka, "Build a Large Language Model (From
+    Scratch)", section 3.6.2, https://github.com/rasbt/LLMs-from-scratch.
     """
 
     def __init__(

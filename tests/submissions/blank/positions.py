@@ -1,13 +1,12 @@
-"""Unit 8, positions: where a token stands.
+"""Unit 8, positions: four ways to tell attention where a token is.
 
-Attention by itself sees a bag of tokens: shuffle the keys and their values together, and every
-query takes home what it took before. Word order has to be brought in by hand. Here you meet four
-ways: add waves to the tokens, turn queries and keys, lower the scores of what is far away, or hide
-it.
+Attention by itself does not know the order of tokens. If you shuffle the keys, and their values in
+the same way, every query gets the same result. Word order must be added. Here are four ways: add
+waves to the tokens, rotate queries and keys, lower the scores of distant keys, or hide them.
 
-Positions are counted from 0, as Python counts. Masks in this kit are boolean and True where a
-query may NOT look, just as `masked_fill` wants them. `F.scaled_dot_product_attention` means the
-opposite by True.
+Positions count from 0, as in Python, and stay below 128 in the tests. Masks in this kit are boolean
+and True where a query may NOT look, just as `masked_fill` wants them. In
+`F.scaled_dot_product_attention`, True means the opposite.
 """
 
 from __future__ import annotations
@@ -22,36 +21,43 @@ if TYPE_CHECKING:
 
 
 def sinusoidal_positions(num_tokens: int, d_model: int) -> Float[Tensor, "num_tokens d_model"]:
-    """Build a table of waves that gives each position a vector of its own.
-
-    Row p belongs to position p, and its features come in pairs. Pair i holds a sine and a cosine,
-    side by side, of one and the same angle:
+    """Build a table of sines and cosines that gives each position a vector of its own.
 
         table[p, 2i]     = sin(p / 10000^(2i / d_model))
         table[p, 2i + 1] = cos(p / 10000^(2i / d_model))
 
-    Pair 0 swings fast, by one radian a token; the last pairs hardly move. Read it like the hands
-    of a clock: seconds tell neighbours apart, hours tell the morning from the evening.
+    Row p belongs to position p. Features 2i and 2i + 1 are pair i: a sine and a cosine, side by
+    side, of the same angle in radians. Pair 0 turns by one radian per token, and each next pair
+    more slowly. It works like the hands of a clock: the fast hand tells neighbours apart, the slow
+    one morning from evening.
 
-    Why: added to the tokens before the first layer, the row says where each of them stands, and
-    nothing has to be learned for it. And why two waves for each speed: k tokens further on, a pair
-    is the same pair turned by a fixed angle, wherever you start. A model can learn "three back".
+    Some code puts all the sines in the left half and all the cosines in the right half. Those are
+    the same numbers in other places. Here they alternate, as in the paper.
 
-    The answer is (num_tokens, d_model), in torch's default dtype. Positions count from 0, so row 0
-    is sin 0, cos 0, sin 0, cos 0, … The width d_model is even. Angles are in radians, as torch
-    wants them.
+    Why: the row is added to the token before the first layer, and tells the model where the token
+    is. Nothing has to be learned for it. Two waves of each speed, because then moving by k tokens
+    turns each pair by a fixed angle, from any position. So a model can learn "three tokens back".
 
-    Fine print: some code puts all the sines in the left half and all the cosines in the right one.
-    Those are the same numbers in other places; here they alternate, as in the paper.
+    Takes:
+        num_tokens: int, at least 1.
+        d_model: int, the number of features; even, at least 2.
 
-    Three tokens of four features: the first pair turns by 1 a token, the second by 1/100:
+    Returns:
+        (num_tokens, d_model): the table, in torch's default dtype.
+
+    Rules:
+        sizes: The table is right for a single token, for a single pair, and for 100 tokens.
+
+    Example: three tokens of four features. The first pair turns by 1 per token, the second by
+    1/100.
 
     >>> sinusoidal_positions(3, 4)
     tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
             [ 0.8415,  0.5403,  0.0100,  0.9999],
             [ 0.9093, -0.4161,  0.0200,  0.9998]])
 
-    From Vaswani et al. 2017, "Attention is all you need", section 3.5.
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5,
+    https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
@@ -59,72 +65,84 @@ def sinusoidal_positions(num_tokens: int, d_model: int) -> Float[Tensor, "num_to
 def apply_rope(
     x: Float[Tensor, "... tokens d"], positions: Int[Tensor, " tokens"], theta: float = 10000.0
 ) -> Float[Tensor, "... tokens d"]:
-    """Turn each pair of features by an angle that grows with the token's position.
+    """Rotate each pair of features by an angle that grows with the token's position.
 
-    The d features of a token are d/2 pairs of neighbours: (0, 1), (2, 3), and so on. Read each
-    pair as a point in a plane and rotate it around the origin, counterclockwise. At position p,
-    pair i turns by
+        out[2i]     = x[2i] · cos a - x[2i + 1] · sin a
+        out[2i + 1] = x[2i] · sin a + x[2i + 1] · cos a      with a = p · theta^(-2i / d)
 
-        a = p * theta^(-2i / d)
+    This is for one token at position p. Its d features are d/2 pairs of neighbours: (0, 1), (2, 3),
+    … Each pair is a point in a plane, which rotates around the origin, counterclockwise. The angles
+    are those of `sinusoidal_positions`, in radians.
 
-    so that (x0, x1) becomes (x0 cos a - x1 sin a, x0 sin a + x1 cos a), in the same two places.
-    Pair 0 turns by one radian a position, the last pairs hardly at all: the speeds of
-    `sinusoidal_positions`.
+    Many models pair feature i with feature i + d/2 instead of its neighbour (GPT-NeoX, and Llama in
+    the Transformers library). That works as well, but the two must not be mixed.
 
-    Why: rotate queries and keys like this (values stay as they are), and the dot product of a
-    query at position m with a key at position n depends on m - n only. Scores then know how far
-    apart two tokens are, and not where the sentence happened to start. Lengths do not change, for
-    a rotation changes none.
+    Why: rotate queries and keys, and leave the values as they are. Then the dot product of a query
+    at position m and a key at position n depends on m - n only. Scores know how far apart two
+    tokens are, and not where the sentence starts. A rotation changes no lengths.
 
-    `x` has shape (..., tokens, d), with any leading dimensions, like (batch, heads, tokens, d), or
-    with none; d is even. `positions` holds one integer for each token, (tokens,), the same for
-    every batch row and head. The answer has the shape and dtype of `x`. Gradients flow to `x`;
-    both arguments stay as they were.
+    Takes:
+        x: (..., tokens, d), for example (batch, heads, tokens, d); d is even.
+        positions: int (tokens,), one for each token, the same for every batch row and head.
+        theta: float, the base of the speeds.
 
-    Fine print. Positions come as they are: they need not start at 0, be in order, or be neighbours
-    (when decoding step by step there is only the newest one). In float64 the angles are to be
-    right in float64 too. Many models pair feature i with feature i + d/2 instead of neighbours
-    (GPT-NeoX does, and Llama in the Transformers library). That is as good a code, but another
-    one: do not mix them.
+    Returns:
+        (..., tokens, d): the rotated tokens.
 
-    Twice the same token. At position 0 nothing turns; at position 2 the first pair turns by 2 and
-    the second by 0.02:
+    Rules:
+        leading: `x` may have any number of leading dimensions, none included.
+        positions: Positions need not start at 0, be in order, or be neighbours.
+        sizes: A single token and a single pair are enough.
+        dtype: float64 in, float64 out, to its full precision: the angles as well.
+        unchanged: `x` and `positions` stay as they were.
+        gradients: Gradients flow back to `x`.
+
+    Example: twice the same token. At position 0 nothing turns. At position 2 the first pair turns
+    by 2 and the second by 0.02.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     >>> apply_rope(x, torch.tensor([0, 2]))
     tensor([[ 1.0000,  0.0000,  0.0000,  1.0000],
             [-0.4161,  0.9093, -0.0200,  0.9998]])
 
-    From Su et al. 2021, "RoFormer", section 3.2.2, and 3.4.2 for a way to compute it without a
-    matrix. The paper counts pairs from 1, so it has i - 1 where i stands here, and 10000 where you
-    have `theta`.
+    Source: Su et al. 2021, "RoFormer", section 3.2.2, and 3.4.2 for a way without matrices,
+    https://arxiv.org/abs/2104.09864. The paper counts pairs from 1, so it has i - 1 where we have
+    i, and 10000 for `theta`.
     """
     raise NotImplementedError
 
 
 def alibi_bias(num_heads: int, num_tokens: int) -> Float[Tensor, "num_heads num_tokens num_tokens"]:
-    """Build the bias that makes distant keys less attractive, for each head at its own rate.
+    """Build a bias that lowers the scores of distant keys, in each head at a rate of its own.
 
-    This is a table of numbers to be *added* to the scores before the softmax. For head h, the
-    entry for a query and a key is slope * (key - query), where key and query are positions: 0 for
-    the token itself, and one slope lower for every step into the past. Keys that come after the
-    query get minus infinity, so that one sum both tells distances and hides the future.
+        bias[h, q, k] = slopeₕ · (k - q)   where k ≤ q
+        bias[h, q, k] = -∞                 where k > q
+        slopeₕ        = 2^(-8 (h + 1) / num_heads)   for h = 0, …, num_heads - 1
 
-    With heads counted from 1 to num_heads, head h has the slope 2^(-8h / num_heads). Eight heads
-    have 1/2, 1/4, …, 1/256; two heads have 1/16 and 1/256.
+    q and k are the positions of a query and a key. The bias is *added* to the scores before the
+    softmax: 0 for the token itself, one slope lower for every step back. Minus infinity hides the
+    future. It is `-torch.inf`, not a large negative number.
 
-    Why: this model needs no position in its tokens at all. Steep heads look close by, flat heads
-    look far, and sentences longer than those of the training are nothing new: just lower numbers
-    of the same kind.
+    Eight heads have the slopes 1/2, 1/4, …, 1/256; two heads have 1/16 and 1/256. The first head
+    has the largest slope, and no slope is 1.
 
-    The answer is (num_heads, num_tokens, num_tokens): heads, then queries, then keys, in torch's
-    default dtype. It broadcasts over a batch of scores (batch, num_heads, num_tokens, num_tokens).
+    Why: with this bias the tokens need no positions of their own. Heads with a large slope attend
+    to near tokens, heads with a small slope reach far. A sentence longer than those seen in
+    training brings lower numbers, but no new kind of number.
 
-    Fine print: the infinities are true ones, not large numbers. num_heads is a power of two here.
-    For other numbers of heads the authors' own code picks its slopes in another way, and that is
-    not asked for.
+    Takes:
+        num_heads: int, a power of two, 1 included. (For other numbers, the authors' code chooses
+            the slopes in another way.)
+        num_tokens: int, at least 1.
 
-    Two heads, three tokens. The first head falls by 1/16 a step, the second by 1/256:
+    Returns:
+        (num_heads, num_tokens, num_tokens): heads, then queries, then keys, in torch's default
+        dtype.
+
+    Rules:
+        sizes: The bias is right for a single head, for a single token, and for 100 tokens.
+
+    Example: two heads, three tokens. The first head falls by 1/16 per step, the second by 1/256.
 
     >>> alibi_bias(2, 3)
     tensor([[[ 0.0000,    -inf,    -inf],
@@ -135,32 +153,41 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Float[Tensor, "num_heads num_
              [-0.0039,  0.0000,    -inf],
              [-0.0078, -0.0039,  0.0000]]])
 
-    From Press et al. 2021, "Train short, test long", section 3.
+    Source: Press et al. 2021, "Train Short, Test Long", section 3,
+    https://arxiv.org/abs/2108.12409.
     """
     raise NotImplementedError
 
 
 def sliding_window_mask(num_tokens: int, window: int) -> Bool[Tensor, "num_tokens num_tokens"]:
-    """Build the mask that lets a token see only its nearest past.
+    """Build the mask that lets a token see only the nearest tokens of its past.
 
-    Rows are queries, columns are keys, and an entry is True where the query may NOT look. Two
-    things are hidden from a token: what comes after it, as in `causal_mask`, and what lies too far
-    back. It sees `window` tokens: itself, and the window - 1 right before it.
+        mask[q, k] = False   where 0 ≤ q - k < window
+        mask[q, k] = True    everywhere else
 
-    Why: full attention pays for every pair of tokens; with a window, each token pays for a few
-    neighbours only, however long the sentence. News from further back still arrives, through
-    several layers, each of which reaches a little further back.
+    Rows are queries, columns are keys, and True means that the query may NOT look. A token sees
+    `window` tokens: itself and the window - 1 right before it. Near the beginning there are fewer.
 
-    The answer is boolean and square, (num_tokens, num_tokens). window is at least 1. Near the
-    beginning there are fewer than `window` tokens to see; and a window as long as the sentence, or
-    longer, hides nothing but the future.
+    Papers differ on whether the window counts the token itself; here it does. Longformer looks to
+    both sides, half a window to each. Mistral 7B looks back only, as we do. Its text gives the
+    positions from i - W to i, which are W + 1, and its figure for W = 3 shows three.
 
-    Fine print: does the window count the token itself? Here it does, and papers differ. Longformer
-    looks to both sides, half a window to each. Mistral 7B looks back only, as you do here; its
-    text speaks of positions from i - W to i, which are W + 1, and its figure for W = 3 shows
-    three.
+    Why: full attention pays for every pair of tokens. With a window, each token pays for a few
+    neighbours only, however long the sentence is. Information from further back still arrives, over
+    several layers: each layer reaches one window further.
 
-    Four tokens, a window of two:
+    Takes:
+        num_tokens: int, at least 1.
+        window: int, at least 1.
+
+    Returns:
+        bool (num_tokens, num_tokens): the mask.
+
+    Rules:
+        sizes: The mask is right for a single token, for a window of 1, and for a window as long as
+            the sentence or longer, which hides only the future.
+
+    Example: four tokens, a window of two.
 
     >>> sliding_window_mask(4, 2)
     tensor([[False,  True,  True,  True],
@@ -168,7 +195,8 @@ def sliding_window_mask(num_tokens: int, window: int) -> Bool[Tensor, "num_token
             [ True, False, False,  True],
             [ True,  True, False, False]])
 
-    The idea, to both sides: Beltagy et al. 2020, "Longformer", section 3.1. Backwards only: Jiang
-    et al. 2023, "Mistral 7B", section 2.
+    Source: Beltagy et al. 2020, "Longformer", section 3.1 (to both sides),
+    https://arxiv.org/abs/2004.05150; Jiang et al. 2023, "Mistral 7B", section 2 (backwards only),
+    https://arxiv.org/abs/2310.06825.
     """
     raise NotImplementedError

@@ -1,11 +1,18 @@
-"""Unit 4, self-attention: every token asks, offers and answers with vectors of its own.
+"""Unit 4, self-attention: each token gets a query, a key and a value.
 
 Unit 3 compared tokens as they were. Now three learned matrices give each token a query (what am I
-looking for?), a key (what do I have?) and a value (what will I tell you?). From here on the model
-can learn what to pay attention to.
+looking for?), a key (what do I have?) and a value (what do I pass on?). With them the model can
+learn what to pay attention to.
 
-Masks in this kit are boolean and True where a query may NOT look, just as `masked_fill` wants
-them. `F.scaled_dot_product_attention` means the opposite by True.
+In this unit, and in all that follow:
+
+- A boolean mask is True where a query may NOT look, just as `masked_fill` wants it. In
+  `F.scaled_dot_product_attention`, True means the opposite.
+- "Ready-made attention functions" are `F.scaled_dot_product_attention`, `nn.MultiheadAttention`
+  and their relatives. Torch's softmax is no such function. You may call your own earlier answers.
+- The tests pass constructor arguments by position, in the order given here. The names of your
+  layers and parameters are up to you, and so is how you initialise them: the tests find queries,
+  keys and values in your module and set the weights themselves.
 """
 
 from __future__ import annotations
@@ -27,25 +34,41 @@ def linear_by_hand(
 ) -> Float[Tensor, "... d_out"]:
     """Compute what `nn.Linear` computes, from its weight and its bias.
 
-    Every output feature is a weighted sum of the d_in input features, plus its bias if there is
-    one. Torch stores the weight as (d_out, d_in), one row for each *output* feature, and so do we.
+        y[o] = Σᵢ weight[o, i] · x[i] + bias[o]
+
+    Torch stores the weight as (d_out, d_in), one row for each *output* feature, and so do we. In
+    the formula, x and y are one vector each; a tensor holds many of them.
 
     Why: nearly every number in a transformer comes out of a linear layer. It works on the last
-    dimension alone, and leaves all those in front as they are: one vector, a sentence, a batch of
-    sentences, all go through the same function.
+    dimension only and keeps all others as they are. So one function serves a vector, a sentence and
+    a batch of sentences.
 
-    `x` has shape (..., d_in), with any number of leading dimensions, even none; the answer has
-    shape (..., d_out). `bias` is always passed; it is None or has shape (d_out,). The dtype of `x`
-    is kept, and gradients flow to `x`, `weight` and `bias`.
+    Takes:
+        x: (..., d_in), the input features.
+        weight: (d_out, d_in).
+        bias: (d_out,) or None. It is always passed.
 
-    `nn.Linear` and `F.linear` are off limits: the exercise is to write them.
+    Returns:
+        (..., d_out): the output features.
 
-    Two features in, three out: the first, the second, and their sum, plus 10, 20 and 30:
+    Rules:
+        leading: `x` may have any number of leading dimensions, none included.
+        bias: With a bias of None, nothing is added.
+        forbidden: Torch's own linear functions are off limits (`nn.Linear`, `F.linear`,
+            `F.bilinear`); matrix products are welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x`, `weight` and `bias` stay as they were.
+        gradients: Gradients flow back to `x`, `weight` and `bias`.
+
+    Example: two features in, three out: the first, the second, and their sum, plus 10, 20 and 30.
 
     >>> x = torch.tensor([1.0, 2.0])
     >>> weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> linear_by_hand(x, weight, torch.tensor([10.0, 20.0, 30.0]))
     tensor([11., 22., 33.])
+
+    Source: torch's documentation of `nn.Linear`,
+    https://pytorch.org/docs/stable/generated/torch.nn.Linear.html.
     """
     raise NotImplementedError
 
@@ -60,19 +83,35 @@ def project_qkv(
     Float[Tensor, "... tokens d_out"],
     Float[Tensor, "... tokens d_out"],
 ]:
-    """Give every token its query, its key and its value.
+    """Compute a query, a key and a value for every token.
 
-    Each of the three is the token's vector times one matrix. Return queries, keys and values in
-    that order, as a tuple or a list.
+        queries = inputs · W_query
+        keys    = inputs · W_key
+        values  = inputs · W_value
 
-    Why three: a token that searches plays another part than a token that is found, and what it
-    is found *by* need not be what it has to say. Three matrices let the model learn all three.
+    Tokens are *rows* of the inputs. Be careful when d_in equals d_out: a product in the wrong order
+    then has the right shape and the wrong numbers.
 
-    `inputs` has shape (..., tokens, d_in), one *row* per token, with any leading dimensions. The
-    matrices are (d_in, d_out), and each of the three results is (..., tokens, d_out). Watch out:
-    when d_in equals d_out, a product the wrong way round has the right shape and wrong numbers.
+    Why: searching and being found are different roles. What makes a token easy to find (its key)
+    need not be what it passes on (its value). Three matrices let the model learn all three.
 
-    The first matrix swaps the two features, the second doubles them, the third adds them up:
+    Takes:
+        inputs: (..., tokens, d_in), one row for each token.
+        W_query: (d_in, d_out).
+        W_key: (d_in, d_out).
+        W_value: (d_in, d_out).
+
+    Returns:
+        queries (..., tokens, d_out), keys (..., tokens, d_out) and values (..., tokens, d_out), in
+        that order, as a tuple or a list.
+
+    Rules:
+        leading: `inputs` may have any number of leading dimensions, none included.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: The inputs and the matrices stay as they were.
+        gradients: Gradients flow back to the inputs and to all three matrices.
+
+    Example: the first matrix swaps the two features, the second doubles them, the third adds them.
 
     >>> inputs = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> W_query = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
@@ -88,6 +127,9 @@ def project_qkv(
     >>> values
     tensor([[3., 0.],
             [7., 0.]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2,
+    https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
@@ -95,25 +137,40 @@ def project_qkv(
 def scaled_scores(
     queries: Float[Tensor, "... queries d_k"], keys: Float[Tensor, "... keys d_k"]
 ) -> Float[Tensor, "... queries keys"]:
-    """Compare every query with every key, and keep the scores at a sensible size.
+    """Compare every query with every key, and keep the variance of the scores independent of d_k.
 
-    A score is the dot product of one query and one key, divided by the square root of their
-    length d_k. Row i holds the scores of query i, one for each key.
+        scores[i, j] = (queries[i] · keys[j]) / √d_k
 
-    Why divide: a dot product of two random vectors is a sum of d_k terms, so its variance grows
-    with d_k. Large scores turn the softmax into an on-off switch with next to no gradient. After
-    the division, queries and keys of variance 1 give scores of variance 1, whatever d_k is. Try it!
+    Row i holds the scores of query i, one for each key. There is no softmax yet.
 
-    `queries` is (..., queries, d_k), `keys` is (..., keys, d_k), and the scores are (..., queries,
-    keys). There may be more keys than queries, or fewer. Leading dimensions are a batch: its rows
-    never meet. No softmax yet. Keep the dtype.
+    Why: a dot product is a sum of d_k products, so its variance grows with d_k. Large scores make
+    the softmax nearly all or nothing, and its gradients nearly zero. If queries and keys are
+    independent, with mean 0 and variance 1, the scores have variance 1, whatever d_k is. Try it!
 
-    One query, two keys, d_k = 4: the dot products are 4 and 2, and the root of 4 is 2.
+    Takes:
+        queries: (..., queries, d_k).
+        keys: (..., keys, d_k), as many as the queries, or more, or fewer.
+
+    Returns:
+        (..., queries, keys): the scores.
+
+    Rules:
+        leading: There may be any number of leading dimensions, none included.
+        forbidden: Ready-made attention functions are off limits.
+        dtype: float64 in, float64 out, to its full precision, though the root may be
+            taken in float32.
+        unchanged: `queries` and `keys` stay as they were.
+        gradients: Gradients flow back to `queries` and `keys`.
+
+    Example: one query, two keys, d_k = 4. The dot products are 4 and 2, and √4 is 2.
 
     >>> queries = torch.tensor([[1.0, 1.0, 1.0, 1.0]])
     >>> keys = torch.tensor([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 0.0]])
     >>> scaled_scores(queries, keys)
     tensor([[2., 1.]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1 and its footnote 4,
+    https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
@@ -124,24 +181,38 @@ def scaled_dot_product_attention(
     values: Float[Tensor, "... keys d_v"],
     mask: Bool[Tensor, "... queries keys"] | None = None,
 ) -> Float[Tensor, "... queries d_v"]:
-    """Mix the values, each query in its own proportions.
+    """Mix the values for each query, in proportions given by how well it matches the keys.
 
-    Scores become weights: each query shares out a total of one over the keys. Its answer is the
-    sum of the values with those weights. If there is a mask, keys marked True must get no weight.
+        output = softmax(queries · keysᵀ / √d_k) · values
 
-    Why: this is *the* formula, softmax(QKᵀ/√d_k)V, of "Attention Is All You Need" (2017). All the
-    rest of this course decides what goes into it, or computes it faster.
+    The softmax runs over the keys: the weights of each query sum to one. If there is a mask, the
+    softmax leaves out the keys that it hides. The paper writes Attention(Q, K, V) for all of this.
 
-    `queries` is (..., queries, d_k), `keys` is (..., keys, d_k), and `values` is (..., keys, d_v):
-    one value for each key, of whatever length. The answer is (..., queries, d_v). `mask`, if not
-    None, is boolean with the two last dimensions (queries, keys), and every query may see at least
-    one key. Inputs stay as they were, and gradients flow to all three.
+    Why: this is *the* formula of the transformer. Most of this course decides what goes into it, or
+    computes it faster.
 
-    Keep the dtype. Torch's softmax is welcome; torch's function of this name and its relatives are
-    off limits.
+    Takes:
+        queries: (..., queries, d_k).
+        keys: (..., keys, d_k).
+        values: (..., keys, d_v), one for each key; d_v may differ from d_k.
+        mask: bool (..., queries, keys) or None; True where a query may not look. Every query sees
+            at least one key. None hides nothing.
 
-    Queries of zeros like all keys equally well. The first may not see the second key, so it gets
-    the first value whole; the second gets half of each:
+    Returns:
+        (..., queries, d_v): for each query, the sum of the values times its weights.
+
+    Rules:
+        leading: There may be any number of leading dimensions, none included.
+        batch: Sentences of a batch never see one another.
+        broadcast: A mask of shape (queries, keys) counts for every row of a batch.
+        hidden: A hidden key gets no weight at all, however low the visible scores are.
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `queries`, `keys`, `values` and `mask` stay as they were.
+        gradients: Gradients flow back to `queries`, `keys` and `values`.
+
+    Example: queries of zeros match all keys equally well. The first may not see the second key, so
+    it gets the first value whole; the second gets half of each.
 
     >>> queries = torch.zeros(2, 4)
     >>> keys = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
@@ -150,28 +221,47 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(queries, keys, values, mask)
     tensor([[10.,  0.,  0.],
             [ 5.,  5.,  0.]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1, equation 1, and section
+    3.2.3 for the mask, https://arxiv.org/abs/1706.03762.
     """
     raise NotImplementedError
 
 
 class SelfAttention_v1(nn.Module):
-    """Build a self-attention layer from three bare weight matrices.
+    """Build a self-attention layer from three weight matrices.
 
-    A layer is the last exercises plus a memory: it holds the three matrices that make queries,
-    keys and values out of `x`, so that they can be trained. Scores are scaled, every token sees
-    every token, and (tokens, d_in) becomes (tokens, d_out).
+        output = Attention(x W_query, x W_key, x W_value)
 
-    Why: torch trains what it can find. A matrix in an `nn.Parameter`, put on `self`, is found by
-    `.parameters()`, moves with `.to()`, and is saved with the model; a plain tensor is none of it.
+    Attention is that of `scaled_dot_product_attention`, without a mask: every token sees every
+    token. Create three `nn.Parameter` of shape (d_in, d_out), with random numbers. We call them
+    `W_query`, `W_key` and `W_value`. How you initialise the weights is up to you.
 
-    Fine print. Make three parameters of shape (d_in, d_out), drawn at random. We call them
-    `W_query`, `W_key` and `W_value`; your names, your layout and your way of drawing are free, and
-    a grader brings weights of its own. The input has two dimensions, one sentence without a batch.
-    In float64, after `.double()`, it takes and gives float64. Arguments come by position.
-    Ready-made attention functions are off limits; your own earlier answers are not.
+    Why: torch trains what it finds in a module. An `nn.Parameter` that you put on `self` is found
+    by `.parameters()`, moves with `.to()`, and is saved with the model. A plain tensor gets none of
+    this.
 
-    With every weight matrix the identity, tokens meet as they are. The second token, [0, 2], has
-    nothing in common with the first and much with the third:
+    Made with:
+        d_in: int, the width of the tokens.
+        d_out: int, the width of queries, keys and values.
+
+    Takes:
+        x: (tokens, d_in), one sentence without a batch.
+
+    Returns:
+        (tokens, d_out): a context vector for each token.
+
+    Rules:
+        lengths: One layer takes sentences of different lengths, a single token included.
+        bias: There are no biases: the three matrices are all that the layer learns.
+        forbidden: Ready-made attention functions are off limits; your own earlier answers are
+            welcome.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: every weight matrix is the identity, so tokens are compared as they are. The second
+    token, [0, 2], has nothing in common with the first and much with the third.
 
     >>> attention = SelfAttention_v1(2, 2)
     >>> for weight in attention.parameters():
@@ -181,6 +271,9 @@ class SelfAttention_v1(nn.Module):
     tensor([[1.4359, 1.4320],
             [1.0000, 1.9426],
             [1.8765, 1.9732]])
+
+    Source: Raschka, "Build a Large Language Model (From Scratch)", section 3.4.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
 
     def __init__(self, d_in: int, d_out: int) -> None:
@@ -192,22 +285,39 @@ class SelfAttention_v1(nn.Module):
 
 
 class SelfAttention_v2(nn.Module):
-    """Build the same layer from `nn.Linear`.
+    """Build the same self-attention layer from `nn.Linear`.
 
-    Queries, keys and values now come from three linear layers, which have a bias if `qkv_bias` is
-    True and none if it is False. All else is as in v1: scaled scores, every token sees every
-    token, (tokens, d_in) becomes (tokens, d_out).
+        output = Attention(linear_query(x), linear_key(x), linear_value(x))
 
-    Why: `nn.Linear` starts from small weights around zero that suit its size, where `torch.rand`
-    gives numbers between 0 and 1 that only ever add up. Training starts better, and code that
-    others write looks like this.
+    Attention is the same as in v1: scaled scores, and every token sees every token. Make the layers
+    in `__init__`. A layer that is made in `forward` is new at every call, and learns nothing.
 
-    Fine print. The input has two dimensions, as in v1. Mind where the layers are made: a layer made
-    inside `forward` is new at every call, and learns nothing. Names are free, and so is how weights
-    are drawn. In float64, after `.double()`, it takes and gives float64. Arguments come by
-    position. Ready-made attention functions are off limits; your own earlier answers are not.
+    Why: `nn.Linear` starts from small weights around zero, which suit its size. `torch.rand` gives
+    numbers between 0 and 1. Only positive numbers, so sums grow with d_in. Training starts better
+    with `nn.Linear`, and most code by others is written this way.
 
-    With every weight matrix the identity, and no bias, it says what v1 said:
+    Made with:
+        d_in: int, the width of the tokens.
+        d_out: int, the width of queries, keys and values.
+        qkv_bias: bool, whether the three layers have a bias.
+
+    Takes:
+        x: (tokens, d_in), one sentence without a batch.
+
+    Returns:
+        (tokens, d_out): a context vector for each token.
+
+    Rules:
+        lengths: One layer takes sentences of different lengths, a single token included.
+        bias: All three layers have a bias if `qkv_bias` is True, and none has one if it is False,
+            the default.
+        forbidden: Ready-made attention functions are off limits; your own earlier answers are
+            welcome.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: with every weight matrix the identity, and no bias, the result is that of v1.
 
     >>> attention = SelfAttention_v2(2, 2)
     >>> for weight in attention.parameters():
@@ -217,6 +327,9 @@ class SelfAttention_v2(nn.Module):
     tensor([[1.4359, 1.4320],
             [1.0000, 1.9426],
             [1.8765, 1.9732]])
+
+    Source: Raschka, "Build a Large Language Model (From Scratch)", section 3.4.2,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
 
     def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False) -> None:
@@ -228,20 +341,33 @@ class SelfAttention_v2(nn.Module):
 
 
 def v1_weights_from_v2(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Carry the weights of a v2 over to a v1, so that both give the same output.
+    """Convert the weights of a v2 for a v1, so that both give the same output.
 
-    `state` is what `state_dict()` of a SelfAttention_v2 without biases returns: a dict with the
-    keys `W_query.weight`, `W_key.weight` and `W_value.weight`. Return a dict with the keys
-    `W_query`, `W_key` and `W_value` that a SelfAttention_v1 can load.
+        result["W_query"] = state["W_query.weight"]ᵀ
+        result["W_key"]   = state["W_key.weight"]ᵀ
+        result["W_value"] = state["W_value.weight"]ᵀ
 
-    Why: the two versions keep the same matrix in different layouts. v1 computes `x @ W`; look up
-    what `nn.Linear` does with its weight, and the shapes will tell you the rest. Be careful when
-    d_in = d_out: then shapes tell you nothing, and a wrong answer loads without a word.
+    Here the names matter: use exactly these, whatever your own classes use. Gradients are not
+    tested.
 
-    Here the names do matter, for they are the contract: use these, whatever your own classes say.
-    `state` stays as it was. Gradients are not asked for.
+    Why: the two versions keep the same matrix in different layouts. v1 computes `x @ W`;
+    `nn.Linear` stores one row for each output feature. Be careful when d_in = d_out: a wrong layout
+    then loads without an error, and only the outputs are wrong.
 
-    A v2 with d_in = 3 and d_out = 2 keeps (2, 3) matrices, a v1 keeps (3, 2):
+    Takes:
+        state: what `state_dict()` of a SelfAttention_v2 without biases returns, a dict with the
+            keys `W_query.weight`, `W_key.weight` and `W_value.weight`, each (d_out, d_in).
+
+    Returns:
+        a dict with the keys `W_query`, `W_key` and `W_value`, each (d_in, d_out), which a
+        SelfAttention_v1 can load.
+
+    Rules:
+        order: The entries of `state` may come in any order.
+        dtype: The matrices keep their dtype.
+        unchanged: `state` and its matrices stay as they were.
+
+    Example: a v2 with d_in = 3 and d_out = 2 keeps (2, 3) matrices, a v1 keeps (3, 2).
 
     >>> weight = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     >>> state = {"W_query.weight": weight, "W_key.weight": weight, "W_value.weight": weight}
@@ -252,29 +378,51 @@ def v1_weights_from_v2(state: dict[str, Tensor]) -> dict[str, Tensor]:
     tensor([[1., 4.],
             [2., 5.],
             [3., 6.]])
+
+    Source: Raschka, "Build a Large Language Model (From Scratch)", exercise 3.1,
+    https://github.com/rasbt/LLMs-from-scratch.
     """
     raise NotImplementedError
 
 
 class CausalHead(nn.Module):
-    """Build one attention head that never looks ahead.
+    """Build one attention head in which no token sees a later one.
 
-    Three linear layers without bias, d_in to head_size, make keys, queries and values. A token
-    attends to itself and to the tokens before it; a token that comes later gets no weight at
-    all. (batch, time, d_in) becomes (batch, time, head_size).
+        score[t, s]   = query[t] · key[s] / √head_size      not divided if scaled is False
+        weights[t, s] = exp(score[t, s]) / Σᵤ exp(score[t, u])   where s ≤ t, summed over u ≤ t
+        weights[t, s] = 0                                        where s > t
+        output[t]     = Σₛ weights[t, s] · value[s]
 
-    Why: this is the head of a small GPT. Every sentence of the batch is on its own, and what comes
-    out at one time step depends on nothing that comes after it. That is what lets a model guess the
-    next token honestly. Unit 5 looks at the mask more closely.
+    Three linear layers, d_in to head_size, make keys, queries and values; ours are `key`, `query`
+    and `value`. Hiding later tokens works as in `running_mean_softmax`; unit 5 has more on the
+    mask. Compare the weights with and without the scaling: the scaled head spreads its attention
+    more.
 
-    Scores are divided by the square root of head_size, unless `scaled` is False: then they are
-    used as they are. Compare the two, and see how the scaled head spreads its attention.
+    Why: this is the head of a small GPT. The output at one time step depends on nothing that comes
+    after it. So the model can learn to predict the next token without having seen it.
 
-    Fine print. `time` may differ between calls, and may be 1. Names are free (ours are `key`,
-    `query` and `value`), and so is how weights are drawn. In float64, after `.double()`, it takes
-    and gives float64. Arguments come by position. Ready-made attention functions are off limits.
+    Made with:
+        d_in: int, the width of the tokens.
+        head_size: int, the width of queries, keys and values.
+        scaled: bool, whether scores are divided by √head_size.
 
-    With every weight matrix the identity. The first token can only answer with itself:
+    Takes:
+        x: (batch, time, d_in), a batch of sentences.
+
+    Returns:
+        (batch, time, head_size): a context vector for each token.
+
+    Rules:
+        batch: Sentences of a batch never see one another.
+        lengths: One head takes sentences of different lengths, a single token included.
+        bias: None of the three layers has a bias.
+        forbidden: Ready-made attention functions are off limits; your own earlier answers are
+            welcome.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: every weight matrix is the identity. The first token sees only itself.
 
     >>> x = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [2.0, 2.0]]])
     >>> head = CausalHead(2, 2)
@@ -284,6 +432,10 @@ class CausalHead(nn.Module):
     tensor([[[1.0000, 0.0000],
              [0.0558, 1.8884],
              [1.8765, 1.9732]]])
+
+    Source: Karpathy, "Let's build GPT", https://github.com/karpathy/ng-video-lecture; Vaswani et
+    al. 2017, "Attention Is All You Need", sections 3.2.1 and 3.2.3,
+    https://arxiv.org/abs/1706.03762.
     """
 
     def __init__(self, d_in: int, head_size: int, scaled: bool = True) -> None:

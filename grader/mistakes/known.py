@@ -1,39 +1,4 @@
-r"""A course's known answers: mistakes that people make, and right answers in other forms.
-
-``solutions/mistakes/U.py`` holds those of unit U. A variant is a change to the reference's text::
-
-    mistake(
-        "causal_mask", "hides-itself", "A token cannot see itself",
-        hint="May the first token look at anything at all?",
-        change={"diagonal=1": "diagonal=0"},
-    )
-
-or a definition of its own, under any name::
-
-    @accepted("causal_mask", "arange", "Rows and columns counted")
-    def mask_by_counting(num_tokens):
-        rows = torch.arange(num_tokens)
-        return rows[:, None] < rows[None, :]
-
-``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises, each
-with one change or several, of which an exercise gets the first that fits its reference::
-
-    common(
-        "mask-added", "The mask is added to the scores as 0 and 1",
-        hint="How far does that move a hidden score, and which way?",
-        change=[
-            {re.compile(r"attn_scores.masked_fill\((\w+), -torch.inf\)"): r"attn_scores + \1"},
-            {"masked_softmax(scores, mask)": "torch.softmax(scores + mask, dim=-1)"},
-        ],
-    )
-
-The file of a unit lists, for each exercise, those that apply to it; an exercise may bring a change
-or a definition of its own, and words of its own::
-
-    common_mistakes("CausalHead", "mask-added", "no-gradient")
-    common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference
-    mistake("causal_mask", common="mask-opposite", change={"triu": "tril"})
-"""
+"""The library of a course's known answers, read from the files that declare them."""
 
 from __future__ import annotations
 
@@ -45,176 +10,26 @@ import sys
 import textwrap
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
 
 from grader.course.course import Course
+from grader.course.statements import COMPUTES
+from grader.mistakes.declared import (
+    COMMONS,
+    ENTRIES,
+    BadVariant,
+    Change,
+    Common,
+    Entry,
+    Variant,
+    VariantKind,
+)
 from grader.records.faults import CallError
 from grader.wire import SourceText
-
-VariantKind = Literal["mistake", "accepted"]
-# What is replaced, and by what. A string occurs in the reference once; a pattern at least once, and
-# every match is replaced.
-Change = Mapping[str | re.Pattern[str], str]
-Anything = TypeVar("Anything")
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One known answer to an exercise."""
-
-    exercise: str
-    slug: str
-    kind: VariantKind
-    title: str
-    hint: str
-    definition: str  # Python text that defines the exercise's name
-    change: Change = field(default_factory=dict)
-    # Other mistakes of the exercise that no test can tell from this one, each with the reason.
-    same_as: Mapping[str, str] = field(default_factory=dict)
-    common: str = ""  # its slug in the table of common mistakes, if it is one
-
-    @property
-    def id(self) -> str:
-        """``causal_mask/hides-itself``."""
-        return f"{self.exercise}/{self.slug}"
-
-
-class BadVariant(Exception):
-    """A variant that is not of the declared form; the text says which, and why."""
-
-    def __init__(self, text: str, line: int | None = None) -> None:
-        """`line` is that of the file which declares it, where one is to blame."""
-        super().__init__(text)
-        self.line = line
-
-
-@dataclass(frozen=True)
-class _Common:
-    """A mistake of the common table: its words, and the changes that may make it."""
-
-    slug: str
-    title: str
-    hint: str
-    changes: Sequence[Change]
-    same_as: Mapping[str, str]
-    line: int = 0
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """What a call of `mistake` or `accepted` said."""
-
-    exercise: str
-    slug: str
-    kind: VariantKind
-    title: str
-    hint: str
-    change: Change
-    same_as: Mapping[str, str]
-    common: str = ""
-    name: str = ""  # of the definition below it
-    but: Sequence[str] | None = None  # it stands for all common mistakes that fit, but these
-    line: int = 0
-
-
-_entries: list[_Entry] = []
-_commons: list[_Common] = []
-
-
-def mistake(
-    exercise: str,
-    slug: str = "",
-    title: str = "",
-    *,
-    hint: str = "",
-    change: Change | None = None,
-    same_as: Mapping[str, str] | None = None,
-    common: str = "",
-) -> Callable[[Anything], Anything]:
-    """A wrong answer. The title says what is wrong, in a line; the hint asks, and does not tell.
-
-    `change` replaces parts of the reference's text; without it, this decorates a definition.
-    `same_as` names mistakes that no test can tell from this one. `common` names a mistake of the
-    common table, which provides whatever is not given here.
-    """
-    stated = {} if change is None else _stated(change)
-    return _noted(_Entry(exercise, slug, "mistake", title, hint, stated, same_as or {}, common))
-
-
-def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None:
-    """Mistakes of an exercise that are as the common table has them.
-
-    Without slugs, all that fit its reference, `but` those that are no mistakes there; one that the
-    exercise brings itself is not added again.
-    """
-    if slugs and but:
-        raise BadVariant(f"{exercise}: `but` leaves out some of all, not of those that are named")
-    for slug in slugs:
-        mistake(exercise, common=slug)
-    if not slugs:
-        _noted(_Entry(exercise, "", "mistake", "", "", {}, {}, but=tuple(but)))
-
-
-def accepted(
-    exercise: str, slug: str, title: str, *, change: Change | None = None
-) -> Callable[[Anything], Anything]:
-    """A right answer that looks different, and must get full points."""
-    stated = {} if change is None else _stated(change)
-    return _noted(_Entry(exercise, slug, "accepted", title, "", stated, {}))
-
-
-def common(
-    slug: str,
-    title: str,
-    *,
-    hint: str,
-    change: Change | Sequence[Change] | None = None,
-    same_as: Mapping[str, str] | None = None,
-) -> None:
-    """A mistake that people make in many exercises: a row of the common table.
-
-    Of several changes an exercise gets the first that fits its reference. Without a change, every
-    exercise brings its own.
-    """
-    several = isinstance(change, list | tuple) and change
-    changes = map(_stated, change if several else [change]) if change is not None else ()
-    _commons.append(_Common(slug, title, hint, tuple(changes), same_as or {}, _line()))
-
-
-def _stated(change: Any) -> Change:
-    """A change as it was given; raises `BadVariant` for what is none."""
-    parts = change.items() if isinstance(change, Mapping) else ()
-    if parts and all(isinstance(a, str | re.Pattern) and isinstance(b, str) for a, b in parts):
-        return dict(parts)
-    raise BadVariant(f"change={change!r} is no change: name what is replaced, and by what")
-
-
-def _line() -> int:
-    """The line of the library's file that is running."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_lineno
-
-
-def _noted(entry: _Entry) -> Callable[[Anything], Anything]:
-    place = len(_entries)
-    entry = replace(entry, line=_line())
-    _entries.append(entry)
-
-    def decorate(definition: Anything) -> Anything:
-        _entries[place] = replace(entry, name=str(getattr(definition, "__name__", "")))
-        return definition
-
-    return decorate
-
-
-# --- loading -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -300,7 +115,7 @@ def load_library(course: Course) -> Library:
     return Library(variants, sources, course.unit_of)
 
 
-def _load_common(course: Course) -> Mapping[str, _Common]:
+def _load_common(course: Course) -> Mapping[str, Common]:
     path = course.common_mistakes_file
     if not path.is_file():
         return {}
@@ -308,25 +123,25 @@ def _load_common(course: Course) -> Mapping[str, _Common]:
         if any(unit.name == path.stem for unit in course.units):
             raise BadVariant(f"is the table of common mistakes, and no unit can be {path.stem!r}")
         _run(path)
-        if _entries:
+        if ENTRIES:
             why = "holds common mistakes only; those of an exercise go to its unit's file"
-            raise BadVariant(why, _entries[0].line)
-        table = {one.slug: one for one in _commons}
-        if twice := _twice([one.slug for one in _commons]):
+            raise BadVariant(why, ENTRIES[0].line)
+        table = {one.slug: one for one in COMMONS}
+        if twice := _twice([one.slug for one in COMMONS]):
             raise BadVariant(f"there are two common mistakes {twice!r}", table[twice].line)
         return table
 
 
 def _load(
-    path: Path, unit: str, reference: str, course: Course, table: Mapping[str, _Common]
+    path: Path, unit: str, reference: str, course: Course, table: Mapping[str, Common]
 ) -> list[Variant]:
     _run(path)
-    if _commons:
+    if COMMONS:
         table_file = course.common_mistakes_file.name
-        raise BadVariant(f"common mistakes are declared in {table_file} only", _commons[0].line)
+        raise BadVariant(f"common mistakes are declared in {table_file} only", COMMONS[0].line)
     support, definitions = _parts(path.read_text("utf-8"))
     variants = []
-    for entry in list(_entries):
+    for entry in list(ENTRIES):
         if course.unit_of.get(entry.exercise) != unit:
             raise BadVariant(f"{entry.exercise!r} is no exercise of unit {unit}", entry.line)
         try:
@@ -344,25 +159,23 @@ def _load(
     return variants
 
 
-def _all_that_fit(entry: _Entry, table: Mapping[str, _Common], original: str) -> Iterator[Variant]:
+def _all_that_fit(entry: Entry, table: Mapping[str, Common], original: str) -> Iterator[Variant]:
     """The common mistakes that an entry stands for."""
     but = set(entry.but or ())
     if unknown := but - table.keys():
         raise BadVariant(f"there is no common mistake {min(unknown)!r}")
-    others = [other for other in _entries if other.exercise == entry.exercise]
+    others = [other for other in ENTRIES if other.exercise == entry.exercise]
     left_out = but.union(*((other.common, other.slug) for other in others))
     for slug in (slug for slug in table if slug not in left_out):
         with suppress(BadVariant):
             yield _variant(replace(entry, common=slug), table, original, "")
 
 
-def _variant(
-    entry: _Entry, table: Mapping[str, _Common], original: str, definition: str
-) -> Variant:
+def _variant(entry: Entry, table: Mapping[str, Common], original: str, definition: str) -> Variant:
     """What an entry says, and what the common table says where it is silent."""
     if entry.common and entry.common not in table:
         raise BadVariant(f"there is no common mistake {entry.common!r}")
-    shared = table.get(entry.common, _Common("", "", "", (), {}))
+    shared = table.get(entry.common, Common("", "", "", (), {}))
     slug, title = entry.slug or shared.slug, entry.title or shared.title
     hint = entry.hint or shared.hint
     if not (slug and title and (hint or entry.kind == "accepted")):
@@ -375,7 +188,16 @@ def _variant(
         change, definition = _first_that_fits(original, changes)
     same_as = entry.same_as or shared.same_as
     return Variant(
-        entry.exercise, slug, entry.kind, title, hint, definition, change, same_as, entry.common
+        entry.exercise,
+        slug,
+        entry.kind,
+        title,
+        hint,
+        definition,
+        change,
+        same_as,
+        entry.common,
+        entry.breaks or shared.breaks or (COMPUTES,),
     )
 
 
@@ -393,9 +215,9 @@ def _first_that_fits(original: str, changes: Sequence[Change]) -> tuple[Change, 
 
 
 def _run(path: Path) -> None:
-    """Run a file of the library; what it declares stands in `_entries` and `_commons`."""
-    _entries.clear()
-    _commons.clear()
+    """Run a file of the library; what it declares stands in `ENTRIES` and `COMMONS`."""
+    ENTRIES.clear()
+    COMMONS.clear()
     name = f"_mistakes_of_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -461,7 +283,7 @@ def _is_entry(node: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in names
 
 
-def _definition_below(entry: _Entry, definitions: Mapping[str, Definition]) -> str:
+def _definition_below(entry: Entry, definitions: Mapping[str, Definition]) -> str:
     """The text of the definition that an entry decorates, under the exercise's name."""
     if entry.name not in definitions:
         raise BadVariant("it decorates no function or class at the top of its file")

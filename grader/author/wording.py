@@ -1,0 +1,102 @@
+"""The form of a statement: what it lacks, and where it says another thing than the annotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from grader.course.contract import Contract, Parameter, Signature, TensorSpec
+from grader.course.statements import (
+    BUILT_IN,
+    EXAMPLE,
+    FORBIDDEN,
+    GIVES,
+    MADE_WITH,
+    ORDER,
+    RULES,
+    SOURCE,
+    TAKES,
+    Statement,
+)
+
+AT_HEART = "at most half of the points"
+
+
+def faults(
+    stated: Statement, contract: Contract, forbids: bool, heart: Collection[str] = ()
+) -> Iterator[str]:
+    """What a statement lacks, and where it says another thing than the annotations.
+
+    One that has none of the parts is free prose, and nobody's to judge.
+    """
+    if not stated.text.strip():
+        yield "has no statement"
+    if not stated.formal:
+        return
+    module = contract.forward is not None
+    titles = [title for title in ORDER if title != MADE_WITH or module]
+    there = [title for title in stated.parts if title]
+    if missing := [title for title in titles if title != RULES and title not in there]:
+        yield f"the statement lacks {', '.join(missing)}"
+    if there != [title for title in ORDER if title in there]:
+        yield f"the parts of the statement stand in another order than {', '.join(ORDER)}"
+    if not stated.formula:
+        yield "the statement has no formula below its first sentence"
+    if ">>>" not in stated.parts.get(EXAMPLE, ""):
+        yield "the statement's example has no numbers"
+    if "https://" not in stated.parts.get(SOURCE, ""):
+        yield "the statement's source has no address"
+    for key, sentence in stated.rules.items():
+        if key in BUILT_IN:
+            yield f"the rule {key} is built in, and written down"
+        if not sentence.endswith("."):
+            yield f"the rule {key} is no sentence: {sentence}"
+        if (AT_HEART in sentence) is not (key in heart):
+            yield f"the rule {key} says otherwise than course.toml whether it is at the heart"
+    if forbids and FORBIDDEN not in stated.rules:
+        yield f"the exercise forbids operations, and has no rule {FORBIDDEN}"
+    if module:
+        yield from _differs(stated.entries(MADE_WITH), MADE_WITH, contract.call)
+    called = contract.forward or contract.call
+    yield from _differs(stated.entries(TAKES), TAKES, called)
+    wanted = called.returns if isinstance(called.returns, tuple) else (called.returns,)
+    if unsaid := _unsaid(stated.parts.get(GIVES, ""), wanted):
+        yield f"{GIVES} does not say {unsaid}"
+
+
+def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Iterator[str]:
+    names = [parameter.name for parameter in signature.parameters]
+    if [*entries] != names:
+        yield f"{part} lists {', '.join(entries) or 'nothing'}, and the reference takes {names}"
+        return
+    for parameter in signature.parameters:
+        text = entries[parameter.name]
+        unsaid = _unsaid(text, parameter.specs) or _unsaid_kind(text, parameter)
+        if unsaid:
+            yield f"{part}: {parameter.name} does not say {unsaid}"
+
+
+def _unsaid_kind(text: str, parameter: Parameter) -> str:
+    if parameter.kind == "int" and not re.search(r"\bint\b", text):
+        return "int"
+    if parameter.nullable and "None" not in text:
+        return "None"
+    return ""
+
+
+def _unsaid(text: str, wanted: Sequence[object]) -> str:
+    """The first of these shapes that a text does not have, in their order."""
+    text = re.sub(r",?\s*\)", ")", " ".join(text.split()))
+    for spec in wanted:
+        if isinstance(spec, tuple):
+            if unsaid := _unsaid(text, spec):
+                return unsaid
+            continue
+        if not isinstance(spec, TensorSpec):
+            continue
+        kind = "" if spec.kind == "float" else f"{spec.kind} "
+        before, found, after = text.partition(f"{kind}{spec}")
+        if not found or (not kind and before.endswith(("bool ", "int "))):
+            return f"{kind}{spec}"
+        text = after
+    return ""

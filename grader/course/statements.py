@@ -1,0 +1,191 @@
+"""Statements: what an exercise asks for, read from the docstring of its stub.
+
+Nothing is imported or run. A statement is made of parts, in this order; the formula is an indented
+block, and the parts from ``Made with`` to ``Rules`` are lists of ``name: text``::
+
+    Turn scores into weights.                     what it computes: one sentence …
+
+        weights[i] = exp(scores[i]) / Σⱼ exp(scores[j])                  … and the formula
+
+    Why: …
+    Made with: (a class) what the constructor takes
+    Takes: what the function, or ``forward``, takes
+    Returns: what comes back
+    Rules: what a right answer keeps besides, each one sentence with a short key
+    Example: …
+    Source: …
+
+Tests quote rules by their keys. Two keys are built in: `COMPUTES` and `RETURNS`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from grader.course.course import Course
+from grader.records.faults import CallError
+
+COMPUTES, RETURNS = BUILT_IN = "computes", "returns"
+FORBIDDEN = "forbidden"  # the rule that an exercise with forbidden operations states
+UNCHECKED = "graded, not checked here"  # of a rule that no public check quotes
+
+WHY, MADE_WITH, TAKES, GIVES, RULES = "Why", "Made with", "Takes", "Returns", "Rules"
+EXAMPLE, SOURCE = "Example", "Source"
+ORDER = (WHY, MADE_WITH, TAKES, GIVES, RULES, EXAMPLE, SOURCE)
+
+PART = re.compile(rf"^({'|'.join(ORDER)}):(?= |$)")
+_ENTRY = re.compile(r"    (\w+): (.*)")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The statement of one exercise."""
+
+    name: str
+    signature: str  # ``def causal_mask(num_tokens: int) -> …:``, or the class and its methods
+    text: str  # the docstring, whose examples begin with ``>>>``
+    stub: str  # the whole definition, as it stands in the file
+
+    @cached_property
+    def parts(self) -> Mapping[str, str]:
+        """The text of each part, by its title; what comes before the first one under ``""``."""
+        found: dict[str, list[str]] = {"": []}
+        current = found[""]
+        for line in self.text.splitlines():
+            if match := PART.match(line):
+                current = found.setdefault(match[1], [])
+                line = line[match.end() :].lstrip()
+            current.append(line)
+        return {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
+
+    @property
+    def formal(self) -> bool:
+        """Whether it has any of the parts; else it is free prose, which states no rules."""
+        return len(self.parts) > 1
+
+    @property
+    def computes(self) -> str:
+        """The first sentence, and the formula below it."""
+        paragraphs = self.parts[""].split("\n\n")
+        first = _joined(paragraphs[0])
+        formula = paragraphs[1] if len(paragraphs) > 1 and paragraphs[1].startswith("    ") else ""
+        return "\n".join([first, *formula.splitlines()])
+
+    @property
+    def formula(self) -> str:
+        """The formula, without its indentation; empty where there is none."""
+        return textwrap.dedent("\n".join(self.computes.split("\n")[1:]))
+
+    @cached_property
+    def rules(self) -> Mapping[str, str]:
+        """The sentence of each rule that is written down, by its key."""
+        return self.entries(RULES)
+
+    def entries(self, part: str) -> Mapping[str, str]:
+        """A part that is a list: each text by its name."""
+        return {name: said for name, said in _entries(self.parts.get(part, "")) if name}
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What tests may quote: the two keys that are built in, and those of the rules."""
+        return (*BUILT_IN, *self.rules)
+
+    def sentence(self, key: str) -> str:
+        """The sentence of a rule, or the text that a built-in key stands for."""
+        if key == COMPUTES:
+            return self.computes
+        if key == RETURNS:
+            return f"{GIVES} {_joined(self.parts[GIVES])}" if GIVES in self.parts else ""
+        return self.rules[key]
+
+    def marked(self, unchecked: Collection[str]) -> str:
+        """The text, with a mark behind each rule of these keys: `UNCHECKED`."""
+        before, title, after = self.text.partition(f"\n{RULES}:\n")
+        if not unchecked or not title:
+            return self.text
+        rules, gap, rest = after.partition("\n\n")
+        entry = re.compile(rf"^    (?:{'|'.join(unchecked)}): .*(?:\n {{8}}.*)*", re.MULTILINE)
+        marked = entry.sub(rf"\g<0>\n        ({UNCHECKED})", rules)
+        return f"{before}{title}{marked}{gap}{rest}"
+
+
+def listing(paragraph: str) -> tuple[str, Sequence[tuple[str, str]]] | None:
+    """A paragraph that is a list: its title, and each entry's name (it may have none) and text."""
+    title, _, rest = paragraph.partition("\n")
+    if not (title.endswith(":") and PART.match(title) and rest):
+        return None
+    return title.removesuffix(":"), _entries(rest)
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if match := _ENTRY.fullmatch(line):
+            found.append((match[1], [match[2]]))
+        elif found:
+            found[-1][1].append(line)
+        elif line.strip():
+            found.append(("", [line]))
+    return [(name, _joined("\n".join(lines))) for name, lines in found]
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def statement(course: Course, name: str) -> Statement:
+    """Read an exercise's statement; raise `CallError` where its stub cannot be read."""
+    path = course.pristine(course.unit_of[name])
+    try:
+        stated = _stated(path.read_text(encoding="utf-8")).get(name)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise CallError(f"{path} cannot be read: {error}") from None
+    if stated is None:
+        raise CallError(f"{path} has no stub of {name}")
+    return stated
+
+
+def stated_or_none(course: Course, name: str) -> Statement | None:
+    """Read an exercise's statement; None where its file cannot be read, for a student's edits."""
+    try:
+        return statement(course, name)
+    except CallError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _stated(text: str) -> Mapping[str, Statement]:
+    """The statements in a file of stubs; the first of each name."""
+    found: dict[str, Statement] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in found:
+            stub = textwrap.dedent(ast.get_source_segment(text, node) or "")
+            said = ast.get_docstring(node) or ""
+            found[node.name] = Statement(node.name, _signature(node), said, stub)
+    return found
+
+
+def opening(course: Course, unit: str) -> str:
+    """The docstring of a unit's file: what the unit is about."""
+    try:
+        return ast.get_docstring(ast.parse(course.pristine(unit).read_text("utf-8"))) or ""
+    except (OSError, SyntaxError, ValueError):
+        return ""
+
+
+def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
+    if isinstance(node, ast.FunctionDef):
+        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        return f"def {node.name}({ast.unparse(node.args)}){returns}:"
+    bases = ", ".join(map(ast.unparse, node.bases))
+    methods = (part for part in node.body if isinstance(part, ast.FunctionDef))
+    lines = [f"class {node.name}({bases}):", *(f"    {_signature(part)}" for part in methods)]
+    return "\n".join(lines)

@@ -1,0 +1,185 @@
+"""How an answer behaves otherwise than a right one, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.course.contract import Contract, Signature, TensorSpec
+from grader.proxies.facts import Fact, Facts, Kind
+
+MOST_TOLD = 2  # facts of one answer
+
+
+def told(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
+    """How an answer behaves otherwise than right ones do: a sentence each, the gravest first.
+
+    A fact that follows from another one is not told beside it.
+    """
+    wrong = [fact for fact, holds in right.items() if theirs.get(fact, holds) is not holds]
+    words = _Words(contract, right, frozenset(wrong))
+    told: dict[str, None] = {}
+    for say in (
+        words.repeating, words.sums, words.future, words.leaks, words.heeded, words.gradients,
+        words.missing, words.alike, words.changes,
+    ):  # fmt: skip
+        told.update(dict.fromkeys(say()))
+    return list(told)[:MOST_TOLD]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Sentences about facts that are not as they should be."""
+
+    contract: Contract
+    ours: Mapping[Fact, bool]
+    wrong: frozenset[Fact]
+
+    @property
+    def _signature(self) -> Signature:
+        return self.contract.forward or self.contract.call
+
+    def _argument(self, number: int) -> str:
+        return f"`{self._signature.parameters[number].name}`"
+
+    def _axis_in(self, number: int, axis: int) -> str:
+        specs = self._signature.parameters[number].specs
+        return _label(specs[0] if specs else None, axis)
+
+    def _axis_out(self, axis: int) -> str:
+        returns = self._signature.returns
+        while isinstance(returns, tuple) and returns:
+            returns = returns[0]
+        return _label(returns if isinstance(returns, TensorSpec) else None, axis)
+
+    def _of(self, *kinds: Kind) -> list[Fact]:
+        return sorted(fact for fact in self.wrong if fact.kind in kinds)
+
+    def repeating(self) -> Iterator[str]:
+        """Two results of one call."""
+        if self._of("repeats"):
+            yield "Called twice with the same input, your code gives two different results."
+
+    def sums(self) -> Iterator[str]:
+        """Weights that are none."""
+        for fact in self._of("sums"):
+            (axis,) = fact.at
+            if self.ours[fact]:
+                yield f"Along {self._axis_out(axis)}, your result does not sum to one; it should."
+            elif not any(self.ours.get(Fact("sums", at=(a,))) for a in range(-9, 0)):
+                yield f"Along {self._axis_out(axis)}, your result sums to one; it should not."
+        if self._of("bounded") and self.ours[Fact("bounded")]:
+            yield "Your result has negative numbers; a right one has none here."
+
+    def _pairs(self) -> Iterator[tuple[int, int, int, list[Fact]]]:
+        """Of each argument's axis and the result's: which positions reach which, and should not."""
+        groups = {(f.argument, f.at[0], f.at[2]) for f in self._of("reaches")}
+        for number, axis, over in sorted(groups):
+            yield (
+                number,
+                axis,
+                over,
+                [
+                    fact
+                    for fact in self._of("reaches")
+                    if (fact.argument, fact.at[0], fact.at[2]) == (number, axis, over)
+                ],
+            )
+
+    def _reached(self, number: int, axis: int, over: int) -> dict[tuple[int, int], bool]:
+        return {
+            (fact.at[1], fact.at[3]): holds
+            for fact, holds in self.ours.items()
+            if fact.kind == "reaches" and fact.argument == number
+            and (fact.at[0], fact.at[2]) == (axis, over)
+        }  # fmt: skip
+
+    def future(self) -> Iterator[str]:
+        """Outputs that see what comes later."""
+        for number, axis, over, wrong in self._pairs():
+            ours = self._reached(number, axis, over)
+            causal = all(not holds for (of, to), holds in ours.items() if of > to)
+            looks_back = any(holds for (of, to), holds in ours.items() if of < to)
+            leaks = [fact.at for fact in wrong if not self.ours[fact] and fact.at[1] > fact.at[3]]
+            if causal and looks_back and leaks:
+                _, of, _, to = leaks[0]
+                yield (
+                    f"It sees the future: when {self._argument(number)} changes at position {of} "
+                    f"of {self._axis_in(number, axis)} only, your result changes at position {to}."
+                )
+
+    def leaks(self) -> Iterator[str]:
+        """Positions that move what they must not, where that is no question of the future."""
+        for number, axis, over, wrong in self._pairs():
+            leaks = [fact.at for fact in wrong if not self.ours[fact]]
+            if not leaks or any(self.future()):
+                continue
+            _, of, _, to = leaks[0]
+            inward, outward = self._axis_in(number, axis), self._axis_out(over)
+            yield (
+                f"When {self._argument(number)} changes at position {of} of {inward} only, your "
+                f"result changes at position {to} of {outward}; it should stay as it is there."
+            )
+
+    def heeded(self) -> Iterator[str]:
+        """Arguments that do nothing, or that should."""
+        for fact in self._of("heeds"):
+            argument = self._argument(fact.argument)
+            if self.ours[fact]:
+                yield f"Your result does not depend on {argument}: another one gives the same."
+            else:
+                yield f"Your result depends on {argument}, and should not here."
+
+    def missing(self) -> Iterator[str]:
+        """Positions that move nothing where they should."""
+        for number, axis, over, wrong in self._pairs():
+            gaps = [fact.at for fact in wrong if self.ours[fact]]
+            if not gaps or Fact("heeds", number) in self.wrong:
+                continue
+            _, of, _, to = gaps[0]
+            yield (
+                f"When {self._argument(number)} changes at position {of} of "
+                f"{self._axis_in(number, axis)}, your result at position {to} of "
+                f"{self._axis_out(over)} stays as it is; it should change."
+            )
+
+    def gradients(self) -> Iterator[str]:
+        """Gradients that get lost on the way."""
+        for fact in self._of("gradient", "weights"):
+            if self.ours[fact]:
+                if fact.kind == "weights":
+                    yield "One of your parameters gets no gradient: is it used at all?"
+                    continue
+                to = self._argument(fact.argument)
+                yield f"No gradient reaches {to}: what cuts the result off from it?"
+
+    def alike(self) -> Iterator[str]:
+        """Equal inputs with unequal results."""
+        for fact in self._of("alike"):
+            axis, _ = fact.at
+            what = f"all positions of {self._argument(fact.argument)} along "
+            what += self._axis_in(fact.argument, axis)
+            if self.ours[fact]:
+                yield f"Where {what} are alike, your results should be alike, and they differ."
+
+    def changes(self) -> Iterator[str]:
+        """What a sum or a factor on an argument does to the result."""
+        does = {"shift": "add 1.5 to all of", "lift": "add 1.5 to all of"}
+        stays = {"shift": "stay as it is", "scale": "stay as it is", "lift": "grow by 1.5 too",
+                 "double": "double too"}  # fmt: skip
+        for fact in self._of("shift", "scale", "lift", "double"):
+            if self.ours[fact]:
+                act = does.get(fact.kind, "double")
+                yield (
+                    f"If you {act} {self._argument(fact.argument)}, the result should "
+                    f"{stays[fact.kind]}; yours does not."
+                )
+
+
+def _label(spec: TensorSpec | None, axis: int) -> str:
+    """What an axis is called, counted from the end; or its number."""
+    if spec is not None and -axis <= len(spec.dimensions):
+        dimension = spec.dimensions[axis]
+        if not any(d.variadic for d in spec.dimensions[axis:]):
+            return f"`{dimension.label}`"
+    return f"dimension {axis}"

@@ -1,0 +1,91 @@
+"""What an answer does, whatever its mistake is.
+
+Where no known mistake fits, a student is told how the answer behaves otherwise than a right one: it
+sees the future, its weights do not sum to one, it takes no notice of an argument. Nobody writes
+such tests: what is true of the reference and of every accepted answer, and not of the student's,
+is told, and worth no points. See `grader.proxies.facts`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grader.course.tensors import Make
+from grader.feedback.behaviour import told
+from grader.grading.desk import Desk, Seat, play, seat_of
+from grader.grading.diagnosis import LiveKnown
+from grader.grading.recorded import Behaviour, Recorded
+from grader.proxies.calls import Seen
+from grader.proxies.facts import Example, Facts, examples, facts, most_telling
+from grader.sandbox.session import Asked, Killed, StudentLost
+from grader.unsandboxed.in_process import unseen_prints
+
+
+def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
+    """How an answer behaves otherwise than right ones, on what a public check passes; in sentences.
+
+    What is seen meanwhile counts for nothing.
+    """
+    known = right_behaviour(desk, exercise)
+    if known is None:
+        return ()
+    make = _make(desk, exercise)
+    try:
+        try:
+            theirs = facts(seat.begin(make), exercise, known.example, make)
+        except Killed:  # it need not be the submission's doing, the first time
+            theirs = facts(seat.begin(make), exercise, known.example, make)
+    except StudentLost:
+        return ()
+    finally:
+        seat.calls.seen = Seen()
+    return tuple(told(desk.oracle.contracts[exercise], dict(known.facts), theirs))
+
+
+def right_behaviour(desk: Desk, exercise: str) -> Behaviour | None:
+    """What is true of all right answers, on an example of the public checks; found out once."""
+    if exercise not in desk.behaviours:
+        if isinstance(desk.known, Recorded):
+            found = desk.known.behaviour(exercise)
+        elif isinstance(desk.known, LiveKnown):
+            found = desk.known.once(
+                ("behaviour", exercise), Behaviour | None, lambda: _found(desk, exercise)
+            )
+        else:
+            found = None
+        desk.behaviours[exercise] = found
+    return desk.behaviours[exercise]
+
+
+def _make(desk: Desk, exercise: str) -> Make:
+    return Make(desk.course.seed, exercise, "behaviour")
+
+
+def _found(desk: Desk, exercise: str) -> Behaviour | None:
+    example = most_telling(list(_examples(desk, exercise)))
+    if example is None:
+        return None
+    right = _true(desk, desk.definitions, exercise, example)
+    for accepted in desk.live.library.of(exercise, "accepted"):
+        other = _true(desk, desk.live.definitions(accepted), exercise, example)
+        right = {fact: holds for fact, holds in right.items() if other.get(fact, holds) is holds}
+    return Behaviour(example, sorted(right.items()))
+
+
+def _examples(desk: Desk, exercise: str) -> Iterator[Example]:
+    """What public checks pass to the reference."""
+    for test in desk.tests[exercise]:
+        for case in () if test.hidden else test.cases:
+            seat = seat_of(desk, desk.definitions)
+            seat.session.listens = True
+            with warnings.catch_warnings(action="ignore"), unseen_prints():
+                said = play(desk, seat, test, case, words=False).said
+            yield from examples(exercise, [one.call for one in said if isinstance(one, Asked)])
+
+
+def _true(desk: Desk, definitions: Mapping[str, Any], exercise: str, example: Example) -> Facts:
+    make = _make(desk, exercise)
+    with warnings.catch_warnings(action="ignore"), unseen_prints():
+        return facts(seat_of(desk, definitions).begin(make), exercise, example, make)

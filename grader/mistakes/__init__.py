@@ -1,0 +1,52 @@
+r"""A course's known answers: mistakes that people make, and right answers in other forms.
+
+``solutions/mistakes/U.py`` holds those of unit U. A variant is a change to the reference's text::
+
+    mistake(
+        "causal_mask", "hides-itself", "A token cannot see itself",
+        hint="May the first token look at anything at all?",
+        change={"diagonal=1": "diagonal=0"},
+    )
+
+or a definition of its own, under any name::
+
+    @accepted("causal_mask", "arange", "Rows and columns counted")
+    def mask_by_counting(num_tokens):
+        rows = torch.arange(num_tokens)
+        return rows[:, None] < rows[None, :]
+
+``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises, each
+with one change or several, of which an exercise gets the first that fits its reference::
+
+    common(
+        "mask-added", "The mask is added to the scores as 0 and 1",
+        hint="How far does that move a hidden score, and which way?",
+        change=[
+            {re.compile(r"attn_scores.masked_fill\((\w+), -torch.inf\)"): r"attn_scores + \1"},
+            {"masked_softmax(scores, mask)": "torch.softmax(scores + mask, dim=-1)"},
+        ],
+    )
+
+The file of a unit lists, for each exercise, those that apply to it; an exercise may bring a change
+or a definition of its own, and words of its own::
+
+    common_mistakes("CausalHead", "mask-added", "no-gradient")
+    common_mistakes("masked_softmax", but=["transposed"])  # all others that fit its reference
+    mistake("causal_mask", common="mask-opposite", change={"triu": "tril"})
+"""
+
+from grader.mistakes.declared import (
+    BadVariant,
+    Variant,
+    VariantKind,
+    accepted,
+    common,
+    common_mistakes,
+    mistake,
+)
+from grader.mistakes.known import Library, load_library, text_of_definition
+
+__all__ = [
+    "BadVariant", "Library", "Variant", "VariantKind", "accepted", "common", "common_mistakes",
+    "load_library", "mistake", "text_of_definition",
+]  # fmt: skip

@@ -1,0 +1,299 @@
+"""Facts about an answer: how its result moves when its input does.
+
+The inputs of a public check are changed a little, again and again, and what the result does then is
+noted: whether it sees the future, sums to one, takes notice of an argument. A fact is true or false
+of any answer, right or wrong; it is left out where a result is not clear about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import torch
+from torch import Tensor
+
+from grader import wire
+from grader.course.contract import ContractBroken
+from grader.course.references import WEIGHT_SCALE
+from grader.course.tensors import Make
+from grader.course.tolerances import UNMOVED
+from grader.proxies.calls import StudentRaised
+from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule, Student
+from grader.wire import payload
+
+MOST_POSITIONS = 4  # of an axis, that are changed one by one: its ends
+MOST_NUMBERS = 1_000  # of all arguments of an example
+CLEAR = 1e-2  # a result that moves, moves by more than this
+
+Kind = Literal[
+    "repeats",  # the same call gives the same result
+    "heeds",  # the result depends on an argument
+    "reaches",  # a position of an argument's axis moves a position of the result's
+    "sums",  # the result sums to one along an axis
+    "bounded",  # no number of the result is negative
+    "shift",  # adding the same to all of an argument leaves the result as it is
+    "lift",  # … or adds the same to the result
+    "scale",  # doubling an argument leaves the result as it is
+    "double",  # … or doubles the result
+    "alike",  # where all positions of an axis are alike, so are those of the result's
+    "gradient",  # a gradient reaches an argument
+    "weights",  # a gradient reaches every parameter
+]
+
+
+class Fact(msgspec.Struct, frozen=True, order=True):
+    """Something that is true of an answer, or false: what it is about, in numbers from 0.
+
+    `at` holds axes of the argument and of the result, counted from the end, and positions on them.
+    """
+
+    kind: Kind
+    argument: int = -1
+    at: tuple[int, ...] = ()
+
+
+Facts = dict[Fact, bool]
+
+
+class Example(msgspec.Struct, frozen=True):
+    """What a check passes: to the class, if it is one, and to the function or module."""
+
+    made_with: list[wire.Value]
+    arguments: list[wire.Value]
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+
+def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
+    """The calls of an exercise among these, of one case of a test."""
+    made: dict[int, list[wire.Value]] = {}
+    found: list[Example] = []
+    for call in calls:
+        if not isinstance(call, wire.Invoke):
+            continue
+        if call.construct:
+            if call.target == name:
+                made[call.result] = call.arguments
+        elif call.target == name:
+            found.append(Example([], call.arguments))
+        elif isinstance(call.target, int) and call.target in made:
+            found.append(Example(made[call.target], call.arguments))
+    return list(filter(_is_fit, found))
+
+
+def most_telling(found: Sequence[Example]) -> Example | None:
+    """The one of these that shows the most; None if there is none."""
+    return max(found, key=_shown, default=None)
+
+
+def _is_fit(example: Example) -> bool:
+    tensors = list(payload.tensors_of([payload.unpack(value) for value in example.arguments]))
+    floating = [tensor for tensor in tensors if tensor.is_floating_point()]
+    return (
+        bool(floating)
+        and all(tensor.device.type == "cpu" for tensor in tensors)
+        and sum(tensor.numel() for tensor in tensors) <= MOST_NUMBERS
+        and all(tensor.dtype == torch.float32 for tensor in floating)
+        and all(bool((tensor.abs() < 20).all()) for tensor in floating)
+        # Of small whole numbers, two results may be the same by chance.
+        and all(2 * len(set(tensor.flatten().tolist())) > tensor.numel() for tensor in floating)
+        and any(bool((tensor != tensor.round()).any()) for tensor in floating)
+    )
+
+
+def _shown(example: Example) -> tuple[int, int, int]:
+    """How much it can show: masks that hide some, then axes; of two the smaller."""
+    values = [payload.unpack(value) for value in example.arguments]
+    masks = [v for v in values if isinstance(v, Tensor) and v.dtype == torch.bool]
+    mixed = sum(bool(mask.any()) and not bool(mask.all()) for mask in masks)
+    tensors = list(payload.tensors_of(values))
+    axes = sum(2 <= size <= 6 for tensor in tensors for size in tensor.shape)
+    return mixed, axes, -sum(tensor.numel() for tensor in tensors)
+
+
+# --- facts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What is asked, on one example: a student's answer, or the reference behind the same proxy."""
+
+    call: RemoteFunction | RemoteModule
+    arguments: list[Any]
+    make: Make
+
+    def result(self, changes: Mapping[int, Tensor] | None = None) -> Tensor | None:
+        """The first tensor of the result, with other arguments at some places; None if none."""
+        given = [(changes or {}).get(n, value) for n, value in enumerate(self.arguments)]
+        try:
+            found = self.call(*_copied(given))
+        except (StudentRaised, ContractBroken):
+            return None
+        for tensor in payload.tensors_of([found]):
+            return tensor.detach() if tensor.is_floating_point() else None
+        return None
+
+
+def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
+    """What is true of an answer, and what is not. A module's weights are drawn from `make`."""
+    arguments = [payload.unpack(value) for value in example.arguments]
+    definition = getattr(student, name)
+    try:
+        call = _made(definition, example, make)
+    except (StudentRaised, ContractBroken):
+        return {}
+    answer = _Answer(call, arguments, make)
+    first, again = answer.result(), answer.result()
+    if first is None or again is None or not bool(first.isfinite().all()) or not first.ndim:
+        return {}
+    repeats = torch.equal(first, again)
+    found: Facts = {Fact("repeats"): repeats}
+    if not repeats:
+        return found
+    if not example.made_with:  # what a module's result is like depends on its weights
+        found |= _of_result(first)
+    for number, value in enumerate(arguments):
+        if isinstance(value, Tensor) and value.numel():
+            found |= _of_argument(answer, first, number, value)
+    return found | _of_gradients(answer)
+
+
+def _made(
+    definition: RemoteFunction | RemoteClass, example: Example, make: Make
+) -> RemoteFunction | RemoteModule:
+    if isinstance(definition, RemoteFunction):
+        return definition
+    module = definition(*[payload.unpack(value) for value in example.made_with])
+    if module.is_lazy:
+        module.call_first([payload.unpack(value) for value in example.arguments])
+    module.eval()
+    floating = {p: t for p, t in module.parameters().items() if t.is_floating_point()}
+    module.assign(
+        {
+            path: make.normal_like(t.detach(), WEIGHT_SCALE, name=path)
+            for path, t in floating.items()
+        }
+    )
+    return module
+
+
+def _of_result(result: Tensor) -> Facts:
+    found: Facts = {Fact("bounded"): bool((result > -UNMOVED.atol).all())}
+    for axis in range(-result.ndim, 0):
+        sums = result.sum(dim=axis)
+        if result.shape[axis] > 1 and (holds := _same(sums, torch.ones_like(sums))) is not None:
+            found[Fact("sums", at=(axis,))] = holds
+    return found
+
+
+def _of_argument(answer: _Answer, first: Tensor, number: int, value: Tensor) -> Facts:
+    found: Facts = {}
+
+    def note(fact: Fact, holds: bool | None) -> None:
+        if holds is not None:
+            found[fact] = holds
+
+    if value.dtype == torch.bool:
+        moved = _same(first, answer.result({number: ~value}))
+        note(Fact("heeds", number), None if moved is None else not moved)
+        return found
+    if not value.is_floating_point():
+        return found
+    other = answer.result({number: _elsewhere(value, answer.make)})
+    moved = _same(first, other)
+    note(Fact("heeds", number), None if moved is None else not moved)
+    lifted, doubled = answer.result({number: value + 1.5}), answer.result({number: value * 2})
+    note(Fact("shift", number), _same(first, lifted))
+    note(Fact("lift", number), _same(first + 1.5, lifted))
+    note(Fact("scale", number), _same(first, doubled))
+    note(Fact("double", number), _same(first * 2, doubled))
+    for axis in range(-value.ndim, 0):
+        size = value.shape[axis]
+        if size < 2:
+            continue
+        alike = answer.result({number: value.narrow(axis, 0, 1).expand(value.shape).contiguous()})
+        for over in range(-first.ndim, 0):
+            if alike is not None and alike.shape == first.shape and first.shape[over] == size:
+                note(Fact("alike", number, (axis, over)), _same(alike, alike.roll(1, over)))
+        for position in _some(size):
+            changed = value.clone()
+            changed.select(axis, position).copy_(
+                _elsewhere(changed.select(axis, position), answer.make)
+            )
+            after = answer.result({number: changed})
+            for over, to, moved in _moved(first, after):
+                note(Fact("reaches", number, (axis, position, over, to)), moved)
+    return found
+
+
+def _of_gradients(answer: _Answer) -> Facts:
+    leaves = [
+        value.clone().requires_grad_()
+        if isinstance(value, Tensor) and value.is_floating_point()
+        else value
+        for value in answer.arguments
+    ]
+    try:
+        result = answer.call(*leaves)
+        first = next(iter(payload.tensors_of([result])))
+        if first.requires_grad:
+            first.square().sum().backward()  # type: ignore[no-untyped-call]
+    except (StudentRaised, ContractBroken, StopIteration):
+        return {}
+    found = {
+        Fact("gradient", number): leaf.grad is not None
+        for number, leaf in enumerate(leaves)
+        if isinstance(leaf, Tensor) and leaf.is_floating_point()
+    }
+    if isinstance(answer.call, RemoteModule):
+        mirrors = answer.call.parameters().values()
+        found[Fact("weights")] = all(m.grad is not None for m in mirrors if m.requires_grad)
+    return found
+
+
+def _elsewhere(value: Tensor, make: Make) -> Tensor:
+    """Other numbers of about the size of these, and positive where these are."""
+    drawn = make.normal_like(value, max(float(value.abs().mean()), 0.5), name="elsewhere")
+    return drawn.abs() + 0.1 if bool((value >= 0).all()) else drawn
+
+
+def _copied(values: Sequence[Any]) -> list[Any]:
+    return [value.clone() if isinstance(value, Tensor) else value for value in values]
+
+
+def _some(size: int) -> list[int]:
+    """Positions on an axis: all of a short one, and the two at either end of a long one."""
+    if size <= MOST_POSITIONS:
+        return list(range(size))
+    return [0, 1, size - 2, size - 1]
+
+
+def _moved(first: Tensor, after: Tensor | None) -> Iterator[tuple[int, int, bool | None]]:
+    """Along each axis, position by position: whether the result moved there; None if unclear."""
+    if after is None or after.shape != first.shape:
+        return
+    off = (first - after).abs()
+    off[first.isnan() & after.isnan()] = 0.0
+    near = off <= UNMOVED.atol + UNMOVED.rtol * after.abs()
+    for over in range(-first.ndim, 0):
+        others = [axis for axis in range(-first.ndim, 0) if axis != over]
+        furthest = off.amax(others) if others else off
+        still = ~(~near).any(others) if others else near
+        for to in _some(first.shape[over]):
+            far = float(furthest[to])
+            unclear = not still[to] and not far >= CLEAR
+            yield over, to, None if unclear else not bool(still[to])
+
+
+def _same(one: Tensor, other: Tensor | None) -> bool | None:
+    """Whether two results are the same, or clearly differ; None where neither is so."""
+    if other is None or one.shape != other.shape:
+        return None
+    if UNMOVED.holds(one, other):
+        return True
+    off = (one - other).abs()
+    return None if not bool(off.isfinite().all()) or float(off.max()) < CLEAR else False

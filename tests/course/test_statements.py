@@ -1,0 +1,146 @@
+"""What an exercise asks for, read from the docstring of its stub."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.author.wording import faults
+from grader.course.course import Course, load_course
+from grader.course.references import open_oracle
+from grader.course.statements import Statement, opening, statement
+from grader.records.faults import CallError
+from tests.support.places import REAL, TINY
+from tests.support.statements import WEIGH, state_weigh
+
+COURSE = load_course(REAL)
+
+Weigh = Callable[[str], Course]
+
+
+@pytest.fixture
+def tiny_copy(tmp_path: Path) -> Course:
+    """The tiny course, to be changed."""
+    shutil.copytree(TINY, tmp_path / "tiny")
+    return load_course(tmp_path / "tiny" / "exercises")
+
+
+@pytest.fixture
+def with_weigh(tiny_copy: Course) -> Weigh:
+    """The tiny course, in which `weigh` has this docstring."""
+
+    return lambda docstring: state_weigh(tiny_copy, docstring)
+
+
+@pytest.fixture
+def weigh(with_weigh: Weigh) -> Statement:
+    return statement(with_weigh(WEIGH), "weigh")
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def test_what_is_computed_is_the_first_sentence_and_the_formula(weigh: Statement) -> None:
+    formula = "weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])"
+    assert weigh.formula == formula
+    assert weigh.computes == f"Turn each row of scores into weights.\n    {formula}"
+    assert weigh.sentence("computes") == weigh.computes
+
+
+def test_rules_are_sentences_by_key_whatever_their_lines(weigh: Statement) -> None:
+    assert weigh.rules == {
+        "large": "Scores may be as large as ±1000.",
+        "unchanged": "`scores` stays as it was.",
+    }
+    assert weigh.sentence("large") == "Scores may be as large as ±1000."
+    assert weigh.sentence("returns") == "Returns (queries, keys): the weights."
+
+
+def test_two_keys_are_built_in(weigh: Statement) -> None:
+    assert weigh.keys == ("computes", "returns", "large", "unchanged")
+
+
+def test_free_prose_states_no_rules(tiny: Course) -> None:
+    free = statement(tiny, "center")
+    assert not free.formal
+    assert free.rules == {}
+    assert free.computes == "Subtract the mean from each element."
+
+
+def test_a_rule_that_nothing_public_looks_at_is_marked_and_no_other(weigh: Statement) -> None:
+    mark = "        (graded, not checked here)"
+    lines = weigh.marked({"large"}).splitlines()
+    assert lines[lines.index("        as large as ±1000.") + 1] == mark
+    assert [line for line in lines if line != mark] == weigh.text.splitlines()
+    assert lines.count(mark) == 1
+    assert weigh.marked({"unchanged"}).splitlines().count(mark) == 1
+    assert weigh.marked(()) == weigh.text
+
+
+def test_a_stub_that_is_not_there_or_cannot_be_read_is_told(tiny_copy: Course) -> None:
+    path = tiny_copy.stub_file("basics")
+    path.write_text(path.read_text("utf-8").replace("def center", "def centre"), "utf-8")
+    with pytest.raises(CallError, match="has no stub of center"):
+        statement(tiny_copy, "center")
+    path.write_text("def (", "utf-8")
+    with pytest.raises(CallError, match="cannot be read"):
+        statement(tiny_copy, "center")
+    assert opening(tiny_copy, "basics") == ""
+
+
+# --- the form ------------------------------------------------------------------------------------
+
+
+def told(course: Course) -> list[str]:
+    contract = open_oracle(course).contracts["weigh"]
+    return [*faults(statement(course, "weigh"), contract, forbids=False)]
+
+
+def test_a_statement_in_the_form_has_no_faults(with_weigh: Weigh) -> None:
+    assert told(with_weigh(WEIGH)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("Why:", "Because", "the statement lacks Why"),
+        (
+            "        weights[i, j] = exp(scores[i, j]) / Σₖ exp(scores[i, k])\n\n",
+            "",
+            "the statement has no formula below its first sentence",
+        ),
+        ("scores: (queries", "score: (queries", "Takes lists score, and the reference takes"),
+        (
+            "scores: (queries, keys)",
+            "scores: (keys, queries)",
+            "scores does not say (queries, keys)",
+        ),
+        ("        (queries, keys): the", "        (queries,): the", "Returns does not say"),
+        (">>> ", "", "the statement's example has no numbers"),
+        ("https://", "", "the statement's source has no address"),
+        ("stays as it was.", "stays", "the rule unchanged is no sentence"),
+        ("large: ", "computes: ", "the rule computes is built in"),
+    ],
+)
+def test_what_a_statement_lacks_is_told(with_weigh: Weigh, old: str, new: str, why: str) -> None:
+    assert old in WEIGH
+    (one,) = told(with_weigh(WEIGH.replace(old, new)))
+    assert why in one
+
+
+def test_parts_in_another_order_are_told(with_weigh: Weigh) -> None:
+    source = "    Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762.\n"
+    moved = WEIGH.replace(source, "").replace("    Why:", f"{source}\n    Why:")
+    assert any("stand in another order" in one for one in told(with_weigh(moved)))
+
+
+@pytest.mark.parametrize("name", COURSE.exercises)
+def test_every_statement_of_the_course_has_the_form(name: str) -> None:
+    contract = open_oracle(COURSE).contracts[name]
+    stated = statement(COURSE, name)
+    assert stated.formal
+    exercise = COURSE.exercises[name]
+    assert [*faults(stated, contract, bool(exercise.forbidden), exercise.heart)] == []

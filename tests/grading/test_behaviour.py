@@ -1,0 +1,98 @@
+"""Where no known mistake fits, an answer is told how it behaves otherwise than a right one."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.course.course import load_course
+from grader.grading.desk import Desk
+from grader.grading.ladder import grade_submission
+from grader.grading.order import Order
+from grader.intake import Submission
+from grader.records.grade import ExerciseResult
+from grader.sandbox.jails import Warm
+from grader.wire import SourceText
+from tests.conftest import sharing
+from tests.support.places import ROOT
+
+
+def result_of(desk: Desk, text: str, exercise: str) -> ExerciseResult:
+    graded = grade_submission(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
+    return next(result for result in graded.exercises if result.name == exercise)
+
+
+def behaviour(result: ExerciseResult) -> tuple[str, ...]:
+    return tuple(said for test in result.tests for said in test.behaviour)
+
+
+ODD = {
+    "return x * 1.7 - x.mean()": (
+        "If you add 1.5 to all of `x`, the result should stay as it is; yours does not.",
+    ),
+    "return x.detach() * 1.7 - 1.7 * x.mean().detach()": (
+        "No gradient reaches `x`: what cuts the result off from it?",
+    ),
+    "return 1.3 * (x - x[0])": (
+        "When `x` changes at position 0 of `tokens`, your result at position 0 of `tokens` stays "
+        "as it is; it should change.",
+    ),
+    "return x + torch.rand(len(x))": (
+        "Called twice with the same input, your code gives two different results.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "told"), ODD.items(), ids=["added", "detached", "first", "rand"])
+def test_what_the_answer_does_is_told_where_it_has_no_name(
+    desk: Desk, body: str, told: tuple[str, ...]
+) -> None:
+    result = result_of(desk, f"import torch\ndef center(x):\n    {body}\n", "center")
+    assert behaviour(result)[: len(told)] == told
+    assert result.points == 0
+
+
+def test_a_known_mistake_is_told_by_its_name_alone(desk: Desk) -> None:
+    result = result_of(desk, "def center(x):\n    return x + x.mean()\n", "center")
+    assert {t.mistake for t in result.tests if t.status == "failed"} == {"The mean is added"}
+    assert behaviour(result) == ()
+
+
+def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
+    assert behaviour(result_of(desk, right, "center")) == ()
+
+
+def test_what_is_told_comes_from_a_process_that_has_met_no_hidden_test(desk: Desk) -> None:
+    """It could put the inputs of hidden tests into what it does, bit by bit."""
+    text = (
+        "import torch\nmet = []\ndef center(x):\n    met.append(len(x))\n"
+        "    if len(met) > 1 and met[0] != met[1]:\n        return x + torch.rand(len(x))\n"
+        "    return 1.7 * (x - x.mean())\n"
+    )
+    # Other tests pass other sizes; those who ask how it behaves pass one.
+    assert not any("two different" in said for said in behaviour(result_of(desk, text, "center")))
+
+
+MIXED = """
+from torch import nn
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query, self.W_key, self.W_value = (
+            nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)
+        )
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT
+        return 1.3 * (scores / 2.1).softmax(-1).tril(1) @ self.W_value(x)
+"""
+
+
+def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: Warm) -> None:
+    course = load_course(ROOT / "exercises")
+    files = {path: hidden for path, hidden in course.test_files().items() if "causal" in path.stem}
+    order = Order(course, "a seed", files, ("CausalAttention",), isolation="weak")
+    with sharing(warm), order.desk() as desk:
+        result = result_of(desk, MIXED, "CausalAttention")
+    assert behaviour(result)[0] == (
+        "It sees the future: when `x` changes at position 1 of `num_tokens` only, your result "
+        "changes at position 0."
+    )
