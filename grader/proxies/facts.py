@@ -133,9 +133,11 @@ class _Answer:
             found = self.call(*_copied(given))
         except (StudentRaised, ContractBroken):
             return None
-        for tensor in payload.tensors_of([found]):
-            return tensor.detach() if tensor.is_floating_point() else None
-        return None
+        first = next(iter(payload.tensors_of([found])), None)
+        if first is None or not first.is_floating_point():
+            return None
+        # There is nothing to see of a tensor that has no values.
+        return first.detach() if first.numel() and first.device.type != "meta" else None
 
 
 def facts(student: Student, name: str, example: Example, make: Make) -> Facts:

@@ -21,6 +21,12 @@ def result_of(desk: Desk, text: str, exercise: str) -> ExerciseResult:
     return next(result for result in graded.exercises if result.name == exercise)
 
 
+def order_of(unit: str, exercise: str) -> Order:
+    course = load_course(ROOT / "exercises")
+    files = {path: hidden for path, hidden in course.test_files().items() if unit in path.stem}
+    return Order(course, "a seed", files, (exercise,), isolation="weak")
+
+
 def behaviour(result: ExerciseResult) -> tuple[str, ...]:
     return tuple(said for test in result.tests for said in test.behaviour)
 
@@ -61,6 +67,17 @@ def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
     assert behaviour(result_of(desk, right, "center")) == ()
 
 
+@pytest.mark.parametrize("values", ['w.to("meta")', "w[:, :0]", "w[:0]", "w.sum()", "w.long()"])
+def test_a_result_without_values_is_graded_all_the_same(warm: Warm, values: str) -> None:
+    order = order_of("self_attention", "v1_weights_from_v2")
+    text = (
+        "def v1_weights_from_v2(state):\n"
+        f"    return {{n.removesuffix('.weight'): {values} for n, w in state.items()}}\n"
+    )
+    with sharing(warm), order.desk() as desk:
+        assert result_of(desk, text, "v1_weights_from_v2").points == 0
+
+
 def test_what_is_told_comes_from_a_process_that_has_met_no_hidden_test(desk: Desk) -> None:
     """It could put the inputs of hidden tests into what it does, bit by bit."""
     text = (
@@ -87,9 +104,7 @@ class CausalAttention(nn.Module):
 
 
 def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: Warm) -> None:
-    course = load_course(ROOT / "exercises")
-    files = {path: hidden for path, hidden in course.test_files().items() if "causal" in path.stem}
-    order = Order(course, "a seed", files, ("CausalAttention",), isolation="weak")
+    order = order_of("causal_attention", "CausalAttention")
     with sharing(warm), order.desk() as desk:
         result = result_of(desk, MIXED, "CausalAttention")
     assert behaviour(result)[0] == (
