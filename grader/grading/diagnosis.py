@@ -88,6 +88,8 @@ class Diagnosis:
             return None  # faulty tests, which right answers fail as well
         if len(found) > 1:  # what passed tells them apart
             found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
+        if len(found) > 1:  # and so do the very words of an error
+            found = [v for v in found if self._says_the_same(v, failed)] or found
         alike = {variant.slug for variant in found[:1]}
         for variant in found[1:]:
             if not alike & variant.same_as.keys():
@@ -114,6 +116,13 @@ class Diagnosis:
     def _fitting(self, variants: Iterable[Variant], answers: Answers) -> list[Variant]:
         """Variants that end as the student's answer did in each of these, and give the same."""
         return [v for v in variants if all(self._fits(v, *case) for case in answers.items())]
+
+    def _says_the_same(self, variant: Variant, answers: Answers) -> bool:
+        """Whether a variant that fits raises its errors in the same words, to the letter."""
+        return all(
+            same_words(self._known.given(variant, *at).heard, own.heard)
+            for at, own in answers.items()
+        )
 
     def _fits(self, variant: Variant, at: CaseName, own: Given) -> bool:
         given = self._known.given(variant, *at)
@@ -203,6 +212,20 @@ def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
     return len(ones) == len(others) and all(map(_same, ones, others))
 
 
+def same_words(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
+    """Whether two answers that are the same raised their errors in the same words."""
+    pairs = zip(_flat(ours), _flat(theirs), strict=True)
+    return all(
+        _first_line(one) == _first_line(other)
+        for one, other in pairs
+        if isinstance(one, wire.Raised) and isinstance(other, wire.Raised)
+    )
+
+
+def _first_line(error: wire.Raised) -> str:
+    return error.text.partition("\n")[0]
+
+
 def _same(ours: Heard, theirs: Heard) -> bool:
     match ours, theirs:
         case wire.TensorData(), wire.TensorData():
@@ -225,7 +248,7 @@ BESIDE = re.compile(
 
 def _essence(error: wire.Raised) -> tuple[str, list[str]]:
     """An error's first line in words, and its numbers in order of size."""
-    text = error.text.partition("\n")[0]
+    text = _first_line(error)
     if error.kind == "NameError":  # told with what else was handed in: the name itself counts
         return text.removeprefix("name ").partition(" ")[0].strip("'"), []
     text = BESIDE.sub("", text)
