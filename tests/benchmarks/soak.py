@@ -115,7 +115,10 @@ def disturb(calm: Calm, folder: Path, draw: random.Random, part: str, times: int
             elif code != 0:
                 raise SystemExit(f"{part}: ended by {code} though nobody disturbed it: {told}")
         gradebooks += 1
-        equal += same(out, calm.out)
+        others = differences(out, calm.out)
+        equal += not others
+        if others:
+            print(f"  {out.name}: other {', '.join(others)}", flush=True)
     ended = ", ".join(f"{code} ({count})" for code, count in sorted(ends.items()))
     print(f"{part:16}{done:7}{runs:6}{gradebooks:12}{equal:7}  {ended}", flush=True)
     return equal == gradebooks and (not part.startswith("ctrl-c") or {*ends} == {"130"})
@@ -151,12 +154,21 @@ def ending(code: int, told: str) -> str:
     return f"{code if code >= 0 else 128 - code}{', traceback' if 'Traceback' in told else ''}"
 
 
-def same(out: Path, calm: Path) -> bool:
-    """Whether a gradebook is the same bytes, and each row that is kept of mistakes is the same.
+def differences(out: Path, calm: Path) -> list[str]:
+    """What is not the same in a gradebook that was disturbed: bytes, students, kept rows.
 
     A grader that was killed may have found out more than it had kept, and need not ask again.
     """
-    return results(out) == results(calm) and outcomes(out) <= outcomes(calm)
+    (table, grades), (calm_table, calm_grades) = results(out), results(calm)
+    others = ["gradebook.csv"] if table != calm_table else []
+    if len(grades) != len(calm_grades):
+        others.append(f"number of grades: {len(grades)}")
+    for grade, other in zip(grades, calm_grades, strict=False):
+        for key in sorted({*grade, *other}):
+            if grade.get(key) != other.get(key):
+                others.append(f"{key} of {grade['student']}: {grade.get(key)} for {other.get(key)}")
+    rows = len(outcomes(out) - outcomes(calm))
+    return others + ([f"rows of mistakes: {rows}"] if rows else [])
 
 
 def outcomes(out: Path) -> set[tuple[object, ...]]:
