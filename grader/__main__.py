@@ -14,22 +14,28 @@ import sys
 def main() -> None:
     """Run the program; exits with its code.
 
-    An import that Ctrl-C breaks off may raise any exception, so the signal itself is noted.
+    Ctrl-C while the program loads ends it at once: a compiled module that is broken off while it
+    sets itself up may raise any exception, or crash. Commands load torch later, so the signal
+    itself is noted, whatever exception it becomes.
     """
+    import os
     import signal
 
-    interrupted = False
+    loaded = interrupted = False
 
     def interrupt(_number: int, _frame: object) -> None:
         nonlocal interrupted
+        if not loaded:
+            os._exit(130)
         interrupted = True
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
-    try:
-        from grader.cli import main as run
+    from grader.cli import main as run
 
+    loaded = True
+    try:
         run()
     except (Exception, KeyboardInterrupt):
         if interrupted:
