@@ -136,8 +136,8 @@ class LoadedSubmission:
         for file in self.files:
             for statement in file.statements:
                 if name in statement.makes and statement.error is not None:
-                    where, kind = statement.place, type(statement.error).__name__
-                    return f"{name} was not made: {where.file} line {where.line} raised {kind}"
+                    where = f"{statement.place.file} line {statement.place.line}"
+                    return f"{name} was not made: {where} raised {_in_words(statement.error)}"
         known = {n for file in self.files for s in file.statements for n in s.makes}
         if name in known:
             return f"{name} is not defined in this file, and is in another: is an import missing?"
@@ -315,3 +315,14 @@ def uninstall() -> None:
         del sys.modules[name]
     for name in [name for name in linecache.cache if name.startswith(CODE_PREFIX)]:
         del linecache.cache[name]
+
+
+def _in_words(error: BaseException) -> str:
+    """An exception's kind; where a library is missing, which one, and what there is."""
+    kind = type(error).__name__
+    if type(error) is not ModuleNotFoundError or type(error.name) is not str:
+        return kind
+    return (
+        f"{kind}: there is no {error.name} here. An answer may import Python's own library, torch "
+        "and numpy"
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+import torch
 
 from grader.course.course import Course, load_course
 from grader.grades.gradebook import open_gradebook
@@ -566,3 +567,23 @@ def test_a_look_that_was_stopped_is_not_taken_for_a_whole_grading(
         next(rows)
     ran = grader("export", out, "--to", "csv", "--course", TINY)
     assert (ran.code, "was stopped before its end" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_threads_of_the_machine_change_nothing(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """Two threads add in another order: each process that judges or is judged has one."""
+    alone = "import torch\nassert torch.get_num_threads() == 1\n"
+    text = f"{alone}def center(x):\n    {alone.splitlines()[1]}\n    return x - x.mean()\n"
+    students = folder(tmp_path / "class", ada=text, bob=CENTER)
+    for library in ("OMP", "MKL"):
+        monkeypatch.setenv(f"{library}_NUM_THREADS", "2")
+    torch.set_num_threads(2)
+    out = tmp_path / "out"
+    call = ("grade", students, "--out", out, "--course", TINY, "--jobs", jobs, "--only", "center")
+    assert grader(*call).code == 0
+    assert cells(out, "center") == [("2",), ("2",)]
+    if jobs == 1:  # which is this process
+        assert torch.get_num_threads() == 1
+    torch.set_num_threads(1)

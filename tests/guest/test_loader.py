@@ -587,7 +587,11 @@ def test_a_global_that_existed_only_in_the_session_is_told_as_such(sit: Sit, des
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ("from package_that_is_not_installed import scale", "ModuleNotFoundError"),
+        (
+            "from einops import scale",
+            "ModuleNotFoundError: there is no einops here. An answer may import Python's own "
+            "library, torch and numpy",
+        ),
         ("from math import scale", "ImportError"),
         ("scale = 1 / 0", "ZeroDivisionError"),
         ("scale = open('/no/such/file').read()", "FileNotFoundError"),
