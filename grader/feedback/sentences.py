@@ -8,7 +8,7 @@ from grader.course.contract import Contract, Signature
 from grader.feedback import shapes
 from grader.records import rows
 from grader.wire import Argument, Found, Place, Use
-from grader.wire.definitions import EVASIONS, HIDING_MODULES
+from grader.wire.definitions import EVASIONS, GIVES_NEW, HIDING_MODULES
 
 EXISTS = "The exercise is there"
 SIGNATURE = "It takes the arguments that the statement lists"
@@ -134,4 +134,13 @@ def uncounted(use: Use) -> str:
     return (
         f"{at(use.place)} uses {name}, which hides tensor operations, and this test counts them: "
         "do without"
+    )
+
+
+def thrown_away(use: Use) -> str:
+    """A line that makes a new tensor and does nothing with it."""
+    name = use.function if use.function in GIVES_NEW else "this call"
+    return (
+        f"{at(use.place)}: `{name}` gives a new tensor and leaves the old one as it was, and here "
+        "nothing keeps the new one: give it a name, as in `x = …`"
     )

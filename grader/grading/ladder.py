@@ -47,6 +47,7 @@ from grader.sandbox.session import StudentLost
 MAX_MESSAGE = 4_000  # characters: parts of it may be a submission's own
 # A rung stands on those before it: when one of these fails, later rungs are skipped.
 FOUNDATIONS = (EXISTS, SIGNATURE, "shape", "value")
+MOST_THROWN_AWAY = 2  # lines that are told
 NOWHERE = -1  # below the lowest rung
 WITHOUT_RULES = ("passed", "skipped", "missing", "grader_error")  # nothing was found broken
 
@@ -153,6 +154,9 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
         for climb in climbs:
             climb.run(hidden)
     tried = {climb.name: climb.tried() for climb in climbs}
+    for climb in climbs:
+        if tried[climb.name].wrong:
+            tried[climb.name] = _behaving(tried[climb.name], climb.thrown_away())
     unnamed = [name for name, one in tried.items() if one.wrong and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # what is told comes from a process that has met no hidden test
@@ -227,6 +231,15 @@ class Climb:
             rules=self._desk.rules(self.name, [FORBIDDEN]) if uses else {},
         )
 
+    def thrown_away(self) -> tuple[str, ...]:
+        """Lines of the answer that make a tensor and do nothing with it; the first few, in words.
+
+        This is read from the text, so it may not be what is wrong: it earns and costs nothing.
+        """
+        uses = self._found.thrown_away[:MOST_THROWN_AWAY]
+        lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
+        return tuple(map(sentences.thrown_away, lines))
+
     def run(self, hidden: bool) -> None:
         """Run the hidden tests, or the public ones, and keep what they end with."""
         tests = [test for test in self._desk.tests[self.name] if test.hidden is hidden]
@@ -264,7 +277,8 @@ class Climb:
 def _behaving(tried: _Tried, told: tuple[str, ...]) -> _Tried:
     """The same, with how the answer behaves beside the first test that is not passed."""
     at = next(n for n, r in enumerate(tried.results) if r.status in ("failed", "error"))
-    first = msgspec.structs.replace(tried.results[at], behaviour=told)
+    so_far = tried.results[at].behaviour
+    first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *told))
     return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])
 
 

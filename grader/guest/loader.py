@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import evasions, find_definitions
+from grader.wire.definitions import evasions, find_definitions, thrown_away
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, nodes, read_file
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
@@ -72,7 +72,12 @@ class LoadedSubmission:
     def _in_full(self, found: Found) -> Found:
         if found.status == "missing":
             return msgspec.structs.replace(found, message=self._nearly(found.name))
-        return self._with_evasions(found)
+        winner = self.winner(found.name)
+        if winner is None:
+            return found
+        return msgspec.structs.replace(
+            found, evasions=self._hidden_in(winner), thrown_away=thrown_away(winner)
+        )
 
     def _nearly(self, name: str) -> str:
         """A definition whose name is nearly the one that is missing."""
@@ -86,12 +91,11 @@ class LoadedSubmission:
         names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
         return names - self._exercises
 
-    def _with_evasions(self, found: Found) -> Found:
-        winner = self.winner(found.name)
-        if winner is None or not self._evasions:
-            return found  # nearly everyone: what a definition uses need not be followed
-        hidden = [use for s in self._reach(winner) for use in self._evasions.get(id(s), ())]
-        return msgspec.structs.replace(found, evasions=hidden)
+    def _hidden_in(self, winner: TopStatement) -> list[Use]:
+        """What hides operations in an answer, and in all that it uses."""
+        if not self._evasions:
+            return []  # nearly everyone: what a definition uses need not be followed
+        return [use for s in self._reach(winner) for use in self._evasions.get(id(s), ())]
 
     @cached_property
     def _evasions(self) -> Mapping[int, Sequence[Use]]:

@@ -275,6 +275,7 @@ class Found(msgspec.Struct, frozen=True):
     message: Text = ""
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
+    thrown_away: Annotated[list[Use], _few] = []
 
 
 class Listing(msgspec.Struct, frozen=True, tag="listing"):

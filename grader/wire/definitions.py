@@ -1,4 +1,4 @@
-"""Which definition counts as the answer to an exercise, what it takes, and what it would hide.
+"""Which definition counts as the answer, what it takes, would hide, and throws away.
 
 Works on syntax only, before any line of the submission has run: what is found here cannot have
 been forged by student code.
@@ -38,6 +38,19 @@ HIDING_MODULES = (
     "ctypes",
     "_thread",
 )
+
+# Tensor methods that give a new tensor and leave the old one as it was. Names that lists, sets or
+# modules share (``add``, ``sort``, ``to``) are not here: the text alone does not tell them apart.
+GIVES_NEW = frozenset(
+    {
+        "masked_fill", "masked_scatter", "tril", "triu", "transpose", "permute", "swapaxes", "view",
+        "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "expand", "contiguous",
+        "repeat_interleave", "softmax", "log_softmax", "exp", "sqrt", "rsqrt", "div", "mul", "sub",
+        "neg", "matmul", "bmm", "clamp", "cumsum", "logical_not", "logical_and", "logical_or",
+        "nan_to_num", "where", "dropout",
+    }
+)  # fmt: skip
+IN_PLACE = frozenset({"out", "inplace"})  # arguments with which they do change a tensor
 
 
 def find_definitions(
@@ -260,3 +273,20 @@ def _dotted(node: ast.expr) -> str:
 
 def _hiding(dotted: str) -> str | None:
     return next((m for m in HIDING_MODULES if f"{dotted}.".startswith(f"{m}.")), None)
+
+
+# --- thrown away ---------------------------------------------------------------------------------
+
+
+def thrown_away(statement: TopStatement) -> list[Use]:
+    """Lines that make a new tensor and do nothing with it: ``scores.masked_fill(…)`` alone."""
+    found = []
+    parts = nodes(statement.node)
+    # An nn.Dropout made with inplace=True changes what it is given, wherever it is called.
+    if any(isinstance(part, ast.keyword) and part.arg in IN_PLACE for part in parts):
+        return []
+    for part in parts:
+        match part:
+            case ast.Expr(ast.Call(ast.Attribute(attr=word))) if word in GIVES_NEW:
+                found.append(Use(word, statement.file.place(part.lineno)))
+    return found

@@ -111,3 +111,37 @@ def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: W
         "It sees the future: when `x` changes at position 1 of `num_tokens` only, your result "
         "changes at position 0."
     )
+
+
+THROWN_AWAY = (
+    "ada.py line 4: `mul` gives a new tensor and leaves the old one as it was, and here nothing "
+    "keeps the new one: give it a name, as in `x = …`"
+)
+NEGATED = "import torch\ndef center(x):\n    y = x - x.mean()\n    {}\n    return {}\n"
+
+
+@pytest.mark.parametrize("line", ["y.mul(-1)", "torch.mul(y, -1)"])
+def test_a_result_that_is_thrown_away_is_told_with_its_line(desk: Desk, line: str) -> None:
+    graded = result_of(desk, NEGATED.format(line, "y + 1.7 * x.mean()"), "center")
+    assert behaviour(graded)[0] == THROWN_AWAY
+
+
+def test_a_mistake_with_a_name_is_told_what_it_throws_away_as_well(desk: Desk) -> None:
+    graded = result_of(desk, NEGATED.format("y.mul(-1)", "x + x.mean()"), "center")
+    assert {t.mistake for t in graded.tests if t.status == "failed"} == {"The mean is added"}
+    assert behaviour(graded) == (THROWN_AWAY,)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["y.mul_(1.7)", "torch.mul(y, 1.7, out=y)", "y = y.mul(1.7)", "seen = set(); seen.add(1.7)"],
+)
+def test_what_changes_its_tensor_or_is_kept_is_not_told(desk: Desk, line: str) -> None:
+    graded = result_of(desk, NEGATED.format(line, "1.7 * y"), "center")
+    assert graded.points == 0
+    assert not any("a new tensor" in said for said in behaviour(graded))
+
+
+def test_a_right_answer_may_throw_away_what_it_likes(desk: Desk) -> None:
+    graded = result_of(desk, NEGATED.format("y.mul(-1)", "y"), "center")
+    assert (graded.points, behaviour(graded)) == (graded.max, ())
