@@ -237,8 +237,8 @@ def linear_attention(
     these are other weights than the softmax's, so a model has to be trained with them.
 
     Takes:
-        queries: (batch, tokens, d_k).
-        keys: (batch, tokens, d_k).
+        queries: (batch, tokens, d_k), all between -10 and 10.
+        keys: (batch, tokens, d_k), all between -10 and 10.
         values: (batch, tokens, d_v).
 
     Returns:

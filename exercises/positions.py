@@ -43,7 +43,7 @@ def sinusoidal_positions(num_tokens: int, d_model: int) -> Float[Tensor, "num_to
         d_model: int, the number of features; even, at least 2.
 
     Returns:
-        (num_tokens, d_model): the table, in torch's default dtype.
+        (num_tokens, d_model): the table, in float32.
 
     Rules:
         sizes: The table is right for a single token, for a single pair, and for 100 tokens.

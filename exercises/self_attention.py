@@ -205,7 +205,8 @@ def scaled_dot_product_attention(
         leading: There may be any number of leading dimensions, none included.
         batch: Sentences of a batch never see one another.
         broadcast: A mask of shape (queries, keys) counts for every row of a batch.
-        hidden: A hidden key gets no weight at all, however low the visible scores are.
+        hidden: A hidden key gets no weight at all, even where all visible scores are near -1000;
+            hidden scores are at most 80 higher than visible ones.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `queries`, `keys`, `values` and `mask` stay as they were.
@@ -414,7 +415,7 @@ class CausalHead(nn.Module):
 
     Rules:
         batch: Sentences of a batch never see one another.
-        lengths: One head takes sentences of different lengths, a single token included.
+        lengths: One head takes sentences of different lengths, from a single token to 100.
         bias: None of the three layers has a bias.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.

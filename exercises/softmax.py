@@ -29,7 +29,7 @@ def normalize_by_sum(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens
     when scores cancel. Softmax exists to fix this.
 
     Takes:
-        scores: (tokens,), all positive. Zero and negative scores are not tested.
+        scores: (tokens,), all between 0.001 and 1000. Zero and negative scores are not tested.
 
     Returns:
         (tokens,): the weights.
@@ -72,7 +72,8 @@ def softmax_naive(scores: Float[Tensor, " tokens"]) -> Float[Tensor, " tokens"]:
             off limits; exp is welcome.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, through the sum too.
+        gradients: Gradients flow back to the scores, through the sum too; this is asked for scores
+            between -10 and 10.
 
     Example: the two equal scores get equal weights, and negative scores get positive weights.
 
@@ -110,7 +111,8 @@ def softmax_rows(
             off limits; exp is welcome.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, through the sums too.
+        gradients: Gradients flow back to the scores, through the sums too; this is asked for
+            scores between -10 and 10.
 
     Example: two queries and three keys. The first query scores all keys alike, the second does not.
 

@@ -19,12 +19,9 @@ from torch import Tensor, nn
 from grader.course.contract import Contract
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
+from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.matching import (
-    FLAT,
-    LINEAR,
-    PLAIN,
     Adoption,
-    Layout,
     WantedRoles,
     candidates,
     is_bias,

@@ -7,14 +7,13 @@ say nothing at all by what shapes allow. Values play no part here: see `adoption
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
-from typing import Literal, NamedTuple
 
+from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, Layout
 from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
@@ -35,34 +34,6 @@ NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
 class Unadoptable(AssertionError):
     """The student's module has no place for a weight; the text is for the student."""
-
-
-class Layout(NamedTuple):
-    """How a parameter is read as a matrix, and whose rows are laid below each other in it.
-
-    The matrix of a role is (d_out, d_in). In a parameter its rows may stand below each other, or,
-    with `by_input`, its columns: one for each number that goes in.
-    """
-
-    view: Literal["last", "swapped", "first", "flat"]
-    by_input: bool = False
-
-    def size(self, shape: Sequence[int]) -> tuple[int, int | None]:
-        """How many rows a parameter of this shape has, and how wide they are; a bias has none."""
-        if self.view == "flat" or not shape:
-            return math.prod(shape), None
-        width = math.prod(shape[1:]) if self.view == "first" else shape[-1 - (self.view != "last")]
-        return math.prod(shape) // max(width, 1), width
-
-
-FLAT = Layout("flat")  # a bias: (d,), (1, d) or (heads, head_dim)
-LINEAR = Layout("last")  # (d_out, d_in), or a part of it for each head
-# Of bare parameters, the likeliest first: (d_in, d_out), as x @ W wants it.
-PLAIN = (Layout("swapped"), LINEAR)
-# One layer for each head, whose results are added up; and (heads, head_dim, d_out).
-ADDED = (Layout("last", by_input=True), Layout("swapped", by_input=True))
-# (d_out, heads, head_dim), and (d_in, heads, head_dim).
-CUT = (Layout("first"), Layout("first", by_input=True))
 
 
 @dataclass(frozen=True)
@@ -154,8 +125,12 @@ def is_vector(shape: Sequence[int]) -> bool:
 
 
 def is_bias(info: ParameterInfo) -> bool:
-    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may."""
-    called = BIAS.search(info.path.rpartition(".")[2].lower()) is not None
+    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may.
+
+    A table that is called ``b`` and no more may be the one between ``a`` and ``c``.
+    """
+    name = info.path.rpartition(".")[2].lower()
+    called = BIAS.search(name) is not None and (name != "b" or info.shape[0] == 1)
     return is_vector(info.shape) or (called and len(info.shape) == 2)
 
 
@@ -341,7 +316,7 @@ class _Plan:
                         group: _Choice(roles, turns if len(roles) > 1 else 1)
                         for group, roles in choice.items()
                     }
-                    yield self.settle(chosen, layout)
+                    yield from self.settle(chosen, layout)
 
     def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
@@ -352,7 +327,7 @@ class _Plan:
         counts = dict.fromkeys([*self.wanted.counts, *heights])
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 
-    def settle(self, choice: Mapping[_Group, _Choice], layout: _Layouts) -> Adoption:
+    def settle(self, choice: Mapping[_Group, _Choice], layout: _Layouts) -> Iterator[Adoption]:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
         left: list[_Group] = []
@@ -371,18 +346,23 @@ class _Plan:
             else:
                 slots += self.slots(group, chosen, layout)
         covered = {slot.role for slot in slots}
-        missing = [role for role in self.shapes if role not in covered]
-        biases = [group for group in left if group.is_bias]
-        if len(missing) == len(biases) == 1:
-            # One bias wanted, one bias over: its name need not say so.
-            last = _Choice((missing[0],))
-            if missing[0].endswith(".bias") and self.fits(biases[0], last, layout):
-                slots += self.slots(biases[0], last, layout)
-                left.remove(biases[0])
-                missing = []
-        extra = [info.path for group in left for info in group.infos]
+        missing = tuple(role for role in self.shapes if role not in covered)
         laid = frozenset((i.path, how) for group, how in layout.items() for i in group.infos)
-        return Adoption(tuple(slots), laid, tuple(missing), (*extra, *self.others))
+        biases = [group for group in left if group.is_bias]
+        # Biases in one parameter, or one list, without the names of roles: in any order of these.
+        alone = biases[0] if len(biases) == 1 and missing else None
+        nameless = alone is not None and all(role.endswith(".bias") for role in missing)
+        if alone is not None and nameless and self.fits(alone, _Choice(missing), layout):
+            over = self.over(group for group in left if group is not alone)
+            for order in permutations(missing):
+                also = self.slots(alone, _Choice(order), layout)
+                yield Adoption((*slots, *also), laid, (), over)
+            return
+        yield Adoption(tuple(slots), laid, missing, self.over(left))
+
+    def over(self, left: Iterable[_Group]) -> tuple[str, ...]:
+        """What has no partner: parameters of these groups, and what holds no weights at all."""
+        return (*(info.path for group in left for info in group.infos), *self.others)
 
     def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
         """How a bias whose name alone says where it belongs is laid out: as its weight is."""

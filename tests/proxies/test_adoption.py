@@ -644,6 +644,33 @@ def test_bare_biases_go_with_the_weights_whose_names_they_share(
     assert_agrees(theirs(TOKENS), ours(TOKENS))
 
 
+@pytest.mark.parametrize("order", ["qkv", "vkq"])
+def test_a_list_of_biases_without_names_is_tried_in_every_order(
+    adopted: Callable[..., Adopted], order: str
+) -> None:
+    source = single(
+        matrices("W_q", "W_k", "W_v") + "\n"
+        "biases = (nn.Parameter(torch.zeros(d_out)) for _ in range(3 if qkv_bias else 0))\n"
+        "self.biases = nn.ParameterList(biases)",
+        "given = dict(zip('" + order + "', self.biases)) if len(self.biases) else {}\n"
+        "parts = {n: x @ getattr(self, f'W_{n}') + given.get(n, 0) for n in 'qkv'}\n"
+        "return attend(parts['q'], parts['k'], parts['v'])",
+    )
+    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+    assert adopted(Single, source, 3, 4, False).adoption.extra == ()
+
+
+def test_a_matrix_that_is_called_b_is_no_bias(adopted: Callable[..., Adopted]) -> None:
+    source = single(
+        matrices("a", "b", "c"), "return attend(x @ self.a, x @ self.b, x @ self.c)"
+    ).replace("Single", "Bare")
+    theirs, ours, adoption = adopted(Bare, source, 3, 4)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
 def test_missing_biases_are_reported_and_zero_in_the_reference(
     adopted: Callable[..., Adopted],
 ) -> None:

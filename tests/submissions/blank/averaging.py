@@ -75,7 +75,7 @@ def prefix_sum_matrix(time: int) -> Float[Tensor, "time time"]:
         time: int, the number of tokens, at least 1.
 
     Returns:
-        (time, time): the matrix in torch's default dtype, so that it multiplies real numbers.
+        (time, time): the matrix in float32, so that it multiplies real numbers.
 
     Rules:
         sizes: The matrix is right for any number of tokens, from one to hundreds.
@@ -115,7 +115,7 @@ def running_mean_matrix(time: int) -> Float[Tensor, "time time"]:
         time: int, the number of tokens, at least 1.
 
     Returns:
-        (time, time): the weights in torch's default dtype.
+        (time, time): the weights in float32.
 
     Rules:
         sizes: The weights are right for any number of tokens, from one to hundreds.
@@ -153,7 +153,8 @@ def running_mean_matmul(
         (batch, time, channels): the means.
 
     Rules:
-        dtype: float64 in, float64 out, with sums taken in float64.
+        dtype: float64 in, float64 out, with sums taken in float64; the weights may come from your
+            `running_mean_matrix`, rounded to float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow back to `x`.
         loops: A longer sequence takes no more tensor operations, and each number that leaves

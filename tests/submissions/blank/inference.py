@@ -8,9 +8,9 @@ them.
 
 This holds for all modules of this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
-sentence may have any length. Names of parameters are free, how you initialise them is up to you,
-and projections may share one layer. Arguments come by position, in the order of the signature.
-You may use your own earlier answers.
+sentence may have any length up to 256 tokens. Names of parameters are free, how you initialise
+them is up to you, and projections may share one layer. Arguments come by position, in the order of
+the signature. You may use your own earlier answers.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -99,10 +99,11 @@ class GroupedQueryAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        length: A sentence may have any length, and the next one another.
+        length: A sentence may have any length up to 256 tokens, and the next one another.
         bias: W_query, W_key and W_value have no bias, the last layer has one.
         batch: Sentences of a batch never see one another, however large the scores of one are.
-        large: Scores of a head may be as large as 800; no head spoils another one.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x` stays as it was.
@@ -160,7 +161,7 @@ class CachedAttention(nn.Module):
         num_heads: int, heads of queries, of keys and of values.
 
     Takes:
-        x: (batch, tokens, d_in), the new tokens, any number of them.
+        x: (batch, tokens, d_in), the new tokens, any number of them; 256 with the past at most.
         cache: (keys, values) as an earlier call returned them, each
             (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
             there is no past.
@@ -177,7 +178,8 @@ class CachedAttention(nn.Module):
         state: The module itself remembers nothing, so that it can continue two texts in turn.
         bias: W_query, W_key and W_value have no bias, the last layer has one.
         batch: Sentences of a batch never see one another, however large the scores of one are.
-        large: Scores of a head may be as large as 800; no head spoils another one.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64, the cache too.
         unchanged: `x` and the cache that comes in stay as they were.
@@ -261,10 +263,11 @@ class LatentAttention(nn.Module):
 
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
-        length: A sentence may have any length, and the next one another.
+        length: A sentence may have any length up to 256 tokens, and the next one another.
         bias: The last layer has a bias, and no other layer has one.
         batch: Sentences of a batch never see one another, however large the scores of one are.
-        large: Scores of a head may be as large as 800; no head spoils another one.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x` stays as it was.

@@ -148,7 +148,7 @@ def attention_weights(
     the softmax matters, though the matrix is square.
 
     Takes:
-        inputs: (tokens, d_in), a row for each token.
+        inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
 
     Returns:
         (tokens, tokens): the weights, a row for each query.
@@ -186,7 +186,7 @@ def context_vector(
     is relevant to the query in the whole sequence.
 
     Takes:
-        inputs: (tokens, d_in), a row for each token.
+        inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
         query_index: int from 0 to tokens - 1, the row of the query; the second token is number 1.
 
     Returns:
@@ -227,7 +227,7 @@ def simple_self_attention(
     another idea of this size.
 
     Takes:
-        inputs: (tokens, d_in), a row for each token.
+        inputs: (tokens, d_in), a row for each token. All scores lie between -80 and 80.
 
     Returns:
         (tokens, d_in): the context vectors, a row for each token.
