@@ -59,6 +59,17 @@ class _Words:
         """Two results of one call."""
         if self._of("repeats"):
             yield "Called twice with the same input, your code gives two different results."
+        for fact in self._of("repeats in training"):
+            if self.ours[fact]:
+                yield (
+                    "In training mode, two calls with the same input give two different results: "
+                    "nothing random is asked for here."
+                )
+            else:
+                yield (
+                    "In training mode, two calls with the same input give the same result: dropout "
+                    "should make them differ."
+                )
 
     def sums(self) -> Iterator[str]:
         """Weights that are none."""

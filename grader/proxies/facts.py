@@ -30,6 +30,7 @@ CLEAR = 1e-2  # a result that moves, moves by more than this
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
+    "repeats in training",  # … in a module's training mode too
     "heeds",  # the result depends on an argument
     "reaches",  # a position of an argument's axis moves a position of the result's
     "sums",  # the result sums to one along an axis
@@ -156,6 +157,12 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     found: Facts = {Fact("repeats"): repeats}
     if not repeats:
         return found
+    if isinstance(call, RemoteModule):
+        call.train()
+        first_in_training, second = answer.result(), answer.result()
+        call.eval()
+        if first_in_training is not None and second is not None:
+            found[Fact("repeats in training")] = torch.equal(first_in_training, second)
     if not example.made_with:  # what a module's result is like depends on its weights
         found |= _of_result(first)
     for number, value in enumerate(arguments):

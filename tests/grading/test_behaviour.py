@@ -78,6 +78,27 @@ def test_a_result_without_values_is_graded_all_the_same(warm: Warm, values: str)
         assert result_of(desk, text, "v1_weights_from_v2").points == 0
 
 
+RANDOM = """
+import torch
+from torch import nn
+class SelfAttention_v2(nn.Module):
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3))
+        self.drop = nn.Dropout(0.2)
+    def forward(self, x):
+        scores = self.q(x) @ self.k(x).T / self.k(x).shape[-1] ** 0.5
+        return self.drop(scores.softmax(-1)) @ self.v(x)
+"""
+
+
+def test_a_module_that_is_random_in_training_is_told_so(warm: Warm) -> None:
+    order = order_of("test_self_attention", "SelfAttention_v2")
+    with sharing(warm), order.desk() as desk:
+        result = result_of(desk, RANDOM, "SelfAttention_v2")
+    assert "nothing random is asked for here" in behaviour(result)[0]
+
+
 def test_what_is_told_comes_from_a_process_that_has_met_no_hidden_test(desk: Desk) -> None:
     """It could put the inputs of hidden tests into what it does, bit by bit."""
     text = (
