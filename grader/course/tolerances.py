@@ -7,6 +7,7 @@ known answer comes to it, and finds fault with one between a third of it and thr
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -61,3 +62,12 @@ UNMOVED = Tolerance(1e-4, 1e-4)
 # to a sum, as some do to be on the safe side; where nobody has a reason to, there is less.
 DIGITS = Tolerance(2e-8, 2e-8)
 ALL_DIGITS = Tolerance(3e-9, 3e-9)
+
+
+def furthest_share(p: float, count: int) -> float:
+    """How far from `p` the share may be of `count` entries that are each dropped with chance `p`.
+
+    Chance alone strays further less than once in a billion times: 6.3 standard deviations, and one
+    entry more, since a share comes in steps.
+    """
+    return 6.3 * math.sqrt(p * (1 - p) / count) + 1 / count
