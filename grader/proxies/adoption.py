@@ -19,15 +19,9 @@ from torch import Tensor, nn
 from grader.course.contract import Contract
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
+from grader.proxies.groups import is_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import (
-    Adoption,
-    WantedRoles,
-    candidates,
-    is_bias,
-    is_floating,
-    is_vector,
-)
+from grader.proxies.matching import Adoption, WantedRoles, candidates
 from grader.proxies.remote import RemoteModule
 from grader.wire.payload import DTYPES
 
@@ -58,10 +52,7 @@ def give_weights(
     found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
     adoption = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
-    with torch.no_grad():
-        for role in adoption.missing:
-            for parameter, _ in parts[role]:
-                parameter.zero_()
+    _leave_out(parts, adoption.missing)
     theirs.assign(_values(adoption, joined, theirs))
     theirs.adoption = adoption
     return adoption
@@ -153,17 +144,22 @@ def joined_gradients(
 def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
     """A copy of a reference's module with these roles at zero."""
     silent = copy.deepcopy(ours)
+    _leave_out(_reference_parts(silent), roles)
+    return silent
+
+
+def _leave_out(parts: Mapping[str, list[tuple[nn.Parameter, str]]], roles: Sequence[str]) -> None:
+    """Let these roles do nothing: what is added is zero, and what a norm multiplies by is one."""
     with torch.no_grad():
         for role in roles:
-            for parameter, _ in _reference_parts(silent)[role]:
-                parameter.zero_()
-    return silent
+            for parameter, _ in parts[role]:
+                gain = is_vector(parameter.shape) and not role.endswith(".bias")
+                parameter.fill_(1.0 if gain else 0.0)
 
 
 def biases(ours: nn.Module) -> list[str]:
     """The roles of a reference's module that a student's may do without."""
-    parts = _reference_parts(ours)
-    return [role for role, pieces in parts.items() if is_vector(pieces[0][0].shape)]
+    return [role for role in _reference_parts(ours) if role.endswith(".bias")]
 
 
 def roles_at_zero(ours: nn.Module) -> list[str]:

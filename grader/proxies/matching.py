@@ -13,20 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
+from grader.proxies.groups import Group, bare, grouped, is_floating, is_vector
 from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, Layout
 from grader.wire import ParameterInfo
-from grader.wire.payload import DTYPES
 
 MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
-# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
-NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
-SUFFIX = re.compile(r"[._]?(weight|bias)$")
-# What a bare weight or bias has in its name for being one.
-MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
-BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 # Spellings by role; a fused projection is several roles in one.
 NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
@@ -62,8 +56,8 @@ class Adoption:
     @cached_property
     def habit(self) -> object:
         """What matches of one class share, whatever its sizes: the layout, and roles in order."""
-        roles = dict.fromkeys((_bare(slot.path), slot.role) for slot in self.slots)
-        laid = frozenset((_bare(path), layout) for path, layout in self.layouts)
+        roles = dict.fromkeys((bare(slot.path), slot.role) for slot in self.slots)
+        laid = frozenset((bare(path), layout) for path, layout in self.layouts)
         return laid, tuple(roles)
 
     @cached_property
@@ -114,83 +108,6 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     return tuple(sorted(found, key=lambda one: len(one.missing) + len(one.extra)))
 
 
-def _bare(path: str) -> str:
-    """A path without the numbers that count heads."""
-    return NUMBER.sub("", path)
-
-
-def is_vector(shape: Sequence[int]) -> bool:
-    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
-    return len(shape) == 1
-
-
-def is_bias(info: ParameterInfo) -> bool:
-    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may.
-
-    A table that is called ``b`` and no more may be the one between ``a`` and ``c``.
-    """
-    name = info.path.rpartition(".")[2].lower()
-    called = BIAS.search(name) is not None and (name != "b" or info.shape[0] == 1)
-    return is_vector(info.shape) or (called and len(info.shape) == 2)
-
-
-def is_floating(info: ParameterInfo) -> bool:
-    """Whether a parameter can hold weights: whole numbers are a mask, or a size."""
-    return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""
-
-    key: str  # the path without numbers
-    infos: tuple[ParameterInfo, ...]
-
-    @property
-    def is_weight(self) -> bool:
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and not is_bias(self.infos[0]) and len(self.infos[0].shape) in (2, 3)
-
-    @property
-    def is_bias(self) -> bool:
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and is_bias(self.infos[0])
-
-    @property
-    def module(self) -> str:
-        """The module's path without numbers, by which a bias finds its weight."""
-        return SUFFIX.sub("", self.key)
-
-    @property
-    def stem(self) -> str:
-        """What a bare weight and its bias share: ``alpha`` of ``W_alpha``, ``alpha_b``."""
-        return MARK.sub("", self.key.lower()).rstrip("._")
-
-
-def _groups(infos: Sequence[ParameterInfo], by_last: bool) -> list[_Group]:
-    """Group by path without numbers.
-
-    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
-    latter, and so for part of the name.
-    """
-    found: dict[tuple[str, bool], list[ParameterInfo]] = {}
-    for info in infos:
-        suffix = SUFFIX.search(info.path)
-        steps = SUFFIX.sub("", info.path).split(".")
-        last = len(steps) - 1 if by_last else None
-        bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
-        key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
-        found.setdefault((key, is_bias(info)), []).append(info)
-    return [
-        _Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
-        for (key, _), group in found.items()
-    ]
-
-
-def _numbers(path: str) -> list[str]:
-    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]
-
-
 @dataclass(frozen=True)
 class _Choice:
     """Which roles a group of weights holds, in order, and in how many turns they alternate."""
@@ -199,7 +116,7 @@ class _Choice:
     turns: int = 1  # q k v q k v …: a fused projection that is split per head
 
 
-def _orders(named: Mapping[_Group, tuple[str, ...]]) -> Iterator[dict[_Group, tuple[str, ...]]]:
+def _orders(named: Mapping[Group, tuple[str, ...]]) -> Iterator[dict[Group, tuple[str, ...]]]:
     """The same, with the roles of each fused group in every order: its name does not say which."""
     orders = product(*(list(permutations(roles)) for roles in named.values()))
     return (dict(zip(named, order, strict=True)) for order in orders)
@@ -213,24 +130,36 @@ class _Plan:
         self.shapes = dict(wanted.roles)
         weights = [info for info in wanted.parameters if is_floating(info)]
         self.others = [info.path for info in wanted.parameters if not is_floating(info)]
-        self.groups = _groups(weights, by_last)
-        self._named: dict[_Group, tuple[str, ...] | None] = {}
-        self._held: dict[tuple[_Group, tuple[str, ...]], bool] = {}
-        self.weights = [role for role in self.shapes if not role.endswith(".bias")]
+        self.groups = grouped(weights, by_last)
+        self._named: dict[Group, tuple[str, ...] | None] = {}
+        self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
+        own = [role for role in self.shapes if not role.endswith(".bias")]
+        self.weights = [role for role in own if not is_vector(self.shapes[role])]
+        gains = [role for role in own if is_vector(self.shapes[role])]
         # Spelling → the roles it means; a fused projection means several.
         self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
             if all(role in self.weights for role in meant):
                 self.spelled |= {_plain(spelling): meant for spelling in spellings}
+        self.gains = dict(self._gains(gains))
 
-    def named(self, group: _Group) -> tuple[str, ...] | None:
+    def _gains(self, roles: Sequence[str]) -> Iterator[tuple[Group, _Choice]]:
+        """Which norms' gains are whose, in the order of both: no name is known for them."""
+        left = list(roles)
+        for group in self.groups:
+            if group.is_gain and left:
+                count = min(len(group.infos), len(left))
+                yield group, _Choice(tuple(left[:count]))
+                del left[:count]
+
+    def named(self, group: Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
         if group not in self._named:
             self._named[group] = self._meant(group)
         return self._named[group]
 
-    def _meant(self, group: _Group) -> tuple[str, ...] | None:
+    def _meant(self, group: Group) -> tuple[str, ...] | None:
         for step in reversed(group.key.split(".")):
             core = _core(step)
             meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
@@ -276,12 +205,12 @@ class _Plan:
             for choice in _assignments(free, rest, self.holds)
         )
 
-    def could_hold(self, group: _Group, roles: Sequence[str]) -> bool:
+    def could_hold(self, group: Group, roles: Sequence[str]) -> bool:
         """Whether some of these roles would fill the group's rows."""
         subsets = chain.from_iterable(combinations(roles, n + 1) for n in range(len(roles)))
         return any(self.holds(group, subset) for subset in subsets)
 
-    def holds(self, group: _Group, roles: tuple[str, ...]) -> bool:
+    def holds(self, group: Group, roles: tuple[str, ...]) -> bool:
         """Whether these roles would fill the group's rows, in some layout."""
         if (group, roles) not in self._held:
             layout = next(_layouts({group: roles}, self.shapes), None)
@@ -307,7 +236,7 @@ class _Plan:
             "nn.Parameter or nn.Linear, made in __init__ and kept as attributes"
         )
 
-    def settled(self, choices: Iterable[Mapping[_Group, tuple[str, ...]]]) -> Iterator[Adoption]:
+    def settled(self, choices: Iterable[Mapping[Group, tuple[str, ...]]]) -> Iterator[Adoption]:
         """Every choice in every layout that shapes allow, with every way to take turns."""
         for choice in choices:
             for layout in _layouts(choice, self.shapes):
@@ -318,7 +247,7 @@ class _Plan:
                     }
                     yield from self.settle(chosen, layout)
 
-    def turns(self, choice: Mapping[_Group, tuple[str, ...]]) -> list[int]:
+    def turns(self, choice: Mapping[Group, tuple[str, ...]]) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
         fused = [roles for roles in choice.values() if len(roles) > 1]
         if not fused:
@@ -327,15 +256,16 @@ class _Plan:
         counts = dict.fromkeys([*self.wanted.counts, *heights])
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 
-    def settle(self, choice: Mapping[_Group, _Choice], layout: _Layouts) -> Iterator[Adoption]:
+    def settle(self, choice: Mapping[Group, _Choice], layout: _Layouts) -> Iterator[Adoption]:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
-        left: list[_Group] = []
+        left: list[Group] = []
+        choice = {**choice, **self.gains}
         modules = {group.module: chosen for group, chosen in choice.items()}
         alike = {group.stem: chosen for group, chosen in choice.items()}
         for group in self.groups:
             chosen = choice.get(group)
-            if group.is_bias:
+            if group.is_bias and chosen is None:
                 weights = (
                     modules.get(group.module) or alike.get(group.stem) or self.beside(group, choice)
                 )
@@ -360,17 +290,17 @@ class _Plan:
             return
         yield Adoption(tuple(slots), laid, missing, self.over(left))
 
-    def over(self, left: Iterable[_Group]) -> tuple[str, ...]:
+    def over(self, left: Iterable[Group]) -> tuple[str, ...]:
         """What has no partner: parameters of these groups, and what holds no weights at all."""
         return (*(info.path for group in left for info in group.infos), *self.others)
 
-    def beside(self, bias: _Group, choice: Mapping[_Group, _Choice]) -> _Choice:
+    def beside(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
         """How a bias whose name alone says where it belongs is laid out: as its weight is."""
         roles = self.named(bias) or ()
         alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
         return next(alike, _Choice(roles))
 
-    def fits(self, group: _Group, choice: _Choice, layout: _Layouts) -> bool:
+    def fits(self, group: Group, choice: _Choice, layout: _Layouts) -> bool:
         """Whether the roles exist and fill the group's rows."""
         if not choice.roles or any(role not in self.shapes for role in choice.roles):
             return False
@@ -378,7 +308,7 @@ class _Plan:
         rows = sum(how.size(info.shape)[0] for info in group.infos)
         return rows == sum(self.shapes[role][how.by_input] for role in choice.roles)
 
-    def slots(self, group: _Group, choice: _Choice, layout: _Layouts) -> Iterator[Slot]:
+    def slots(self, group: Group, choice: _Choice, layout: _Layouts) -> Iterator[Slot]:
         """Lay the roles' rows below each other, and cut them where the student's parts end."""
         how = layout.get(group, FLAT)
         pieces = iter([(info.path, how.size(info.shape)[0]) for info in group.infos])
@@ -395,7 +325,7 @@ class _Plan:
                     start, left, at = start + count, left - count, at + count
 
 
-_Layouts = Mapping[_Group, Layout]  # of weights; what is not there is a bias
+_Layouts = Mapping[Group, Layout]  # of weights; what is not there is a bias
 
 
 @lru_cache(maxsize=4096)
@@ -409,7 +339,7 @@ def _core(name: str) -> str:
 
 
 def _layouts(
-    choice: Mapping[_Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
+    choice: Mapping[Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
 ) -> Iterator[_Layouts]:
     """How the groups are laid out, in every way that shapes allow, likeliest first."""
     options = [
@@ -420,7 +350,7 @@ def _layouts(
         yield dict(zip(choice, combination, strict=True))
 
 
-def _ways(group: _Group, roles: Sequence[str]) -> Iterator[Layout]:
+def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
     """The layouts that a group may have, by who owns it and how it is cut."""
     linear = all(info.owner == "Linear" for info in group.infos)
     stacked = len(group.infos[0].shape) == 3
@@ -436,7 +366,7 @@ def _ways(group: _Group, roles: Sequence[str]) -> Iterator[Layout]:
         yield from CUT
 
 
-def _fills(group: _Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> bool:
+def _fills(group: Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> bool:
     """Whether matrices of these shapes fill the rows of a group, in this layout."""
     sizes = [how.size(info.shape) for info in group.infos]
     widths = {width for _, width in sizes}
@@ -446,10 +376,10 @@ def _fills(group: _Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> boo
 
 
 def _assignments(
-    free: Sequence[_Group],
+    free: Sequence[Group],
     roles: Sequence[str],
-    holds: Callable[[_Group, tuple[str, ...]], bool],
-) -> Iterator[dict[_Group, tuple[str, ...]]]:
+    holds: Callable[[Group, tuple[str, ...]], bool],
+) -> Iterator[dict[Group, tuple[str, ...]]]:
     """Every way to give all roles to groups that hold them, several to one that is fused."""
     if free and roles:
         for order in permutations(roles):
@@ -459,10 +389,10 @@ def _assignments(
 
 
 def _handed_out(
-    free: Sequence[_Group],
+    free: Sequence[Group],
     order: tuple[str, ...],
-    holds: Callable[[_Group, tuple[str, ...]], bool],
-) -> Iterator[dict[_Group, tuple[str, ...]]]:
+    holds: Callable[[Group, tuple[str, ...]], bool],
+) -> Iterator[dict[Group, tuple[str, ...]]]:
     """Every way to give all roles to groups, in the order of both.
 
     What no group holds is given up at once: eight weights and five roles leave 95,000 ways to share

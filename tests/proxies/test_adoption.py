@@ -671,6 +671,51 @@ def test_a_matrix_that_is_called_b_is_no_bias(adopted: Callable[..., Adopted]) -
     assert_agrees(theirs(TOKENS), ours(TOKENS))
 
 
+class Normed(nn.Module):
+    """A norm before the projections, and one behind."""
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.before = nn.LayerNorm(d_in)
+        self.heads = nn.ModuleList([Single(d_in, d_out)])
+        self.after = nn.LayerNorm(d_out)
+
+    def forward(self, x: Float[Tensor, "tokens d_in"]) -> Float[Tensor, "tokens d_out"]:
+        found: Tensor = self.after(self.heads[0](self.before(x)))
+        return found
+
+
+NORMS = {
+    "torch's": ("nn.LayerNorm(d_in)", "nn.LayerNorm(d_out)"),
+    "own": ("Own(d_in)", "Own(d_out)"),
+}
+
+
+@pytest.mark.parametrize("norms", NORMS.values(), ids=NORMS.keys())
+def test_norms_are_adopted_with_what_they_multiply_by_and_add(
+    adopted: Callable[..., Adopted], norms: tuple[str, str]
+) -> None:
+    first, second = norms
+    source = single(
+        f"self.n1, self.n2 = {first}, {second}\n" + linears("q", "k", "v"),
+        "x = self.n1(x)\nreturn self.n2(attend(self.q(x), self.k(x), self.v(x)))",
+    ).replace("Single", "Normed") + (
+        "\n\nclass Own(nn.Module):\n"
+        "    def __init__(self, d):\n"
+        "        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.ones(d))\n"
+        "        self.shift = nn.Parameter(torch.zeros(d))\n"
+        "    def forward(self, x):\n"
+        "        apart = x - x.mean(-1, keepdim=True)\n"
+        "        spread = (apart.square().mean(-1, keepdim=True) + 1e-5).sqrt()\n"
+        "        return self.scale * apart / spread + self.shift\n"
+    )
+    theirs, ours, adoption = adopted(Normed, source, 3, 4)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+    assert_gradients_agree(theirs, ours, TOKENS, make=MAKE)
+
+
 def test_missing_biases_are_reported_and_zero_in_the_reference(
     adopted: Callable[..., Adopted],
 ) -> None:

@@ -1,0 +1,110 @@
+"""A student's parameters in groups, and what each is by its name and shape.
+
+Parameters whose paths differ only in numbers are one matrix in parts, like those of several heads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.wire import ParameterInfo
+from grader.wire.payload import DTYPES
+
+# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
+NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
+SUFFIX = re.compile(r"[._]?(weight|bias)$")
+# What a bare weight or bias has in its name for being one.
+MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
+BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
+# What a norm multiplies by and what it adds, in a module of one's own.
+GAIN = re.compile(r"(^|[._])(gain|scale|gamma|g)$")
+NORM = re.compile(r"[._]?(gain|scale|gamma|g|shift|beta)$")
+
+
+def bare(path: str) -> str:
+    """A path without the numbers that count heads."""
+    return NUMBER.sub("", path)
+
+
+def is_vector(shape: Sequence[int]) -> bool:
+    """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
+    return len(shape) == 1
+
+
+def is_bias(info: ParameterInfo) -> bool:
+    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may.
+
+    A table that is called ``b`` and no more may be the one between ``a`` and ``c``.
+    """
+    name = info.path.rpartition(".")[2].lower()
+    called = BIAS.search(name) is not None and (name != "b" or info.shape[0] == 1)
+    return is_vector(info.shape) or (called and len(info.shape) == 2)
+
+
+def is_floating(info: ParameterInfo) -> bool:
+    """Whether a parameter can hold weights: whole numbers are a mask, or a size."""
+    return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""
+
+    key: str  # the path without numbers
+    infos: tuple[ParameterInfo, ...]
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether these are matrices, or parts of one."""
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and not is_bias(self.infos[0]) and len(self.infos[0].shape) in (2, 3)
+
+    @property
+    def is_bias(self) -> bool:
+        """Whether these are added to something, or multiply it, as a vector."""
+        known = all(info.dtype in DTYPES for info in self.infos)
+        return known and is_bias(self.infos[0])
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether these are what norms multiply by: by the layer that owns them, or by name."""
+        first = self.infos[0]
+        by_owner = first.owner.endswith("Norm") and first.path.endswith("weight")
+        return is_vector(first.shape) and (by_owner or GAIN.search(self.key.lower()) is not None)
+
+    @property
+    def module(self) -> str:
+        """The module's path without numbers, by which a bias finds its weight."""
+        path = SUFFIX.sub("", self.key)
+        return NORM.sub("", path) if is_vector(self.infos[0].shape) else path
+
+    @property
+    def stem(self) -> str:
+        """What a bare weight and its bias share: ``alpha`` of ``W_alpha``, ``alpha_b``."""
+        return MARK.sub("", self.key.lower()).rstrip("._")
+
+
+def grouped(infos: Sequence[ParameterInfo], by_last: bool) -> list[Group]:
+    """Group by path without numbers.
+
+    In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
+    latter, and so for part of the name.
+    """
+    found: dict[tuple[str, bool], list[ParameterInfo]] = {}
+    for info in infos:
+        suffix = SUFFIX.search(info.path)
+        steps = SUFFIX.sub("", info.path).split(".")
+        last = len(steps) - 1 if by_last else None
+        bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
+        key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
+        found.setdefault((key, is_bias(info)), []).append(info)
+    return [
+        Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
+        for (key, _), group in found.items()
+    ]
+
+
+def _numbers(path: str) -> list[str]:
+    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]
