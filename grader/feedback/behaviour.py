@@ -163,6 +163,13 @@ class _Words:
                     continue
                 to = self._argument(fact.argument)
                 yield f"No gradient reaches {to}: what cuts the result off from it?"
+        for fact in self._of("slope"):
+            if self.ours[fact]:
+                yield (
+                    f"The gradient that reaches {self._argument(fact.argument)} is not the slope "
+                    "of your own result: is a part of the way cut off, as by `.detach()`, `.data` "
+                    "or `torch.no_grad()`?"
+                )
 
     def alike(self) -> Iterator[str]:
         """Equal inputs with unequal results."""

@@ -7,6 +7,7 @@ of any answer, right or wrong; it is left out where a result is not clear about 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,6 +28,8 @@ from grader.wire import payload
 MOST_POSITIONS = 4  # of an axis, that are changed one by one: its ends
 MOST_NUMBERS = 1_000  # of all arguments of an example
 CLEAR = 1e-2  # a result that moves, moves by more than this
+STEP = 1e-2  # to either side, to measure a slope
+SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # of the larger one; what lies between is not clear
 
 Kind = Literal[
     "repeats",  # the same call gives the same result
@@ -41,6 +44,7 @@ Kind = Literal[
     "double",  # … or doubles the result
     "alike",  # where all positions of an axis are alike, so are those of the result's
     "gradient",  # a gradient reaches an argument
+    "slope",  # … and it is the slope of the answer's own result
     "weights",  # a gradient reaches every parameter
 ]
 
@@ -168,7 +172,7 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     for number, value in enumerate(arguments):
         if isinstance(value, Tensor) and value.numel():
             found |= _of_argument(answer, first, number, value)
-    return found | _of_gradients(answer)
+    return found | _of_gradients(answer, first)
 
 
 def _made(
@@ -239,29 +243,49 @@ def _of_argument(answer: _Answer, first: Tensor, number: int, value: Tensor) -> 
     return found
 
 
-def _of_gradients(answer: _Answer) -> Facts:
+def _of_gradients(answer: _Answer, first: Tensor) -> Facts:
     leaves = [
         value.clone().requires_grad_()
         if isinstance(value, Tensor) and value.is_floating_point()
         else value
         for value in answer.arguments
     ]
+    mixed = answer.make.normal_like(first, name="mixed")
     try:
         result = answer.call(*leaves)
-        first = next(iter(payload.tensors_of([result])))
-        if first.requires_grad:
-            first.square().sum().backward()  # type: ignore[no-untyped-call]
+        again = next(iter(payload.tensors_of([result])))
+        if again.requires_grad and again.shape == first.shape and again.device == first.device:
+            (again * mixed).sum().backward()  # type: ignore[no-untyped-call]
     except (StudentRaised, ContractBroken, StopIteration):
         return {}
-    found = {
-        Fact("gradient", number): leaf.grad is not None
-        for number, leaf in enumerate(leaves)
-        if isinstance(leaf, Tensor) and leaf.is_floating_point()
-    }
+    found: Facts = {}
+    for number, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.is_floating_point():
+            found[Fact("gradient", number)] = leaf.grad is not None
+            if leaf.grad is not None:
+                found |= _of_slope(answer, mixed, number, leaf.grad)
     if isinstance(answer.call, RemoteModule):
         mirrors = answer.call.parameters().values()
         found[Fact("weights")] = all(m.grad is not None for m in mirrors if m.requires_grad)
     return found
+
+
+def _of_slope(answer: _Answer, mixed: Tensor, number: int, gradient: Tensor) -> Facts:
+    """Whether a gradient says how the result moves when an argument is moved a little."""
+    value: Tensor = answer.arguments[number]
+    towards = answer.make.normal_like(value, name="towards")
+    up = answer.result({number: value + STEP * towards})
+    down = answer.result({number: value - STEP * towards})
+    if up is None or down is None or not up.shape == down.shape == mixed.shape:
+        return {}
+    measured = float(((up - down) * mixed).sum()) / (2 * STEP)
+    claimed = float((gradient * towards).sum())
+    apart, size = abs(measured - claimed), max(abs(measured), abs(claimed))
+    if not math.isfinite(apart) or size < CLEAR:
+        return {}
+    if SAME_SLOPE * size < apart < OTHER_SLOPE * size:
+        return {}
+    return {Fact("slope", number): apart <= SAME_SLOPE * size}
 
 
 def _elsewhere(value: Tensor, make: Make) -> Tensor:

@@ -38,6 +38,10 @@ ODD = {
     "return x.detach() * 1.7 - 1.7 * x.mean().detach()": (
         "No gradient reaches `x`: what cuts the result off from it?",
     ),
+    "return 1.7 * x - 1.7 * x.mean().detach() + 0 * x.mean()": (
+        "The gradient that reaches `x` is not the slope of your own result: is a part of the way "
+        "cut off, as by `.detach()`, `.data` or `torch.no_grad()`?",
+    ),
     "return 1.3 * (x - x[0])": (
         "When `x` changes at position 0 of `tokens`, your result at position 0 of `tokens` stays "
         "as it is; it should change.",
@@ -48,7 +52,9 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), ODD.items(), ids=["added", "detached", "first", "rand"])
+@pytest.mark.parametrize(
+    ("body", "told"), ODD.items(), ids=["added", "detached", "half detached", "first", "rand"]
+)
 def test_what_the_answer_does_is_told_where_it_has_no_name(
     desk: Desk, body: str, told: tuple[str, ...]
 ) -> None:
