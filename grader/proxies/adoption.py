@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grader import wire
 from grader.course.contract import Contract
+from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
 from grader.proxies.groups import is_bias, is_floating, is_vector
@@ -51,22 +53,26 @@ def give_weights(
     )
     found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
-    adoption = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
+    adoption, agrees = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
     _leave_out(parts, adoption.missing)
     theirs.assign(_values(adoption, joined, theirs))
+    if not agrees:
+        theirs.assign(_of_nobody(adoption, theirs))
     theirs.adoption = adoption
     return adoption
 
 
 def _choose(
     theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption], joined: Mapping[str, Tensor]
-) -> Adoption:
+) -> tuple[Adoption, bool]:
     """The one under which the student's module gives the reference's result, or the first.
+
+    And whether it gives that, as far as anybody asked.
 
     A class that was matched before, with other sizes or weights, is tried first as it was then.
     """
-    if len(found) == 1:
-        return found[0]
+    if len(found) == 1 and not _unclaimed(found[0], theirs):
+        return found[0], True
     arguments = probe(theirs.contract, theirs.made_with)
     known = theirs.habits
     likely = [one for one in found if one.habit in known]
@@ -80,8 +86,9 @@ def _choose(
                 expected[one.missing] = _result_without(ours, one.missing, arguments)
             if _agrees(result, expected[one.missing]):
                 theirs.remember_habit(one.habit)
-                return one
-    return found[0]
+                return one, True
+    # A recording may not know what the reference gives here.
+    return found[0], all(result is None for result in expected.values())
 
 
 def _tried(
@@ -236,6 +243,27 @@ def _values(
         if is_bias(infos[path]) and (name.endswith("bias") or name.startswith("b")):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
+
+
+def _unclaimed(adoption: Adoption, theirs: RemoteModule) -> list[wire.ParameterInfo]:
+    """Matrices that play no role: those of a layer that nobody asked for."""
+    infos = {info.path: info for info in theirs.structure.parameters}
+    extra = [infos[path] for path in adoption.extra]
+    return [info for info in extra if len(info.shape) == 2 and is_floating(info)]
+
+
+def _of_nobody(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
+    """The same weights for every layer that nobody asked for, so that a mistake with one is known.
+
+    Only where the result is wrong anyway: a right answer may have one that changes nothing.
+    """
+    make, found = Make("adoption", theirs.name, "nobody"), _unclaimed(adoption, theirs)
+    return {
+        info.path: make.normal_like(
+            torch.empty(info.shape, dtype=DTYPES[info.dtype]), WEIGHT_SCALE, name=f"layer {number}"
+        )
+        for number, info in enumerate(found)
+    }
 
 
 def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:

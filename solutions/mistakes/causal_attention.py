@@ -856,7 +856,7 @@ mistake(
 )  # fmt: skip
 
 mistake("CausalAttention", "queries-keys-swapped", common="queries-and-keys-swapped")
-common_mistakes("CausalAttention", "values-are-keys")
+common_mistakes("CausalAttention", "values-are-keys", "output-layer-too")
 
 mistake(
     "CausalAttention", "values-are-queries", "Queries stand where values belong",

@@ -892,6 +892,17 @@ common(
 )  # fmt: skip
 
 common(
+    "output-layer-too", "An output layer comes last, and nobody asked for one",
+    hint="Which layers does the formula have?",
+    change=[
+        {
+            VALUE: r"\g<0>\n        self.out_proj = nn.Linear(d_out, d_out, bias=False)",
+            RESULT: r"\1return self.out_proj(\2)",
+        },
+    ],
+)  # fmt: skip
+
+common(
     "output-layer-without-bias", "The output layer has no bias",
     hint="Which of the layers has a bias?",
     breaks=("bias",),

@@ -1468,7 +1468,7 @@ mistake(
     hint="Where did the constructor put it?",
     change={"self.W_key(x)": "W_key(x)"},
 )
-common_mistakes("SelfAttention_v2", "calls-torch-attention")
+common_mistakes("SelfAttention_v2", "calls-torch-attention", "output-layer-too")
 mistake(
     "SelfAttention_v2", common="detached",
     change={"(queries, keys, values)": "(queries, keys, values.detach())"},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.course.course import Course
+from grader.course.course import Course, load_course
 from grader.course.tensors import Make
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import Given, kept, same
@@ -24,8 +24,10 @@ from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
 from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult
+from grader.sandbox.jails import Warm
 from grader.wire import Raised, SourceText, payload
-from tests.support.places import TINY
+from tests.conftest import sharing
+from tests.support.places import ROOT, TINY
 
 
 def told(desk: Desk, right: str, text: str, exercise: str) -> ExerciseResult:
@@ -312,3 +314,30 @@ def test_a_variant_that_makes_no_sense_is_refused_with_the_reason(
     course = dataclasses.replace(tiny, folder=tmp_path / "exercises")
     with pytest.raises(CallError, match=why):
         load_library(course)
+
+
+LAYER_TOO = """
+import torch
+from torch import nn
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.mix = nn.Linear(d_out, d_out)
+        self.qkv = nn.ModuleList([nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)])
+        self.drop = nn.Dropout(dropout)
+    def forward(self, x):
+        q, k, v = (layer(x) for layer in self.qkv)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(future, -torch.inf)
+        return self.mix(self.drop(scores.softmax(-1)) @ v)
+"""
+
+
+def test_a_layer_that_nobody_asked_for_is_known_whatever_it_began_with(warm: Warm) -> None:
+    """Its weights are drawn by the answer, and so are those of the mistake: nobody draws alike."""
+    course = load_course(ROOT / "exercises")
+    files = {path: hidden for path, hidden in course.test_files().items() if "causal" in path.stem}
+    order = Order(course, "a seed", files, ("CausalAttention",), isolation="weak")
+    with sharing(warm), order.desk() as desk:
+        found = named(told(desk, "", LAYER_TOO, "CausalAttention"))
+    assert found == {"An output layer comes last, and nobody asked for one"}
