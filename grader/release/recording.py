@@ -142,20 +142,24 @@ class _OfCase:
         self, exercise: str, module: nn.Module | None, arguments: Sequence[Any], result: Any
     ) -> None:
         """See `Listener`."""
-        packed = msgspec.msgpack.encode((self.case, exercise, list(map(payload.pack, arguments))))
+        question = self._question(exercise, arguments)
         if not self.notes.open:
-            if packed not in self.notes.asked:
+            if question not in self.notes.asked:
                 self.notes.strange.append(self.case)
             return
-        self.notes.asked.add(packed)
+        self.notes.asked.add(question)
         if module is None:
             self._note(exercise, _call(arguments, result))
         else:
             self._note_silenced(exercise, module, arguments)
 
+    def _question(self, exercise: str, arguments: Sequence[Any]) -> bytes:
+        return msgspec.msgpack.encode((self.case, exercise, list(map(payload.pack, arguments))))
+
     def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
         """What a search for weights will compare with, whatever the check has put into `made`."""
         inputs = probe(self.notes.contracts[exercise], arguments)
+        self.notes.asked.add(self._question(exercise, inputs))
         # Weights are given before a check asks for float64.
         self._note_silenced(exercise, copy.deepcopy(made).float(), inputs, evaluated=True)
 

@@ -893,7 +893,7 @@ common(
 
 common(
     "output-layer-too", "An output layer comes last, and nobody asked for one",
-    hint="Which layers does the formula have?",
+    hint="What stands after the weighted sum of the values in the formula?",
     change=[
         {
             VALUE: r"\g<0>\n        self.out_proj = nn.Linear(d_out, d_out, bias=False)",

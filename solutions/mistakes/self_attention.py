@@ -1146,9 +1146,7 @@ mistake(
 )
 mistake(
     "SelfAttention_v1",
-    "output-layer-added",
-    "One more layer changes the result",
-    hint="What stands after the weighted sum of the values in the formula?",
+    common="output-layer-too",
     change={
         "self.W_query =": "self.out_proj = nn.Linear(d_out, d_out)\n        self.W_query =",
         "return scaled_dot_product_attention(queries, keys, values)": (
