@@ -9,6 +9,7 @@ from grader.course.contract import Contract, Signature, TensorSpec
 from grader.proxies.facts import Fact, Facts, Kind
 
 MOST_TOLD = 2  # facts of one answer
+LEADING = "a leading dimension"
 
 
 def told(contract: Contract, right: Facts, theirs: Facts) -> list[str]:
@@ -112,7 +113,8 @@ class _Words:
             causal = all(not holds for (of, to), holds in ours.items() if of > to)
             looks_back = any(holds for (of, to), holds in ours.items() if of < to)
             leaks = [fact.at for fact in wrong if not self.ours[fact] and fact.at[1] > fact.at[3]]
-            if causal and looks_back and leaks:
+            same_axis = self._axis_in(number, axis) == self._axis_out(over) != LEADING
+            if same_axis and causal and looks_back and leaks:
                 _, of, _, to = leaks[0]
                 yield (
                     f"It sees the future: when {self._argument(number)} changes at position {of} "
@@ -195,9 +197,9 @@ class _Words:
 
 
 def _label(spec: TensorSpec | None, axis: int) -> str:
-    """What an axis is called, counted from the end; or its number."""
+    """What an axis is called, counted from the end; one of any number has no name."""
     if spec is not None and -axis <= len(spec.dimensions):
         dimension = spec.dimensions[axis]
         if not any(d.variadic for d in spec.dimensions[axis:]):
             return f"`{dimension.label}`"
-    return f"dimension {axis}"
+    return LEADING

@@ -172,3 +172,15 @@ def test_what_changes_its_tensor_or_is_kept_is_not_told(desk: Desk, line: str) -
 def test_a_right_answer_may_throw_away_what_it_likes(desk: Desk) -> None:
     graded = result_of(desk, NEGATED.format("y.mul(-1)", "y"), "center")
     assert (graded.points, behaviour(graded)) == (graded.max, ())
+
+
+def test_only_what_is_one_axis_before_and_after_is_called_the_future(warm: Warm) -> None:
+    """Scores of hidden keys that are set to zero leak, and not from a later sentence."""
+    text = (
+        "def masked_softmax(scores, mask):\n"
+        "    return scores.masked_fill(mask, 0.0).softmax(-1) * 1.3\n"
+    )
+    with sharing(warm), order_of("causal_attention", "masked_softmax").desk() as desk:
+        said = behaviour(result_of(desk, text, "masked_softmax"))
+    assert said
+    assert not any("sees the future" in sentence for sentence in said)
