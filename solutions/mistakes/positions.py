@@ -1087,7 +1087,7 @@ mistake(
 
 mistake(
     "alibi_bias", "a-half-for-all",
-    "Slopes are 1/2, 1/4, 1/8 and so on, however many heads there are",
+    "Slopes are 1/2, 1/4, 1/8 and so on, though the number of heads asks for others",
     hint="For two heads, which slope has the last one?",
     change={"2 ** (-8 * heads / num_heads)": "2.0**-heads"},
 )  # fmt: skip
