@@ -28,6 +28,7 @@ from grader.wire import payload
 MOST_POSITIONS = 4  # of an axis, that are changed one by one: its ends
 MOST_NUMBERS = 1_000  # of all arguments of an example
 CLEAR = 1e-2  # a result that moves, moves by more than this
+LIFT = 1.5  # is added to all of an argument
 STEP = 1e-2  # to either side, to measure a slope
 SAME_SLOPE, OTHER_SLOPE = 0.02, 0.1  # of the larger one; what lies between is not clear
 
@@ -123,6 +124,11 @@ def _shown(example: Example) -> tuple[int, int, int]:
 # --- facts ---------------------------------------------------------------------------------------
 
 
+Key = tuple[str | int, ...]  # how an example was changed: what was done, which argument, where
+Changes = Mapping[int, Tensor]  # what stands for some of the arguments
+Results = Mapping[Key, Tensor | None]
+
+
 @dataclass(frozen=True)
 class _Answer:
     """What is asked, on one example: a student's answer, or the reference behind the same proxy."""
@@ -131,18 +137,31 @@ class _Answer:
     arguments: list[Any]
     make: Make
 
-    def result(self, changes: Mapping[int, Tensor] | None = None) -> Tensor | None:
-        """The first tensor of the result, with other arguments at some places; None if none."""
-        given = [(changes or {}).get(n, value) for n, value in enumerate(self.arguments)]
+    def results(self, variations: Mapping[Key, Changes]) -> Results:
+        """The first tensor of each result, asked for in one message; None if there is none."""
+        calls = [
+            [_copied(changes.get(n, value)) for n, value in enumerate(self.arguments)]
+            for changes in variations.values()
+        ]
         try:
-            found = self.call(*_copied(given))
+            found = map(_first_tensor, self.call.each(calls))
+        except (StudentRaised, ContractBroken):  # which ends all calls that come after it
+            found = map(self._alone, calls)
+        return dict(zip(variations, found, strict=True))
+
+    def _alone(self, arguments: Sequence[Any]) -> Tensor | None:
+        try:
+            return _first_tensor(self.call(*arguments))
         except (StudentRaised, ContractBroken):
             return None
-        first = next(iter(payload.tensors_of([found])), None)
-        if first is None or not first.is_floating_point():
-            return None
-        # There is nothing to see of a tensor that has no values.
-        return first.detach() if first.numel() and first.device.type != "meta" else None
+
+
+def _first_tensor(result: Any) -> Tensor | None:
+    first = next(iter(payload.tensors_of([result])), None)
+    if first is None or not first.is_floating_point():
+        return None
+    # There is nothing to see of a tensor that has no values.
+    return first.detach() if first.numel() and first.device.type != "meta" else None
 
 
 def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
@@ -154,7 +173,8 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     except (StudentRaised, ContractBroken):
         return {}
     answer = _Answer(call, arguments, make)
-    first, again = answer.result(), answer.result()
+    results = answer.results(dict(_variations(arguments, make)))
+    first, again = results["as it is",], results["again",]
     if first is None or again is None or not bool(first.isfinite().all()) or not first.ndim:
         return {}
     repeats = torch.equal(first, again)
@@ -162,17 +182,51 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     if not repeats:
         return found
     if isinstance(call, RemoteModule):
-        call.train()
-        first_in_training, second = answer.result(), answer.result()
-        call.eval()
-        if first_in_training is not None and second is not None:
-            found[Fact("repeats in training")] = torch.equal(first_in_training, second)
+        found |= _in_training(answer, call)
     if not example.made_with:  # what a module's result is like depends on its weights
         found |= _of_result(first)
     for number, value in enumerate(arguments):
         if isinstance(value, Tensor) and value.numel():
-            found |= _of_argument(answer, first, number, value)
-    return found | _of_gradients(answer, first)
+            found |= _of_argument(results, first, number, value)
+    return found | _of_gradients(answer, first, results)
+
+
+def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Changes]]:
+    """The example as it is, and changed in many ways."""
+    yield ("as it is",), {}
+    yield ("again",), {}
+    for number, value in enumerate(arguments):
+        if not isinstance(value, Tensor) or not value.numel():
+            continue
+        if value.dtype == torch.bool:
+            yield ("other", number), {number: ~value}
+        if not value.is_floating_point():
+            continue
+        yield ("other", number), {number: _elsewhere(value, make)}
+        yield ("lifted", number), {number: value + LIFT}
+        yield ("doubled", number), {number: value * 2}
+        for way in (STEP, -STEP):
+            yield ("moved", number, str(way)), {number: value + way * _towards(value, make)}
+        for axis in range(-value.ndim, 0):
+            size = value.shape[axis]
+            if size < 2:
+                continue
+            alike = value.narrow(axis, 0, 1).expand(value.shape).contiguous()
+            yield ("alike", number, axis), {number: alike}
+            for position in _some(size):
+                changed = value.clone()
+                part = changed.select(axis, position)
+                part.copy_(_elsewhere(part, make))
+                yield ("at", number, axis, position), {number: changed}
+
+
+def _in_training(answer: _Answer, module: RemoteModule) -> Facts:
+    module.train()
+    one, other = answer.results({("one",): {}, ("other",): {}}).values()
+    module.eval()
+    if one is None or other is None:
+        return {}
+    return {Fact("repeats in training"): torch.equal(one, other)}
 
 
 def _made(
@@ -203,47 +257,39 @@ def _of_result(result: Tensor) -> Facts:
     return found
 
 
-def _of_argument(answer: _Answer, first: Tensor, number: int, value: Tensor) -> Facts:
+def _of_argument(results: Results, first: Tensor, number: int, value: Tensor) -> Facts:
     found: Facts = {}
 
     def note(fact: Fact, holds: bool | None) -> None:
         if holds is not None:
             found[fact] = holds
 
+    if value.dtype != torch.bool and not value.is_floating_point():
+        return found
+    same = _same(first, results["other", number])
+    note(Fact("heeds", number), None if same is None else not same)
     if value.dtype == torch.bool:
-        moved = _same(first, answer.result({number: ~value}))
-        note(Fact("heeds", number), None if moved is None else not moved)
         return found
-    if not value.is_floating_point():
-        return found
-    other = answer.result({number: _elsewhere(value, answer.make)})
-    moved = _same(first, other)
-    note(Fact("heeds", number), None if moved is None else not moved)
-    lifted, doubled = answer.result({number: value + 1.5}), answer.result({number: value * 2})
+    lifted, doubled = results["lifted", number], results["doubled", number]
     note(Fact("shift", number), _same(first, lifted))
-    note(Fact("lift", number), _same(first + 1.5, lifted))
+    note(Fact("lift", number), _same(first + LIFT, lifted))
     note(Fact("scale", number), _same(first, doubled))
     note(Fact("double", number), _same(first * 2, doubled))
     for axis in range(-value.ndim, 0):
         size = value.shape[axis]
         if size < 2:
             continue
-        alike = answer.result({number: value.narrow(axis, 0, 1).expand(value.shape).contiguous()})
+        alike = results["alike", number, axis]
         for over in range(-first.ndim, 0):
             if alike is not None and alike.shape == first.shape and first.shape[over] == size:
                 note(Fact("alike", number, (axis, over)), _same(alike, alike.roll(1, over)))
         for position in _some(size):
-            changed = value.clone()
-            changed.select(axis, position).copy_(
-                _elsewhere(changed.select(axis, position), answer.make)
-            )
-            after = answer.result({number: changed})
-            for over, to, moved in _moved(first, after):
+            for over, to, moved in _moved(first, results["at", number, axis, position]):
                 note(Fact("reaches", number, (axis, position, over, to)), moved)
     return found
 
 
-def _of_gradients(answer: _Answer, first: Tensor) -> Facts:
+def _of_gradients(answer: _Answer, first: Tensor, results: Results) -> Facts:
     leaves = [
         value.clone().requires_grad_()
         if isinstance(value, Tensor) and value.is_floating_point()
@@ -263,19 +309,19 @@ def _of_gradients(answer: _Answer, first: Tensor) -> Facts:
         if isinstance(leaf, Tensor) and leaf.is_floating_point():
             found[Fact("gradient", number)] = leaf.grad is not None
             if leaf.grad is not None:
-                found |= _of_slope(answer, mixed, number, leaf.grad)
+                found |= _of_slope(answer, mixed, number, leaf.grad, results)
     if isinstance(answer.call, RemoteModule):
         mirrors = answer.call.parameters().values()
         found[Fact("weights")] = all(m.grad is not None for m in mirrors if m.requires_grad)
     return found
 
 
-def _of_slope(answer: _Answer, mixed: Tensor, number: int, gradient: Tensor) -> Facts:
+def _of_slope(
+    answer: _Answer, mixed: Tensor, number: int, gradient: Tensor, results: Results
+) -> Facts:
     """Whether a gradient says how the result moves when an argument is moved a little."""
-    value: Tensor = answer.arguments[number]
-    towards = answer.make.normal_like(value, name="towards")
-    up = answer.result({number: value + STEP * towards})
-    down = answer.result({number: value - STEP * towards})
+    towards = _towards(answer.arguments[number], answer.make)
+    up, down = (results["moved", number, str(way)] for way in (STEP, -STEP))
     if up is None or down is None or not up.shape == down.shape == mixed.shape:
         return {}
     measured = float(((up - down) * mixed).sum()) / (2 * STEP)
@@ -294,8 +340,13 @@ def _elsewhere(value: Tensor, make: Make) -> Tensor:
     return drawn.abs() + 0.1 if bool((value >= 0).all()) else drawn
 
 
-def _copied(values: Sequence[Any]) -> list[Any]:
-    return [value.clone() if isinstance(value, Tensor) else value for value in values]
+def _towards(value: Tensor, make: Make) -> Tensor:
+    """A direction in which an argument is moved."""
+    return make.normal_like(value, name="towards")
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _some(size: int) -> list[int]:
