@@ -14,28 +14,30 @@ import sys
 def main() -> None:
     """Run the program; exits with its code.
 
-    Ctrl-C while the program loads ends it at once: a compiled module that is broken off while it
-    sets itself up may raise any exception, or crash. Commands load torch later, so the signal
-    itself is noted, whatever exception it becomes.
+    Ctrl-C during an import ends it at once: a compiled module that is broken off may raise any
+    exception or crash, and torch goes on without it. Else the signal is noted, whatever becomes of
+    it.
     """
     import os
     import signal
+    from types import FrameType
 
-    loaded = interrupted = False
+    interrupted = False
 
-    def interrupt(_number: int, _frame: object) -> None:
+    def interrupt(_number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
-        if not loaded:
-            os._exit(130)
+        while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                os._exit(130)
+            frame = frame.f_back
         interrupted = True
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
-    from grader.cli import main as run
-
-    loaded = True
     try:
+        from grader.cli import main as run
+
         run()
     except (Exception, KeyboardInterrupt):
         if interrupted:

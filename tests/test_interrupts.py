@@ -16,10 +16,13 @@ OTHERWISE = f"""try:
 except KeyboardInterrupt:
     raise ImportError("cannot set up") from None
 """
+SWALLOWED = f"try:\n    {INTERRUPT}\nexcept KeyboardInterrupt:\n    pass\n"
 
 
 @pytest.mark.parametrize("library", ["typer", "torch"])
-@pytest.mark.parametrize("loads", [INTERRUPT, OTHERWISE], ids=["as it is", "as another"])
+@pytest.mark.parametrize(
+    "loads", [INTERRUPT, OTHERWISE, SWALLOWED], ids=["as it is", "as another", "swallowed"]
+)
 def test_ctrl_c_while_a_library_is_loaded_ends_with_130_and_no_traceback(
     tmp_path: Path, library: str, loads: str
 ) -> None:

@@ -63,8 +63,8 @@ class _Words:
         for fact in self._of("repeats in training"):
             if self.ours[fact]:
                 yield (
-                    "In training mode, two calls with the same input give two different results: "
-                    "nothing random is asked for here."
+                    "In training mode, two calls with the same input give two different results; "
+                    "those of a right answer are the same."
                 )
             else:
                 yield (

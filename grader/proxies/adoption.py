@@ -21,7 +21,7 @@ from grader.course.contract import Contract
 from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
-from grader.proxies.groups import is_bias, is_floating, is_vector
+from grader.proxies.groups import is_bias, is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.matching import Adoption, WantedRoles, candidates
 from grader.proxies.remote import RemoteModule
@@ -74,9 +74,10 @@ def _choose(
     if len(found) == 1 and not _unclaimed(found[0], theirs):
         return found[0], True
     arguments = probe(theirs.contract, theirs.made_with)
-    known = theirs.habits
-    likely = [one for one in found if one.habit in known]
-    others = [one for one in found if one.habit not in known]
+    # With biases at zero on both sides, a way that lacks them agrees although they are there.
+    least = min(len(one.missing) for one in found)
+    likely = [one for one in found if one.habit in theirs.habits and len(one.missing) == least]
+    others = [one for one in found if one not in likely]
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
@@ -237,10 +238,9 @@ def _values(
         for path, part in rows.items()
     }
     for path in adoption.extra:
-        name = path.rpartition(".")[2]
         if not is_floating(infos[path]):
             continue
-        if is_bias(infos[path]) and (name.endswith("bias") or name.startswith("b")):
+        if is_bias(infos[path], infos) and is_called_bias(path):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 

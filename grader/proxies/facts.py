@@ -181,14 +181,15 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     found: Facts = {Fact("repeats"): repeats}
     if not repeats:
         return found
-    if isinstance(call, RemoteModule):
-        found |= _in_training(answer, call)
     if not example.made_with:  # what a module's result is like depends on its weights
         found |= _of_result(first)
     for number, value in enumerate(arguments):
         if isinstance(value, Tensor) and value.numel():
             found |= _of_argument(results, first, number, value)
-    return found | _of_gradients(answer, first, results)
+    found |= _of_gradients(answer, first, results)
+    if isinstance(call, RemoteModule):  # last, since this may move what a module remembers
+        found |= _in_training(answer, call)
+    return found
 
 
 def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Changes]]:
@@ -205,7 +206,7 @@ def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Cha
         yield ("other", number), {number: _elsewhere(value, make)}
         yield ("lifted", number), {number: value + LIFT}
         yield ("doubled", number), {number: value * 2}
-        for way in (STEP, -STEP):
+        for way in (STEP, -STEP, STEP / 2, -STEP / 2):
             yield ("moved", number, str(way)), {number: value + way * _towards(value, make)}
         for axis in range(-value.ndim, 0):
             size = value.shape[axis]
@@ -321,13 +322,16 @@ def _of_slope(
 ) -> Facts:
     """Whether a gradient says how the result moves when an argument is moved a little."""
     towards = _towards(answer.arguments[number], answer.make)
-    up, down = (results["moved", number, str(way)] for way in (STEP, -STEP))
-    if up is None or down is None or not up.shape == down.shape == mixed.shape:
-        return {}
-    measured = float(((up - down) * mixed).sum()) / (2 * STEP)
+    measured = []
+    for step in (STEP, STEP / 2):  # which agree unless the result is too steep, or has steps
+        up, down = (results["moved", number, str(way)] for way in (step, -step))
+        if up is None or down is None or not up.shape == down.shape == mixed.shape:
+            return {}
+        measured.append(float(((up - down) * mixed).sum()) / (2 * step))
     claimed = float((gradient * towards).sum())
-    apart, size = abs(measured - claimed), max(abs(measured), abs(claimed))
-    if not math.isfinite(apart) or size < CLEAR:
+    size = max(abs(claimed), *map(abs, measured))
+    apart, unsure = abs(measured[1] - claimed), abs(measured[1] - measured[0])
+    if not math.isfinite(apart + unsure) or size < CLEAR or unsure > SAME_SLOPE * size:
         return {}
     if SAME_SLOPE * size < apart < OTHER_SLOPE * size:
         return {}
@@ -362,7 +366,7 @@ def _moved(first: Tensor, after: Tensor | None) -> Iterator[tuple[int, int, bool
         return
     off = (first - after).abs()
     off[first.isnan() & after.isnan()] = 0.0
-    near = off <= UNMOVED.atol + UNMOVED.rtol * after.abs()
+    near = (first == after) | (off <= UNMOVED.atol + UNMOVED.rtol * after.abs()) & off.isfinite()
     for over in range(-first.ndim, 0):
         others = [axis for axis in range(-first.ndim, 0) if axis != over]
         furthest = off.amax(others) if others else off

@@ -6,7 +6,7 @@ Parameters whose paths differ only in numbers are one matrix in parts, like thos
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from grader.wire import ParameterInfo
@@ -33,14 +33,22 @@ def is_vector(shape: Sequence[int]) -> bool:
     return len(shape) == 1
 
 
-def is_bias(info: ParameterInfo) -> bool:
+def is_called_bias(path: str) -> bool:
+    """Whether a parameter has the name of a bias."""
+    return BIAS.search(path.rpartition(".")[2].lower()) is not None
+
+
+def is_bias(info: ParameterInfo, beside: Collection[str]) -> bool:
     """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may.
 
-    A table that is called ``b`` and no more may be the one between ``a`` and ``c``.
+    A table that is called ``b``, with ``a`` or ``c`` among the paths beside it, is one of these.
     """
-    name = info.path.rpartition(".")[2].lower()
-    called = BIAS.search(name) is not None and (name != "b" or info.shape[0] == 1)
-    return is_vector(info.shape) or (called and len(info.shape) == 2)
+    if is_vector(info.shape):
+        return True
+    module, _, name = info.path.rpartition(".")
+    others = {f"{module}.{other}".removeprefix(".") for other in "acAC"}
+    one_of_several = name.lower() == "b" and not others.isdisjoint(beside)
+    return is_called_bias(info.path) and not one_of_several and len(info.shape) == 2
 
 
 def is_floating(info: ParameterInfo) -> bool:
@@ -54,18 +62,12 @@ class Group:
 
     key: str  # the path without numbers
     infos: tuple[ParameterInfo, ...]
+    is_bias: bool  # added to something, or multiplying it, as a vector
 
     @property
     def is_weight(self) -> bool:
         """Whether these are matrices, or parts of one."""
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and not is_bias(self.infos[0]) and len(self.infos[0].shape) in (2, 3)
-
-    @property
-    def is_bias(self) -> bool:
-        """Whether these are added to something, or multiply it, as a vector."""
-        known = all(info.dtype in DTYPES for info in self.infos)
-        return known and is_bias(self.infos[0])
+        return not self.is_bias and len(self.infos[0].shape) in (2, 3)
 
     @property
     def is_gain(self) -> bool:
@@ -93,16 +95,17 @@ def grouped(infos: Sequence[ParameterInfo], by_last: bool) -> list[Group]:
     latter, and so for part of the name.
     """
     found: dict[tuple[str, bool], list[ParameterInfo]] = {}
+    paths = {info.path for info in infos}
     for info in infos:
         suffix = SUFFIX.search(info.path)
         steps = SUFFIX.sub("", info.path).split(".")
         last = len(steps) - 1 if by_last else None
         bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
         key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
-        found.setdefault((key, is_bias(info)), []).append(info)
+        found.setdefault((key, is_bias(info, paths)), []).append(info)
     return [
-        Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])))
-        for (key, _), group in found.items()
+        Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])), added)
+        for (key, added), group in found.items()
     ]
 
 

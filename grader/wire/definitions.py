@@ -47,10 +47,11 @@ GIVES_NEW = frozenset(
         "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "expand", "contiguous",
         "repeat_interleave", "softmax", "log_softmax", "exp", "sqrt", "rsqrt", "div", "mul", "sub",
         "neg", "matmul", "bmm", "clamp", "cumsum", "logical_not", "logical_and", "logical_or",
-        "nan_to_num", "where", "dropout",
+        "nan_to_num", "where",
     }
 )  # fmt: skip
 IN_PLACE = frozenset({"out", "inplace"})  # arguments with which they do change a tensor
+TORCH = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 
 
 def find_definitions(
@@ -279,14 +280,23 @@ def _hiding(dotted: str) -> str | None:
 
 
 def thrown_away(statement: TopStatement) -> list[Use]:
-    """Lines that make a new tensor and do nothing with it: ``scores.masked_fill(…)`` alone."""
-    found = []
+    """Lines that make a new tensor and do nothing with it: ``scores.masked_fill(…)`` alone.
+
+    Only of what the answer itself names, or a function of torch: whatever an attribute or another
+    module holds may do something else. What stands in a ``try`` may be there to raise.
+    """
     parts = nodes(statement.node)
-    # An nn.Dropout made with inplace=True changes what it is given, wherever it is called.
-    if any(isinstance(part, ast.keyword) and part.arg in IN_PLACE for part in parts):
-        return []
+    own = {part.arg for part in parts if isinstance(part, ast.arg)} - {"self"}
+    own |= {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
+    tried = {id(inside) for part in parts if isinstance(part, ast.Try) for inside in part.body}
+    found = []
     for part in parts:
         match part:
-            case ast.Expr(ast.Call(ast.Attribute(attr=word))) if word in GIVES_NEW:
+            case ast.Expr(ast.Call(ast.Attribute(of, word), keywords=keywords)) if (
+                word in GIVES_NEW
+                and _dotted(of) in own | TORCH
+                and id(part) not in tried
+                and not any(keyword.arg in IN_PLACE for keyword in keywords)
+            ):
                 found.append(Use(word, statement.file.place(part.lineno)))
     return found

@@ -102,7 +102,21 @@ def test_a_module_that_is_random_in_training_is_told_so(warm: Warm) -> None:
     order = order_of("test_self_attention", "SelfAttention_v2")
     with sharing(warm), order.desk() as desk:
         result = result_of(desk, RANDOM, "SelfAttention_v2")
-    assert "nothing random is asked for here" in behaviour(result)[0]
+    assert "In training mode, two calls" in behaviour(result)[0]
+
+
+STEEP = "return torch.sin(100 * x) * 1.7"
+REMEMBERS = RANDOM.replace("nn.Dropout(0.2)", "nn.BatchNorm1d(d_out, affine=False, momentum=0.5)")
+
+
+def test_a_gradient_that_is_right_is_not_blamed(desk: Desk, warm: Warm) -> None:
+    """Of a result too steep to be measured, and of a module that remembers what it saw."""
+    steep = f"import torch\ndef center(x):\n    {STEEP}\n"
+    said = [*behaviour(result_of(desk, steep, "center"))]
+    with sharing(warm), order_of("test_self_attention", "SelfAttention_v2").desk() as other:
+        said += behaviour(result_of(other, REMEMBERS, "SelfAttention_v2"))
+    assert said
+    assert not any("slope" in sentence for sentence in said)
 
 
 def test_what_is_told_comes_from_a_process_that_has_met_no_hidden_test(desk: Desk) -> None:
@@ -161,7 +175,15 @@ def test_a_mistake_with_a_name_is_told_what_it_throws_away_as_well(desk: Desk) -
 
 @pytest.mark.parametrize(
     "line",
-    ["y.mul_(1.7)", "torch.mul(y, 1.7, out=y)", "y = y.mul(1.7)", "seen = set(); seen.add(1.7)"],
+    [
+        "y.mul_(1.7)",
+        "torch.mul(y, 1.7, out=y)",
+        "y = y.mul(1.7)",
+        "seen = set(); seen.add(1.7)",
+        "import re; re.sub('a', 'b', 'c')",
+        "center.view = print; center.view(y)",
+        "try:\n        y.view(-1)\n    except RuntimeError:\n        y = y.contiguous()",
+    ],
 )
 def test_what_changes_its_tensor_or_is_kept_is_not_told(desk: Desk, line: str) -> None:
     graded = result_of(desk, NEGATED.format(line, "1.7 * y"), "center")

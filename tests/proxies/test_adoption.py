@@ -662,6 +662,41 @@ def test_a_list_of_biases_without_names_is_tried_in_every_order(
     assert adopted(Single, source, 3, 4, False).adoption.extra == ()
 
 
+def test_biases_in_a_list_beside_matrices_in_a_list_are_adopted_after_none_were(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = single(
+        "self.lin = nn.ModuleList([nn.Linear(d_in, d_out, bias=False) for _ in range(3)])\n"
+        "many = range(3 if qkv_bias else 0)\n"
+        "self.bs = nn.ParameterList([nn.Parameter(torch.zeros(d_out)) for _ in many])",
+        "added = self.bs if len(self.bs) else [0, 0, 0]\n"
+        "return attend(*(layer(x) + b for layer, b in zip(self.lin, added)))",
+    )
+    for biased in (False, True):
+        theirs, ours, adoption = adopted(Single, source, 3, 4, biased)
+        assert (adoption.missing, adoption.extra) == ((), ())
+        assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_biases_stacked_in_one_table_called_b_are_adopted(adopted: Callable[..., Adopted]) -> None:
+    source = single(
+        linears("q", "k", "v") + "\nself.b = nn.Parameter(torch.zeros(3, d_out))",
+        "return attend(self.q(x) + self.b[0], self.k(x) + self.b[1], self.v(x) + self.b[2])",
+    )
+    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_a_factor_that_begins_with_b_stays_what_it_is(adopted: Callable[..., Adopted]) -> None:
+    source = single(
+        linears("q", "k", "v") + "\nself.beta = nn.Parameter(torch.ones(d_out))",
+        "return attend(self.q(x) * self.beta, self.k(x), self.v(x))",
+    )
+    theirs, ours, _ = adopted(Single, source, 3, 4)
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
 def test_a_matrix_that_is_called_b_is_no_bias(adopted: Callable[..., Adopted]) -> None:
     source = single(
         matrices("a", "b", "c"), "return attend(x @ self.a, x @ self.b, x @ self.c)"
