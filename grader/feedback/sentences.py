@@ -137,7 +137,7 @@ def uncounted(use: Use) -> str:
     )
 
 
-def thrown_away(use: Use) -> str:
+def unkept(use: Use) -> str:
     """A line that makes a new tensor and does nothing with it."""
     name = use.function if use.function in GIVES_NEW else "this call"
     return (

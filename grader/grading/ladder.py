@@ -238,7 +238,7 @@ class Climb:
         """
         uses = self._found.thrown_away[:MOST_THROWN_AWAY]
         lines = [wire.Use(u.function, self._seat.session.line(u.place)) for u in uses]
-        return tuple(map(sentences.thrown_away, lines))
+        return tuple(map(sentences.unkept, lines))
 
     def run(self, hidden: bool) -> None:
         """Run the hidden tests, or the public ones, and keep what they end with."""

@@ -125,8 +125,8 @@ def _shown(example: Example) -> tuple[int, int, int]:
 
 
 Key = tuple[str | int, ...]  # how an example was changed: what was done, which argument, where
-Changes = Mapping[int, Tensor]  # what stands for some of the arguments
-Results = Mapping[Key, Tensor | None]
+Variation = Mapping[int, Tensor]  # what stands for some of the arguments
+Replies = Mapping[Key, Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _Answer:
     arguments: list[Any]
     make: Make
 
-    def results(self, variations: Mapping[Key, Changes]) -> Results:
+    def results(self, variations: Mapping[Key, Variation]) -> Replies:
         """The first tensor of each result, asked for in one message; None if there is none."""
         calls = [
             [_copied(changes.get(n, value)) for n, value in enumerate(self.arguments)]
@@ -192,7 +192,7 @@ def facts(student: Student, name: str, example: Example, make: Make) -> Facts:
     return found
 
 
-def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Changes]]:
+def _variations(arguments: Sequence[Any], make: Make) -> Iterator[tuple[Key, Variation]]:
     """The example as it is, and changed in many ways."""
     yield ("as it is",), {}
     yield ("again",), {}
@@ -258,7 +258,7 @@ def _of_result(result: Tensor) -> Facts:
     return found
 
 
-def _of_argument(results: Results, first: Tensor, number: int, value: Tensor) -> Facts:
+def _of_argument(results: Replies, first: Tensor, number: int, value: Tensor) -> Facts:
     found: Facts = {}
 
     def note(fact: Fact, holds: bool | None) -> None:
@@ -290,7 +290,7 @@ def _of_argument(results: Results, first: Tensor, number: int, value: Tensor) ->
     return found
 
 
-def _of_gradients(answer: _Answer, first: Tensor, results: Results) -> Facts:
+def _of_gradients(answer: _Answer, first: Tensor, results: Replies) -> Facts:
     leaves = [
         value.clone().requires_grad_()
         if isinstance(value, Tensor) and value.is_floating_point()
@@ -318,7 +318,7 @@ def _of_gradients(answer: _Answer, first: Tensor, results: Results) -> Facts:
 
 
 def _of_slope(
-    answer: _Answer, mixed: Tensor, number: int, gradient: Tensor, results: Results
+    answer: _Answer, mixed: Tensor, number: int, gradient: Tensor, results: Replies
 ) -> Facts:
     """Whether a gradient says how the result moves when an argument is moved a little."""
     towards = _towards(answer.arguments[number], answer.make)
