@@ -442,7 +442,7 @@ def _push_back(result: Any, make: Make) -> None:
         upstream = make.normal_like(part, name=f"upstream {number}")
         total = total + (part * upstream).sum()
     if total.requires_grad:
-        total.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(total)
 
 
 def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> None:

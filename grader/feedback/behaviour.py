@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from grader.course.contract import Contract, Signature, TensorSpec
-from grader.proxies.facts import Fact, Facts, Kind
+from grader.proxies.facts import LIFT, Fact, Facts, Kind
 
 MOST_TOLD = 2  # facts of one answer
 LEADING = "a leading dimension"
@@ -184,9 +184,10 @@ class _Words:
 
     def changes(self) -> Iterator[str]:
         """What a sum or a factor on an argument does to the result."""
-        does = {"shift": "add 1.5 to all of", "lift": "add 1.5 to all of"}
-        stays = {"shift": "stay as it is", "scale": "stay as it is", "lift": "grow by 1.5 too",
-                 "double": "double too"}  # fmt: skip
+        added = f"add {LIFT:g} to all of"
+        does = {"shift": added, "lift": added}
+        stays = {"shift": "stay as it is", "scale": "stay as it is", "double": "double too",
+                 "lift": f"grow by {LIFT:g} too"}  # fmt: skip
         for fact in self._of("shift", "scale", "lift", "double"):
             if self.ours[fact]:
                 act = does.get(fact.kind, "double")

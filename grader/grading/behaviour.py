@@ -68,7 +68,7 @@ def _found(desk: Desk, exercise: str) -> Behaviour | None:
     if example is None:
         return None
     right = _true(desk, desk.definitions, exercise, example)
-    for accepted in desk.live.library.of(exercise, "accepted"):
+    for accepted in desk.live.accepted(exercise):
         other = _true(desk, desk.live.definitions(accepted), exercise, example)
         right = {fact: holds for fact, holds in right.items() if other.get(fact, holds) is holds}
     return Behaviour(example, sorted(right.items()))

@@ -176,7 +176,7 @@ def _gap(theirs: Heard, ours: Heard) -> Gap:
 
 
 # Where two right answers may differ: float64 tests ask for nine digits.
-ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
+RIGHT_WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
@@ -195,7 +195,7 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
         return Gap()
     largest = float((one - other).abs().max())
     size = float(other.abs().max())
-    room = ROUNDING.get(first.dtype, 1e-2) * max(size, 1.0)
+    room = RIGHT_WITHIN.get(first.dtype, 1e-2) * max(size, 1.0)
     return Gap(largest, largest <= room)
 
 
@@ -338,6 +338,10 @@ class LiveKnown:
         self._fork: Forked | None = None
         self._forked_for = ""  # the exercise whose mistakes run there
         self._unfit: set[str] = set()  # variants that did not end within the limits
+
+    def accepted(self, exercise: str) -> Sequence[Variant]:
+        """The right answers of an exercise in other forms."""
+        return self.library.of(exercise, "accepted")
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""

@@ -26,7 +26,7 @@ import msgspec
 
 from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
 from grader.wire.definitions import evasions, find_definitions, thrown_away
-from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, nodes, read_file
+from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"
@@ -290,7 +290,7 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
     """Package names under which the submission's files import each other."""
     stems = {file.stem for file in files}
     prefixes: set[str] = set()
-    for node in (n for f in files for s in f.statements for n in nodes(s.node)):
+    for node in (n for f in files for s in f.statements for n in s.nodes):
         modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]

@@ -76,8 +76,12 @@ def _choose(
     arguments = probe(theirs.contract, theirs.made_with)
     # With biases at zero on both sides, a way that lacks them agrees although they are there.
     least = min(len(one.missing) for one in found)
-    likely = [one for one in found if one.habit in theirs.habits and len(one.missing) == least]
-    others = [one for one in found if one not in likely]
+    habits = theirs.habits
+    likely: list[Adoption] = []
+    others: list[Adoption] = []
+    for one in found:
+        known = one.habit in habits and len(one.missing) == least
+        (likely if known else others).append(one)
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, SourceFile, TopStatement, nodes
+from grader.wire.source import DEFINITIONS, SourceFile, TopStatement
 
 # Where a statement holds others; an exception's handler and a case are kinds of their own.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -241,7 +241,7 @@ def evasions(statement: TopStatement) -> list[Use]:
     """Lines that would switch the trace of operations off, or hide operations from it."""
     return [
         Use(word, statement.file.place(getattr(part, "lineno", statement.node.lineno)))
-        for part in nodes(statement.node)
+        for part in statement.nodes
         if type(part) in TELLING and (word := _evasive_word(part))
     ]
 
@@ -285,18 +285,21 @@ def thrown_away(statement: TopStatement) -> list[Use]:
     Only of what the answer itself names, or a function of torch: whatever an attribute or another
     module holds may do something else. What stands in a ``try`` may be there to raise.
     """
-    parts = nodes(statement.node)
-    own = {part.arg for part in parts if isinstance(part, ast.arg)} - {"self"}
-    own |= {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
-    tried = {id(inside) for part in parts if isinstance(part, ast.Try) for inside in part.body}
-    found = []
+    parts = statement.nodes
+    alone: list[tuple[ast.Expr, str, ast.expr]] = []
     for part in parts:
         match part:
             case ast.Expr(ast.Call(ast.Attribute(of, word), keywords=keywords)) if (
-                word in GIVES_NEW
-                and _dotted(of) in own | TORCH
-                and id(part) not in tried
-                and not any(keyword.arg in IN_PLACE for keyword in keywords)
+                word in GIVES_NEW and not any(keyword.arg in IN_PLACE for keyword in keywords)
             ):
-                found.append(Use(word, statement.file.place(part.lineno)))
-    return found
+                alone.append((part, word, of))
+    if not alone:
+        return []  # nearly everyone
+    own = {part.arg for part in parts if isinstance(part, ast.arg)} - {"self"}
+    own |= {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
+    tried = {id(inside) for part in parts if isinstance(part, ast.Try) for inside in part.body}
+    return [
+        Use(word, statement.file.place(line.lineno))
+        for line, word, of in alone
+        if _dotted(of) in own | TORCH and id(line) not in tried
+    ]

@@ -49,6 +49,11 @@ class TopStatement:
     error: BaseException | None = None
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of it: several questions about the text walk over them."""
+        return nodes(self.node)
+
+    @cached_property
     def code(self) -> types.CodeType:
         """What runs; raises one of `UNPARSABLE` where Python does not compile what it parsed."""
         module = ast.Module(body=[self.node], type_ignores=[])

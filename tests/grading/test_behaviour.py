@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course.course import load_course
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
-from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.conftest import sharing
-from tests.support.places import ROOT
+from tests.support.seats import real_order
 
 
 def result_of(desk: Desk, text: str, exercise: str) -> ExerciseResult:
     graded = grade_submission(desk, Submission("ada", (SourceText("ada.py", (text,)),)))
     return next(result for result in graded.exercises if result.name == exercise)
-
-
-def order_of(unit: str, exercise: str) -> Order:
-    course = load_course(ROOT / "exercises")
-    files = {path: hidden for path, hidden in course.test_files().items() if unit in path.stem}
-    return Order(course, "a seed", files, (exercise,), isolation="weak")
 
 
 def behaviour(result: ExerciseResult) -> tuple[str, ...]:
@@ -75,7 +67,7 @@ def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
 
 @pytest.mark.parametrize("values", ['w.to("meta")', "w[:, :0]", "w[:0]", "w.sum()", "w.long()"])
 def test_a_result_without_values_is_graded_all_the_same(warm: Warm, values: str) -> None:
-    order = order_of("self_attention", "v1_weights_from_v2")
+    order = real_order("v1_weights_from_v2")
     text = (
         "def v1_weights_from_v2(state):\n"
         f"    return {{n.removesuffix('.weight'): {values} for n, w in state.items()}}\n"
@@ -99,7 +91,7 @@ class SelfAttention_v2(nn.Module):
 
 
 def test_a_module_that_is_random_in_training_is_told_so(warm: Warm) -> None:
-    order = order_of("test_self_attention", "SelfAttention_v2")
+    order = real_order("SelfAttention_v2")
     with sharing(warm), order.desk() as desk:
         result = result_of(desk, RANDOM, "SelfAttention_v2")
     assert "In training mode, two calls" in behaviour(result)[0]
@@ -113,7 +105,7 @@ def test_a_gradient_that_is_right_is_not_blamed(desk: Desk, warm: Warm) -> None:
     """Of a result too steep to be measured, and of a module that remembers what it saw."""
     steep = f"import torch\ndef center(x):\n    {STEEP}\n"
     said = [*behaviour(result_of(desk, steep, "center"))]
-    with sharing(warm), order_of("test_self_attention", "SelfAttention_v2").desk() as other:
+    with sharing(warm), real_order("SelfAttention_v2").desk() as other:
         said += behaviour(result_of(other, REMEMBERS, "SelfAttention_v2"))
     assert said
     assert not any("slope" in sentence for sentence in said)
@@ -145,7 +137,7 @@ class CausalAttention(nn.Module):
 
 
 def test_a_module_that_sees_the_future_is_told_so_whatever_else_is_wrong(warm: Warm) -> None:
-    order = order_of("causal_attention", "CausalAttention")
+    order = real_order("CausalAttention")
     with sharing(warm), order.desk() as desk:
         result = result_of(desk, MIXED, "CausalAttention")
     assert behaviour(result)[0] == (
@@ -202,7 +194,7 @@ def test_only_what_is_one_axis_before_and_after_is_called_the_future(warm: Warm)
         "def masked_softmax(scores, mask):\n"
         "    return scores.masked_fill(mask, 0.0).softmax(-1) * 1.3\n"
     )
-    with sharing(warm), order_of("causal_attention", "masked_softmax").desk() as desk:
+    with sharing(warm), real_order("masked_softmax").desk() as desk:
         said = behaviour(result_of(desk, text, "masked_softmax"))
     assert said
     assert not any("sees the future" in sentence for sentence in said)

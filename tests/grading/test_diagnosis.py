@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.course.course import Course, load_course
+from grader.course.course import Course
 from grader.course.tensors import Make
 from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import Given, kept, same
@@ -27,7 +27,8 @@ from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
 from grader.wire import Raised, SourceText, payload
 from tests.conftest import sharing
-from tests.support.places import ROOT, TINY
+from tests.support.places import TINY
+from tests.support.seats import real_order
 
 
 def told(desk: Desk, right: str, text: str, exercise: str) -> ExerciseResult:
@@ -335,9 +336,7 @@ class CausalAttention(nn.Module):
 
 def test_a_layer_that_nobody_asked_for_is_known_whatever_it_began_with(warm: Warm) -> None:
     """Its weights are drawn by the answer, and so are those of the mistake: nobody draws alike."""
-    course = load_course(ROOT / "exercises")
-    files = {path: hidden for path, hidden in course.test_files().items() if "causal" in path.stem}
-    order = Order(course, "a seed", files, ("CausalAttention",), isolation="weak")
+    order = real_order("CausalAttention")
     with sharing(warm), order.desk() as desk:
         found = named(told(desk, "", LAYER_TOO, "CausalAttention"))
     assert found == {"An output layer comes last, and nobody asked for one"}

@@ -8,13 +8,24 @@ from typing import Any
 
 from grader import wire
 from grader.course.contract import compile_contract
+from grader.course.course import load_course
 from grader.course.references import LiveOracle, Reference
 from grader.course.tensors import Make
 from grader.grading.desk import Desk
+from grader.grading.order import Order
 from grader.proxies.calls import Calls
 from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, Session
+from tests.support.places import REAL
+
+
+def real_order(exercise: str) -> Order:
+    """How to grade one exercise of the kit's own course, by the tests of its unit."""
+    course = load_course(REAL)
+    tests = f"test_{course.unit_of[exercise]}"
+    files = {path: hidden for path, hidden in course.test_files().items() if path.stem == tests}
+    return Order(course, "a seed", files, (exercise,), isolation="weak")
 
 
 @dataclass(frozen=True)
