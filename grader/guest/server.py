@@ -378,6 +378,7 @@ def describe_module(
             str(tensor.dtype).removeprefix("torch."),
             type(owner).__name__[: wire.MAX_NAME] if own else "",
             pack(tensor) if pack and known else None,
+            bool(tensor.requires_grad),
         )
 
     return wire.Structure(

@@ -21,7 +21,7 @@ from grader.course.contract import Contract
 from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
-from grader.proxies.groups import is_bias, is_called_bias, is_floating, is_vector
+from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.matching import Adoption, WantedRoles, candidates
 from grader.proxies.remote import RemoteModule
@@ -103,11 +103,17 @@ def _tried(
     arguments: Sequence[Any],
 ) -> list[Any]:
     """What the student's module gives in evaluation mode under each of these."""
-    if not some:
+    return _results(theirs, [_values(one, joined, theirs) for one in some], arguments)
+
+
+def _results(
+    theirs: RemoteModule, weights: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
+) -> list[Any]:
+    """What the student's module gives in evaluation mode with each of these weights."""
+    if not weights:
         return []
     training = theirs.training
     theirs.eval()
-    weights = [_values(one, joined, theirs) for one in some]
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
@@ -125,6 +131,32 @@ def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence
         return None
     finally:
         silent.train(training)
+
+
+def also_learned(theirs: RemoteModule) -> list[str]:
+    """Learned parameters without a role that change the result once they have other values.
+
+    By path, and in evaluation mode. Layers that take no part may have what weights they like.
+    """
+    adoption: Adoption = theirs.adoption
+    infos = {info.path: info for info in theirs.structure.parameters}
+    learned = {path for path, info in infos.items() if info.learned and is_floating(info)}
+    extra = [path for path in adoption.extra if path in learned]
+    if not extra:
+        return []
+    own = {path: value for path, value in theirs.values().items() if path in extra}
+    make = Make("adoption", theirs.name, "also learned")
+    others = {path: make.normal_like(own[path], name=path) for path in extra}
+    # Two layers may change nothing unless both do.
+    trials = [own, own, others, *({**own, path: others[path]} for path in extra)]
+    before, again, together, *alone = _results(
+        theirs, trials, probe(theirs.contract, theirs.made_with)
+    )
+    theirs.assign(own)
+    if not _agrees(again, before) or _agrees(together, before):
+        return []
+    found = [path for path, after in zip(extra, alone, strict=True) if not _agrees(after, before)]
+    return found or extra
 
 
 def joined_gradients(
@@ -188,11 +220,15 @@ def _as_rows(value: Tensor, layout: Layout) -> Tensor:
     _, width = layout.size(value.shape)
     if width is None:
         return value.reshape(-1)
+    if layout.view == "spread":
+        return value.movedim(0, -1).reshape(-1, width)
     return (value.mT if layout.view == "swapped" else value).reshape(-1, width)
 
 
 def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
     """The inverse of `_as_rows`."""
+    if layout.view == "spread":
+        return rows.reshape((*shape[1:], shape[0])).movedim(-1, 0).contiguous()
     if layout.view != "swapped":
         return rows.reshape(tuple(shape))
     return rows.reshape((*shape[:-2], shape[-1], shape[-2])).mT.contiguous()
@@ -242,9 +278,7 @@ def _values(
         for path, part in rows.items()
     }
     for path in adoption.extra:
-        if not is_floating(infos[path]):
-            continue
-        if is_bias(infos[path], infos) and is_called_bias(path):
+        if is_floating(infos[path]) and is_called_bias(path):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 

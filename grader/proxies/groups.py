@@ -6,7 +6,7 @@ Parameters whose paths differ only in numbers are one matrix in parts, like thos
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.wire import ParameterInfo
@@ -38,17 +38,9 @@ def is_called_bias(path: str) -> bool:
     return BIAS.search(path.rpartition(".")[2].lower()) is not None
 
 
-def is_bias(info: ParameterInfo, beside: Collection[str]) -> bool:
-    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may.
-
-    A table that is called ``b``, with ``a`` or ``c`` among the paths beside it, is one of these.
-    """
-    if is_vector(info.shape):
-        return True
-    module, _, name = info.path.rpartition(".")
-    others = {f"{module}.{other}".removeprefix(".") for other in "acAC"}
-    one_of_several = name.lower() == "b" and not others.isdisjoint(beside)
-    return is_called_bias(info.path) and not one_of_several and len(info.shape) == 2
+def is_bias(info: ParameterInfo) -> bool:
+    """Whether a parameter is a bias: by its shape, or by its name, as (1, d) and (heads, d) may."""
+    return is_vector(info.shape) or (is_called_bias(info.path) and len(info.shape) > 0)
 
 
 def is_floating(info: ParameterInfo) -> bool:
@@ -67,7 +59,7 @@ class Group:
     @property
     def is_weight(self) -> bool:
         """Whether these are matrices, or parts of one."""
-        return not self.is_bias and len(self.infos[0].shape) in (2, 3)
+        return not self.is_bias and len(self.infos[0].shape) > 1
 
     @property
     def is_gain(self) -> bool:
@@ -88,21 +80,22 @@ class Group:
         return MARK.sub("", self.key.lower()).rstrip("._")
 
 
-def grouped(infos: Sequence[ParameterInfo], by_last: bool) -> list[Group]:
+def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) -> list[Group]:
     """Group by path without numbers.
 
     In ``qkv.0`` the number may count heads, or tell queries from keys: `by_last` takes it for the
-    latter, and so for part of the name.
+    latter, and so for part of the name. With `by_shape`, only vectors are biases: somebody's three
+    matrices are called ``a``, ``b`` and ``c``, or ``bq``, ``bk`` and ``bv``.
     """
     found: dict[tuple[str, bool], list[ParameterInfo]] = {}
-    paths = {info.path for info in infos}
     for info in infos:
         suffix = SUFFIX.search(info.path)
         steps = SUFFIX.sub("", info.path).split(".")
         last = len(steps) - 1 if by_last else None
         bare = [step if n == last else NUMBER.sub("", step) for n, step in enumerate(steps)]
         key = ".".join(step for step in bare if step) + (suffix.group() if suffix else "")
-        found.setdefault((key, is_bias(info, paths)), []).append(info)
+        added = is_vector(info.shape) if by_shape else is_bias(info)
+        found.setdefault((key, added), []).append(info)
     return [
         Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])), added)
         for (key, added), group in found.items()

@@ -14,14 +14,19 @@ class Layout(NamedTuple):
     with `by_input`, its columns: one for each number that goes in.
     """
 
-    view: Literal["last", "swapped", "first", "flat"]
+    view: Literal["last", "swapped", "first", "spread", "flat"]
     by_input: bool = False
 
     def size(self, shape: Sequence[int]) -> tuple[int, int | None]:
         """How many rows a parameter of this shape has, and how wide they are; a bias has none."""
         if self.view == "flat" or not shape:
             return math.prod(shape), None
-        width = math.prod(shape[1:]) if self.view == "first" else shape[-1 - (self.view != "last")]
+        width = {
+            "last": shape[-1],
+            "swapped": shape[-2],
+            "first": math.prod(shape[1:]),
+            "spread": shape[0],
+        }[self.view]
         return math.prod(shape) // max(width, 1), width
 
 
@@ -31,5 +36,5 @@ LINEAR = Layout("last")  # (d_out, d_in), or a part of it for each head
 PLAIN = (Layout("swapped"), LINEAR)
 # One layer for each head, whose results are added up; and (heads, head_dim, d_out).
 ADDED = (Layout("last", by_input=True), Layout("swapped", by_input=True))
-# (d_out, heads, head_dim), and (d_in, heads, head_dim).
-CUT = (Layout("first"), Layout("first", by_input=True))
+CUT = Layout("first")  # an output matrix of shape (d_out, heads, head_dim)
+SPREAD = Layout("spread")  # (d_in, heads, head_dim), (d_in, 3, d_out), (d_in, 3, heads, head_dim)

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
 from grader.proxies.groups import Group, bare, grouped, is_floating, is_vector
-from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, Layout
+from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
 from grader.wire import ParameterInfo
 
 MAX_CANDIDATES = 600
@@ -94,14 +94,23 @@ class WantedRoles:
     parameters: tuple[ParameterInfo, ...]
     counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
 
+    @property
+    def weights(self) -> list[ParameterInfo]:
+        """The parameters that can hold weights."""
+        return [info for info in self.parameters if is_floating(info)]
+
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
-    plans = [_Plan(wanted, aliases, by_last=by_last) for by_last in (False, True)]
-    found = plans[0].by_name() or list(
-        islice(chain.from_iterable(plan.by_shape() for plan in plans), MAX_CANDIDATES)
-    )
+    plans = [
+        _Plan(wanted, aliases, grouped(wanted.weights, by_last=by_last, by_shape=by_shape))
+        for by_shape, by_last in product((False, True), repeat=2)
+    ]
+    found = plans[0].by_name()
+    for pair in () if found else (plans[:2], plans[2:]):
+        options = chain.from_iterable(plan.by_shape() for plan in pair)
+        found = found or list(islice(options, MAX_CANDIDATES))
     if not found:
         raise Unadoptable(plans[0].nothing_fits())
     # One that leaves nothing over is likelier than one that does, where a probe takes both.
@@ -125,12 +134,11 @@ def _orders(named: Mapping[Group, tuple[str, ...]]) -> Iterator[dict[Group, tupl
 class _Plan:
     """The search for partners of one student's parameters."""
 
-    def __init__(self, wanted: WantedRoles, aliases: NameAliases, *, by_last: bool) -> None:
+    def __init__(self, wanted: WantedRoles, aliases: NameAliases, groups: list[Group]) -> None:
         self.wanted = wanted
         self.shapes = dict(wanted.roles)
-        weights = [info for info in wanted.parameters if is_floating(info)]
         self.others = [info.path for info in wanted.parameters if not is_floating(info)]
-        self.groups = grouped(weights, by_last)
+        self.groups = groups
         self._named: dict[Group, tuple[str, ...] | None] = {}
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
         own = [role for role in self.shapes if not role.endswith(".bias")]
@@ -260,6 +268,7 @@ class _Plan:
         """Slots for weights and for the biases beside them."""
         slots: list[Slot] = []
         left: list[Group] = []
+        nameless: list[Group] = []
         choice = {**choice, **self.gains}
         modules = {group.module: chosen for group, chosen in choice.items()}
         alike = {group.stem: chosen for group, chosen in choice.items()}
@@ -271,6 +280,7 @@ class _Plan:
                 )
                 names = tuple(f"{role}.bias" for role in weights.roles)
                 chosen = _Choice(names, weights.turns)
+                nameless += [] if names else [group]
             if chosen is None or not self.fits(group, chosen, layout):
                 left.append(group)
             else:
@@ -278,17 +288,26 @@ class _Plan:
         covered = {slot.role for slot in slots}
         missing = tuple(role for role in self.shapes if role not in covered)
         laid = frozenset((i.path, how) for group, how in layout.items() for i in group.infos)
-        biases = [group for group in left if group.is_bias]
-        # Biases in one parameter, or one list, without the names of roles: in any order of these.
-        alone = biases[0] if len(biases) == 1 and missing else None
-        nameless = alone is not None and all(role.endswith(".bias") for role in missing)
-        if alone is not None and nameless and self.fits(alone, _Choice(missing), layout):
-            over = self.over(group for group in left if group is not alone)
-            for order in permutations(missing):
-                also = self.slots(alone, _Choice(order), layout)
-                yield Adoption((*slots, *also), laid, (), over)
-            return
-        yield Adoption(tuple(slots), laid, missing, self.over(left))
+        for named in self.of_nameless(nameless, missing):
+            also = [self.slots(group, _Choice(roles), layout) for group, roles in named.items()]
+            yield Adoption(
+                (*slots, *chain.from_iterable(also)),
+                laid,
+                () if named else missing,
+                self.over(group for group in left if group not in named),
+            )
+
+    def of_nameless(
+        self, biases: Sequence[Group], missing: tuple[str, ...]
+    ) -> list[dict[Group, tuple[str, ...]]]:
+        """Every way to give these biases, whose names tell nothing, to the roles that lack theirs.
+
+        One way that gives nothing, where only some would find a partner, or what lacks is a weight.
+        """
+        if not all(role.endswith(".bias") for role in missing):
+            return [{}]
+        fit = _assignments(biases, missing, lambda group, some: self.fits(group, _Choice(some), {}))
+        return list(islice(fit, MAX_CANDIDATES)) or [{}]
 
     def over(self, left: Iterable[Group]) -> tuple[str, ...]:
         """What has no partner: parameters of these groups, and what holds no weights at all."""
@@ -353,17 +372,18 @@ def _layouts(
 def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
     """The layouts that a group may have, by who owns it and how it is cut."""
     linear = all(info.owner == "Linear" for info in group.infos)
-    stacked = len(group.infos[0].shape) == 3
+    stacked = len(group.infos[0].shape) > 2
+    fused = len(roles) > 1  # its roles stand below each other, and never beside
     yield from (LINEAR,) if linear else PLAIN
-    if len(roles) > 1:  # fused: its roles stand below each other
-        return
     if linear:
-        yield from ADDED[1:] if len(group.infos) > 1 else ()
+        yield from ADDED[1:] if len(group.infos) > 1 and not fused else ()
         return
-    if stacked or len(group.infos) > 1:
+    if (stacked or len(group.infos) > 1) and not fused:
         yield from ADDED
+    if stacked and not fused:
+        yield CUT
     if stacked:
-        yield from CUT
+        yield SPREAD
 
 
 def _fills(group: Group, how: Layout, wanted: Sequence[tuple[int, ...]]) -> bool:

@@ -226,6 +226,7 @@ class ParameterInfo(msgspec.Struct, frozen=True):
     dtype: Name
     owner: Name  # the class of the module that holds it, "Linear" for torch's own
     value: TensorData | None = None
+    learned: bool = True  # a parameter may be kept without being trained
 
 
 class Structure(msgspec.Struct, frozen=True, tag="structure"):

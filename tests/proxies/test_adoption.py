@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from grader.course.tensors import Make
-from grader.proxies.adoption import joined_gradients
+from grader.proxies.adoption import also_learned, joined_gradients
 from grader.proxies.matching import Adoption, Unadoptable, WantedRoles, candidates
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from grader.wire import ParameterInfo
@@ -190,6 +191,10 @@ RIGHT_SINGLES = {
     "both layouts at once": single(
         matrices("W_q", "W_v") + "\n" + linears("W_k"),
         "return attend(x @ self.W_q, self.W_k(x), x @ self.W_v)",
+    ),
+    "fused, bare, (d_in, 3, d_out)": single(
+        matrices("Wqkv", shape="d_in, 3, d_out"),
+        "return attend(*torch.einsum('ti,iro->rto', x, self.Wqkv))",
     ),
     "in a submodule": single(
         "self.p = nn.ModuleDict({n: nn.Linear(d_in, d_out, bias=False) for n in ('q', 'k', 'v')})",
@@ -399,6 +404,16 @@ class Many(nn.Module):
     def forward(self, x):
         heads = self.qkv(x).unflatten(-1, (self.n, 3, -1)).transpose(1, 2)
         return self.out(attend(*heads.unbind(-2)).transpose(1, 2).flatten(2))
+""",
+    "fused, bare, (d_in, 3, heads, head_dim)": """
+class Many(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.everything = nn.Parameter(torch.rand(d_in, 3, num_heads, d_out // num_heads))
+        self.out = nn.Linear(d_out, d_out)
+    def forward(self, x):
+        heads = torch.einsum("bti,irhd->rbhtd", x, self.everything)
+        return self.out(attend(*heads).transpose(1, 2).flatten(2))
 """,
     "bare parameters with a dimension of heads": """
 class Many(nn.Module):
@@ -704,6 +719,82 @@ def test_a_matrix_that_is_called_b_is_no_bias(adopted: Callable[..., Adopted]) -
     theirs, ours, adoption = adopted(Bare, source, 3, 4)
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+NAMED_LIKE_BIASES = {
+    "b1 b2 b3": ("b1", "b2", "b3"),
+    "bq bk bv": ("bq", "bk", "bv"),
+    "bias_q bias_k bias_v": ("bias_q", "bias_k", "bias_v"),
+}
+
+
+@pytest.mark.parametrize("names", NAMED_LIKE_BIASES.values(), ids=NAMED_LIKE_BIASES)
+def test_three_matrices_with_names_of_biases_are_no_biases(
+    adopted: Callable[..., Adopted], names: tuple[str, str, str]
+) -> None:
+    q, k, v = names
+    source = single(matrices(*names), f"return attend(x @ self.{q}, x @ self.{k}, x @ self.{v})")
+    theirs, ours, adoption = adopted(Single, source, 3, 4)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+@pytest.mark.parametrize("names", ["shift_q offset_k add_v", "gamma beta delta"])
+def test_biases_whose_names_say_nothing_are_tried_in_every_order(
+    adopted: Callable[..., Adopted], names: str
+) -> None:
+    q, k, v = names.split()
+    source = single(
+        linears("q", "k", "v")
+        + "\nif qkv_bias:\n"
+        + indent(matrices(k, v, q, shape="d_out"), "    ")
+        + "\nself.qkv_bias = qkv_bias",
+        "if not self.qkv_bias:\n    return attend(self.q(x), self.k(x), self.v(x))\n"
+        f"return attend(self.q(x) + self.{q}, self.k(x) + self.{k}, self.v(x) + self.{v})",
+    )
+    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_a_bias_with_leading_axes_of_one_is_adopted(adopted: Callable[..., Adopted]) -> None:
+    names = ("q_bias", "k_bias", "v_bias")
+    source = single(
+        matrices("W_q", "W_k", "W_v") + "\n" + matrices(*names, shape="1, 1, d_out"),
+        "k, v = x @ self.W_k + self.k_bias[0], x @ self.W_v + self.v_bias[0]\n"
+        "return attend(x @ self.W_q + self.q_bias[0], k, v)",
+    )
+    theirs, ours, adoption = adopted(Single, source, 3, 4, True)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+# What an answer may hold besides its three matrices, and what of it is told as learned.
+BESIDE = {
+    "a factor of one": ("torch.ones(())", "q * self.a", ["a"]),
+    "shifts of zero": ("torch.zeros(3, d_out)", "q + self.a[0]", ["a"]),
+    "a layer like the identity": ("torch.eye(d_out)", "q @ self.a", ["a"]),
+    "a factor that is not trained": ("torch.ones(()), requires_grad=False", "q * self.a", []),
+    "a matrix that takes no part": ("torch.eye(d_out)", "q", []),
+    "two of which each alone does nothing": (
+        "torch.zeros(d_out, 1))\nself.b_of_a = nn.Parameter(torch.zeros(1, d_out)",
+        "q + q @ self.a @ self.b_of_a",
+        ["a", "b_of_a"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "queries", "told"), BESIDE.values(), ids=BESIDE)
+def test_what_is_learned_besides_is_found_by_what_it_does(
+    adopted: Callable[..., Adopted], value: str, queries: str, told: list[str]
+) -> None:
+    source = single(
+        matrices("W_q", "W_k", "W_v") + f"\nself.a = nn.Parameter({value})",
+        f"q = x @ self.W_q\nreturn attend({queries}, x @ self.W_k, x @ self.W_v)",
+    )
+    theirs, ours, _ = adopted(Single, source, 3, 4)
+    assert also_learned(theirs) == told
+    assert_agrees(theirs(TOKENS), ours(TOKENS))  # and everything is as it was
 
 
 class Normed(nn.Module):
