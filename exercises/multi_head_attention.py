@@ -142,7 +142,8 @@ class MultiHeadAttentionWrapper(nn.Module):
         shorter: Sentences may be shorter than `context_length`, and of another length in each
             call.
         batch: Sentences of a batch never see one another.
-        bias: Queries, keys and values have a bias only if `qkv_bias` is True.
+        bias: Queries, keys and values have a bias only if `qkv_bias` is True. Nothing else is
+            learned.
         dropout: In training, each weight of each head is dropped by itself, and kept weights are
             divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
         eval: After `.eval()` nothing is dropped.
@@ -225,7 +226,7 @@ class MultiHeadAttention(nn.Module):
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large the scores of one are.
         bias: Queries, keys and values have a bias only if `qkv_bias` is True; `out_proj` always
-            has one.
+            has one. Nothing else is learned.
         dropout: In training, each weight of each head is dropped by itself, and kept weights are
             divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
         eval: After `.eval()` nothing is dropped.

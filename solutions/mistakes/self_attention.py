@@ -916,6 +916,21 @@ def attention_by_logarithms(queries, keys, values, mask=None):
 
 common_mistakes("SelfAttention_v1", "no-scale", "softmax-over-queries")
 mistake(
+    "SelfAttention_v1",
+    "shifts-from-zero",
+    "Learned vectors that start at zero are added",
+    hint="A bias of zero is a bias: what does training make of it?",
+    change={
+        "super().__init__()\n": (
+            "super().__init__()\n        self.shift = nn.Parameter(torch.zeros(3, d_out))\n"
+        ),
+        "(queries, keys, values)": (
+            "(queries + self.shift[0], keys + self.shift[1], values + self.shift[2])"
+        ),
+    },
+    breaks=("bias",),
+)
+mistake(
     "SelfAttention_v1", common="keys-are-queries",
     change={"x, self.W_query, self.W_key,": "x, self.W_query, self.W_query,"},
 )  # fmt: skip
@@ -1291,6 +1306,19 @@ mistake(
         "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
             "self.W_value = nn.Linear(d_in, d_out)"
         ),
+    },
+    breaks=("bias",),
+)
+mistake(
+    "SelfAttention_v2",
+    "scale-learned",
+    "The scores have a factor that is learned",
+    hint="Which numbers of your layer does training change?",
+    change={
+        "super().__init__()\n": (
+            "super().__init__()\n        self.factor = nn.Parameter(torch.ones(()))\n"
+        ),
+        "(queries, keys, values)": "(queries * self.factor, keys, values)",
     },
     breaks=("bias",),
 )

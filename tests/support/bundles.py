@@ -20,9 +20,9 @@ from tests.support.places import REAL, ROOT
 KEPT = ROOT / "build" / "recordings"  # ignored by git, and removed by `make clean`
 
 # What may decide a recording, besides the course.
-ROOMS = ("course", "grading", "mistakes", "proxies", "unsandboxed", "wire")
+ROOMS = ("course", "grading", "mistakes", "proxies", "testing", "unsandboxed", "wire")
 MAKERS = [
-    *(ROOT / "grader" / name for name in ("testing.py", "release/recording.py")),
+    ROOT / "grader/release/recording.py",
     *(path for room in ROOMS for path in (ROOT / "grader" / room).glob("*.py")),
 ]
 

@@ -219,6 +219,7 @@ class CausalAttention(nn.Module):
             random numbers behind it; without this, at most half of the points.
         eval: After `.eval()` nothing is dropped, and two calls agree.
         bias: All three linear layers have a bias if `qkv_bias` is True, and none has one otherwise.
+            Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         device: The mask is on the module's device: a buffer, or built on the input's device.
         dtype: After `.double()`, everything is computed in float64.

@@ -105,7 +105,8 @@ class CrossAttention(nn.Module):
         hidden: What a hidden token of the context holds changes no output.
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large the scores of one are.
-        bias: Queries, keys and values have no bias, and `out_proj` has one.
+        bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
+            learned.
         device: Moved to another device, it takes inputs and the mask from there.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x`, `context` and `context_mask` stay as they were.
@@ -184,7 +185,8 @@ class EncoderSelfAttention(nn.Module):
         length: Sentences may have any length, from one token on.
         batch: Sentences of a batch never see one another.
         heads: Heads never see one another before `out_proj`, however large the scores of one are.
-        bias: Queries, keys and values have no bias, and `out_proj` has one.
+        bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
+            learned.
         device: Moved to another device, it takes inputs and the padding from there.
         dtype: After `.double()`, everything is computed in float64.
         unchanged: `x` and `padding` stay as they were.

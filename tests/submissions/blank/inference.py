@@ -100,7 +100,8 @@ class GroupedQueryAttention(nn.Module):
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         length: A sentence may have any length up to 256 tokens, and the next one another.
-        bias: W_query, W_key and W_value have no bias, the last layer has one.
+        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+            learned.
         batch: Sentences of a batch never see one another, however large the scores of one are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
@@ -176,7 +177,8 @@ class CachedAttention(nn.Module):
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
-        bias: W_query, W_key and W_value have no bias, the last layer has one.
+        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+            learned.
         batch: Sentences of a batch never see one another, however large the scores of one are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
@@ -264,7 +266,7 @@ class LatentAttention(nn.Module):
     Rules:
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         length: A sentence may have any length up to 256 tokens, and the next one another.
-        bias: The last layer has a bias, and no other layer has one.
+        bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
         batch: Sentences of a batch never see one another, however large the scores of one are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.

@@ -311,7 +311,7 @@ class SelfAttention_v2(nn.Module):
     Rules:
         lengths: One layer takes sentences of different lengths, a single token included.
         bias: All three layers have a bias if `qkv_bias` is True, and none has one if it is False,
-            the default.
+            the default. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
         dtype: After `.double()`, everything is computed in float64.
@@ -416,7 +416,7 @@ class CausalHead(nn.Module):
     Rules:
         batch: Sentences of a batch never see one another.
         lengths: One head takes sentences of different lengths, from a single token to 100.
-        bias: None of the three layers has a bias.
+        bias: None of the three layers has a bias. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
         dtype: After `.double()`, everything is computed in float64.

@@ -1,0 +1,129 @@
+"""What a call costs, and which functions its result depends on.
+
+Work is counted in multiply-adds and elements written, see `grader.guest.trace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from grader.course.tolerances import UNMOVED
+from grader.feedback import margins
+from grader.proxies.calls import Observation
+from grader.proxies.remote import RemoteFunction, RemoteModule
+from grader.testing.values import agree, assert_that
+from grader.wire import Operations
+
+# Tensor methods, by plain name, behind which nobody counts.
+LEAVING = frozenset(
+    {"numpy", "array", "dlpack", "storage", "untyped_storage", "data_ptr", "reduce_ex", "apply",
+     "map", "map2"}
+)  # fmt: skip
+MOST_OPERATIONS = 100  # for what one product does: more were made to hide a loop behind them
+
+
+def assert_operations_do_not_grow(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any]
+) -> None:
+    """Fail if the larger input takes more tensor operations. `call` is a proxy."""
+    few, many = (_counted(call, arguments).count for arguments in (small, large))
+    assert_that(
+        _within(call, "operations", many, few) and many <= MOST_OPERATIONS,
+        f"{few} tensor operations on a small input and {many} on a larger one: "
+        "is there a loop where one product would do?",
+    )
+
+
+def assert_memory_grows_at_most(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
+) -> None:
+    """Fail if the largest tensor on `large` is more than `times` that on `small`, in elements."""
+    little, much = (_counted(call, arguments).largest for arguments in (small, large))
+    assert_that(
+        _within(call, "memory", much, times * little),
+        f"the largest tensor on the way holds {little:,} numbers for a small input and {much:,} "
+        f"for one {times:g} times as long: what becomes so large, and must it ever be whole?",
+    )
+
+
+def assert_work_grows_at_most(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any], times: float
+) -> None:
+    """Fail if the work on `large` is more than `times` that on `small`."""
+    little, much = (_counted(call, arguments).work for arguments in (small, large))
+    assert_that(
+        _within(call, "work", much, times * little),
+        f"a small input takes {little:,} multiply-adds and the like, and a larger one {much:,}: "
+        f"{much / max(little, 1):.1f} times as much, and {times:g} times would do",
+    )
+
+
+def assert_work_at_most(call: RemoteFunction | RemoteModule, most: int, *arguments: Any) -> None:
+    """Fail if a call takes more work than `most`."""
+    work = _counted(call, arguments).work
+    assert_that(
+        _within(call, "work", work, most),
+        f"this takes {work:,} multiply-adds and the like, and {most:,} are allowed: is something "
+        "worked out again and again that is needed once?",
+    )
+
+
+def assert_reduces_at_most(
+    call: RemoteFunction | RemoteModule, width: int, *arguments: Any
+) -> None:
+    """Fail if a sum, product, maximum, softmax or the like runs over more than `width` elements."""
+    widest = _counted(call, arguments).widest
+    assert_that(
+        _within(call, "width", widest, width),
+        f"something runs over {widest} elements at once (a sum, a maximum, a softmax, a product?), "
+        f"and no more than {width} may be looked at together",
+    )
+
+
+def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> Operations:
+    """What one call costs; fails if numbers leave torch by a door where nobody counts them.
+
+    A number that becomes one of Python's (``item``, ``float``, ``tolist``, iteration) is counted as
+    an operation.
+    """
+    seen: Observation = call.observe(*arguments)
+    left = sorted(seen.functions & LEAVING)
+    # A right answer's results do not tell how it came by them.
+    call.remember(f"leaves: {bool(left) or 'tolist' in seen.functions}")
+    assert_that(
+        not left,
+        f"{', '.join(left)} hides the work from the counter: use tensor operations here",
+    )
+    return seen.operations
+
+
+def _within(
+    call: RemoteFunction | RemoteModule, what: str, measured: float, allowed: float
+) -> bool:
+    """Whether a count is no more than it may be; a diagnosis hears of it too."""
+    call.remember(f"too much {what}: {measured > allowed}")
+    margins.note_count(measured, allowed)
+    return measured <= allowed
+
+
+def assert_uses(
+    call: RemoteFunction | RemoteModule, functions: Sequence[str], *arguments: Any
+) -> None:
+    """Fail unless the result depends on one of these torch functions. `call` is a proxy.
+
+    The functions are called once as they are, and once more so that they give something else: then
+    the result must change. Who only calls one for show has a result that does not.
+    """
+    seen: Observation = call.observe(*arguments)
+    wanted = " or ".join(functions[:2])
+    assert_that(
+        not seen.functions.isdisjoint(functions), f"the exercise is about {wanted}: none was used"
+    )
+    altered: Observation = call.observe(*arguments, altered=functions)
+    depends = not agree(seen.result, altered.result, UNMOVED)
+    call.remember(f"depends on {wanted}: {depends}")
+    assert_that(
+        depends,
+        f"the exercise is about {wanted}: one was called, and your result does not depend on it",
+    )

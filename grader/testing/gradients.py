@@ -1,0 +1,68 @@
+"""Gradients of inputs and of adopted weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grader.course.tensors import Make
+from grader.course.tolerances import GRADIENTS
+from grader.proxies.adoption import joined_gradients
+from grader.proxies.remote import RemoteModule
+from grader.testing.values import assert_agrees
+
+
+def assert_gradients_agree(
+    theirs: Callable[..., Any],
+    ours: Callable[..., Any],
+    *arguments: Any,
+    make: Make,
+    of: Callable[[Any], Any] = lambda result: result,
+) -> None:
+    """Fail unless the gradients of a random projection of the result agree.
+
+    For floating-point inputs, and for the parameters too if `theirs` is a module that has adopted
+    the weights of `ours`. `of` picks the part of a result that they are gradients of.
+    """
+    their_arguments, our_arguments = _leaves(arguments), _leaves(arguments)
+    _push_back(of(theirs(*their_arguments)), make)
+    _push_back(of(ours(*our_arguments)), make)
+    pairs = zip(their_arguments, our_arguments, strict=True)
+    for number, (their_leaf, our_leaf) in enumerate(pairs, start=1):
+        if isinstance(our_leaf, Tensor) and our_leaf.grad is not None:
+            _compare_gradient(their_leaf.grad, our_leaf.grad, f"argument {number}")
+    if isinstance(theirs, RemoteModule) and theirs.adoption is not None:
+        assert isinstance(ours, nn.Module)
+        for role, actual, expected in joined_gradients(theirs, ours):
+            _compare_gradient(actual, expected, role)
+
+
+def _leaves(arguments: Sequence[Any]) -> list[Any]:
+    return [
+        argument.detach().clone().requires_grad_()
+        if isinstance(argument, Tensor) and argument.is_floating_point()
+        else argument
+        for argument in arguments
+    ]
+
+
+def _push_back(result: Any, make: Make) -> None:
+    results = result if isinstance(result, (tuple, list)) else [result]
+    total = torch.zeros((), dtype=torch.float64)
+    for number, part in enumerate(results):
+        upstream = make.normal_like(part, name=f"upstream {number}")
+        total = total + (part * upstream).sum()
+    if total.requires_grad:
+        torch.autograd.backward(total)
+
+
+def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> None:
+    if actual is None:
+        raise AssertionError(
+            f"no gradient reaches {what}: is there a .detach(), .data, .item(), .numpy() or "
+            "torch.no_grad() on the way, or a new tensor built from numbers?"
+        )
+    assert_agrees(actual, expected, within=GRADIENTS, what=f"the gradient of {what}")

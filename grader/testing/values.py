@@ -1,0 +1,79 @@
+"""Comparisons of values, and what any test may ask of a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from grader.course.contract import describe
+from grader.course.tolerances import DIGITS, GRADIENTS, Tolerance
+from grader.feedback.differences.pair import differing
+from grader.feedback.disagreement import Disagreement
+
+
+def assert_that(condition: bool, message: str) -> None:
+    """Fail with a message for the student unless `condition` holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def assert_agrees(
+    theirs: Any, ours: Any, *, within: Tolerance | None = None, what: str = ""
+) -> None:
+    """Fail unless two tensors, or nests of them, agree in shape, dtype and value.
+
+    Without `within`, the tolerance is that of `torch.testing.assert_close` for the dtype; the
+    others are those of `grader.course.tolerances`. Nothing is broadcast, and NaN agrees with
+    nothing, itself included.
+    """
+    what = what or "the result"
+    if isinstance(ours, (tuple, list)):
+        if not isinstance(theirs, (tuple, list)) or len(theirs) != len(ours):
+            raise AssertionError(f"{what}: expected {len(ours)} tensors, got {describe(theirs)}")
+        for number, (their_part, our_part) in enumerate(zip(theirs, ours, strict=True), start=1):
+            assert_agrees(their_part, our_part, within=within, what=f"{what} {number}")
+        return
+    if isinstance(ours, dict):
+        names = sorted(theirs) if isinstance(theirs, dict) else None
+        assert_that(names == sorted(ours), f"{what}: expected the keys {sorted(ours)}, got {names}")
+        for name, our_part in ours.items():
+            assert_agrees(theirs[name], our_part, within=within, what=f"{what} {name!r}")
+        return
+    if not isinstance(theirs, Tensor):
+        raise AssertionError(f"{what}: expected a tensor, got {describe(theirs)}")
+    assert_that(
+        theirs.shape == ours.shape,
+        f"{what}: expected shape {tuple(ours.shape)}, got {tuple(theirs.shape)}",
+    )
+    assert_that(theirs.dtype == ours.dtype, f"{what}: expected {ours.dtype}, got {theirs.dtype}")
+    assert_that(
+        theirs.device == ours.device,
+        f"{what}: expected values, got a tensor on device {theirs.device}, which has none",
+    )
+    theirs, ours = theirs.detach(), ours.detach()
+    wrong = differing(theirs, ours, within)
+    if wrong.any():
+        raise Disagreement(what, ours, theirs, wrong)
+
+
+def agree(theirs: Tensor, ours: Tensor, within: Tolerance | None = None) -> bool:
+    """Whether two tensors agree, as `assert_agrees` would have them, for a test of its own words.
+
+    Both may be the student's: what came out before and after something changed.
+    """
+    theirs, ours = theirs.detach(), ours.detach()
+    alike = theirs.shape == ours.shape and theirs.dtype == ours.dtype
+    return alike and not bool(differing(theirs, ours, within).any())
+
+
+def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGITS) -> None:
+    """Fail unless digits agree that float64 has and float32 has not."""
+    assert_agrees(theirs, ours, within=GRADIENTS)  # another mistake speaks for itself
+    try:
+        assert_agrees(theirs, ours, within=within)
+    except AssertionError:
+        raise AssertionError(
+            "float64 carries 16 digits, and yours are right for fewer: does something make a "
+            "detour over float32, like .float() or a new tensor without a dtype?"
+        ) from None

@@ -1,0 +1,82 @@
+"""The weights of a module: given by role, and no more of them than the statement has."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from grader.proxies import adoption as _adoption
+from grader.proxies.groups import is_called_bias
+from grader.proxies.matching import Adoption
+from grader.proxies.remote import RemoteModule
+from grader.testing.values import assert_that
+
+
+def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
+    """Give the student's module the reference's weights, by role; see `grader.proxies.adoption`.
+
+    Returns how they were matched: ``.missing`` are roles that the student has no parameter for
+    (zero in `ours` from now on), ``.extra`` the student's parameters that have no role.
+    Raises an AssertionError for the student where there is nothing to adopt.
+    """
+    adoption = _adoption.give_weights(theirs, ours, theirs.aliases)
+    theirs.remember_make(adoption.in_roles())
+    return adoption
+
+
+def adopt_identity_weights(theirs: RemoteModule, ours: nn.Module) -> None:
+    """Make every weight matrix of `ours` an identity and every bias zero, and adopt them.
+
+    A matrix that is not square has ones on its diagonal.
+    """
+    for weight in ours.parameters():
+        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
+    adopt(theirs, ours)
+
+
+def assert_learns_no_more(theirs: RemoteModule, layers: str) -> None:
+    """Fail if a module learns more than the weights that it adopted.
+
+    Biases are seen by their place beside a weight with a role, since a bias of the keys changes no
+    result. Anything else is seen by what it does: layers that take no part may have any weights.
+
+    `layers` says who has no bias, for the message: ``"queries, keys and values have no bias"``.
+    """
+    biases = _biases_beside(theirs)
+    assert_that(
+        not biases,
+        f"{layers}, and there is {', '.join(biases[:3])}: what does nn.Linear do when you say "
+        "nothing about the bias?",
+    )
+    others = _adoption.also_learned(theirs)
+    assert_that(
+        not others,
+        f"the layer learns {', '.join(others[:3])} as well, and its result depends on it: what "
+        "the statement names is all that is learned",
+    )
+
+
+def _biases_beside(theirs: RemoteModule) -> list[str]:
+    """Vectors without a role in the layers that hold adopted weights: by path."""
+    adoption, kept = theirs.adoption, theirs.parameters()
+    homes = adoption.homes()
+    vectors = [path for path in adoption.extra if kept[path].dim() == 1]
+    return [
+        path
+        for path in vectors
+        if path.rpartition(".")[0] in homes and (kept[path].numel() > 1 or is_called_bias(path))
+    ]
+
+
+def assert_one_bias(
+    theirs: RemoteModule, ours: nn.Module, layers: str, of: str = "out_proj"
+) -> None:
+    """Adopt the weights of `ours`; fail unless the layer `of` has a bias, and no other learns one.
+
+    `layers` names those that have none, for the message: ``"queries, keys and values"``.
+    """
+    adoption = adopt(theirs, ours)
+    assert_learns_no_more(theirs, f"{layers} have no bias here")
+    assert_that(
+        f"{of}.bias" not in adoption.missing,
+        "the last layer has a bias, and none could be found that belongs to it",
+    )
