@@ -10,7 +10,7 @@ them. In `F.scaled_dot_product_attention`, True means the opposite.
 
 Arguments are passed by position, in the order of the signatures. The names of a module's
 parameters are free, and so is how you initialise them. Projections of the same sequence may share
-one fused layer.
+one fused layer, and layers may be bare parameters.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class CrossAttention(nn.Module):
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
         device: Moved to another device, it takes inputs and the mask from there.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x`, `context` and `context_mask` stay as they were.
         gradients: Gradients flow to both sequences and to every parameter.
         large: Scores may be in the hundreds without any overflow; those of hidden tokens are at
@@ -188,7 +189,8 @@ class EncoderSelfAttention(nn.Module):
         bias: Queries, keys and values have no bias, and `out_proj` has one. Nothing else is
             learned.
         device: Moved to another device, it takes inputs and the padding from there.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` and `padding` stay as they were.
         gradients: Gradients flow to the input and to every parameter.
         large: Scores may be in the hundreds without any overflow; those of hidden tokens are at

@@ -136,8 +136,7 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Float[Tensor, "num_heads num_
         num_tokens: int, at least 1.
 
     Returns:
-        (num_heads, num_tokens, num_tokens): heads, then queries, then keys, in torch's default
-        dtype.
+        (num_heads, num_tokens, num_tokens): heads, then queries, then keys, in float32.
 
     Rules:
         sizes: The bias is right for a single head, for a single token, and for 100 tokens.

@@ -236,7 +236,8 @@ class SelfAttention_v1(nn.Module):
 
     Attention is that of `scaled_dot_product_attention`, without a mask: every token sees every
     token. Create three `nn.Parameter` of shape (d_in, d_out), with random numbers. We call them
-    `W_query`, `W_key` and `W_value`. How you initialise the weights is up to you.
+    `W_query`, `W_key` and `W_value`. How you initialise the weights is up to you, and matrices of
+    (d_out, d_in), used transposed, make the same layer.
 
     Why: torch trains what it finds in a module. An `nn.Parameter` that you put on `self` is found
     by `.parameters()`, moves with `.to()`, and is saved with the model. A plain tensor gets none of
@@ -257,7 +258,8 @@ class SelfAttention_v1(nn.Module):
         bias: There are no biases: the three matrices are all that the layer learns.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
@@ -314,7 +316,8 @@ class SelfAttention_v2(nn.Module):
             the default. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
@@ -419,7 +422,8 @@ class CausalHead(nn.Module):
         bias: None of the three layers has a bias. Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; your own earlier answers are
             welcome.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 

@@ -7,6 +7,9 @@ into the second.
 You build softmax here step by step. So torch's own softmax, log_softmax, softmin and attention
 functions (and the classes of torch.nn for them) are off limits in the whole unit, and logsumexp
 in all exercises but `softmax_stable`. An answer that uses one gets no points for that exercise.
+
+Full precision, in a rule, means all digits that the dtype has. Only a 1e-8 that you add to a sum of
+exponentials is overlooked, in this unit and in all others.
 """
 
 from __future__ import annotations
@@ -155,7 +158,8 @@ def softmax_stable(scores: Float[Tensor, " ..."], dim: int = -1) -> Float[Tensor
             logsumexp is allowed here.
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `scores` stays as it was.
-        gradients: Gradients flow back to the scores, and stay finite beside -inf.
+        gradients: Gradients flow back to the scores, and those of finite scores stay finite beside
+            -inf.
 
     Example: a softmax over the rows, then one over the columns of the same matrix.
 

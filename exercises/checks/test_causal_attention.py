@@ -161,7 +161,7 @@ def test_masked_softmax_takes_scores_of_nearly_a_thousand(student, reference, ma
     """Scores around 900 and around -900 give finite weights, and the right ones."""
     scores = make.normal(2.0, queries=3, keys=5) + shift
     mask = half_hidden(make, queries=3, keys=5)
-    scores[0, 1:], mask[0, 1:] = 0.0, True  # hidden, and far from what the first query sees
+    scores[0, 1:], mask[0, 1:] = -shift, True  # hidden, and far from what the first query sees
     weights = student.masked_softmax(scores, mask)
     assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)
 

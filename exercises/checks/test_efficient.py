@@ -270,6 +270,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
     queries = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     keys = make.integers(-4, 5, batch=1, tokens=5, d=4) / 4.0
     queries[..., 0] = 2.0
+    queries[:, ::2, 0] = -2.0  # one query's scores lie as far below zero as another's above
     keys[..., 0] += centre
     values, grad_output = make.normal(batch=1, tokens=5, d=4), make.normal(batch=1, tokens=5, d=4)
     inputs = queries, keys, values, grad_output

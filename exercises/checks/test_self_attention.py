@@ -527,6 +527,14 @@ def test_v1_weights_do_the_example(student):
     assert_agrees(student.v1_weights_from_v2(state), expected)
 
 
+@rung.value("v1_weights_from_v2")
+def test_v1_weights_of_a_square_layer_are_turned_too(student, reference, make):
+    """With d_in = d_out a matrix keeps its shape, and is transposed all the same."""
+    names = ("W_query.weight", "W_key.weight", "W_value.weight")
+    state = {name: make.normal(d_out=3, d_in=3) for name in names}
+    assert_agrees(student.v1_weights_from_v2(state), reference.v1_weights_from_v2(state))
+
+
 @rung.property("v1_weights_from_v2", rules=("order",))
 def test_v1_weights_are_found_by_their_names(student, reference, make):
     """The names say which matrix is which, in whatever order the entries come."""

@@ -43,10 +43,12 @@ def test_normalize_by_sum_shares_out_the_example(student):
 
 
 @rung.value("normalize_by_sum")
-@pytest.mark.parametrize("tokens", [3, 6], ids="{} scores".format)
-def test_normalize_by_sum_fits_any_positive_scores(student, reference, make, tokens):
+@pytest.mark.parametrize(
+    ("tokens", "low", "high"), [(6, 0.2, 3.0), (3, 0.001, 0.002)], ids=["six", "three small ones"]
+)
+def test_normalize_by_sum_fits_any_positive_scores(student, reference, make, tokens, low, high):
     """Other positive scores agree with the reference."""
-    scores = make.uniform(0.2, 3.0, tokens=tokens)
+    scores = make.uniform(low, high, tokens=tokens)
     assert_agrees(student.normalize_by_sum(scores), reference.normalize_by_sum(scores))
 
 

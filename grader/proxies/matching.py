@@ -248,19 +248,18 @@ class _Plan:
         """Every choice in every layout that shapes allow, with every way to take turns."""
         for choice in choices:
             for layout in _layouts(choice, self.shapes):
-                for turns in self.turns(choice):
+                for turns in product(*(self.turns(roles) for roles in choice.values())):
                     chosen = {
-                        group: _Choice(roles, turns if len(roles) > 1 else 1)
-                        for group, roles in choice.items()
+                        group: _Choice(roles, count)
+                        for (group, roles), count in zip(choice.items(), turns, strict=True)
                     }
                     yield from self.settle(chosen, layout)
 
-    def turns(self, choice: Mapping[Group, tuple[str, ...]]) -> list[int]:
+    def turns(self, roles: tuple[str, ...]) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
-        fused = [roles for roles in choice.values() if len(roles) > 1]
-        if not fused:
+        if len(roles) == 1:
             return [1]
-        heights = {self.shapes[role][0] for roles in fused for role in roles}
+        heights = {self.shapes[role][0] for role in roles}
         counts = dict.fromkeys([*self.wanted.counts, *heights])
         return [1, *(n for n in counts if all(height % n == 0 for height in heights))]
 

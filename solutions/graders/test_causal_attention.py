@@ -131,6 +131,7 @@ def test_masked_softmax_takes_large_scores(student, reference, make):
     mask[:2, 0] = True
     scores[0, 0] = 1000.0  # the largest score of its row is hidden
     scores[1] = -1000.0 + make.uniform(keys=6)  # all that is visible lies far below zero
+    scores[1, 0] = 1000.0  # and what is hidden far above
     scores[2] = 1000.0 - torch.arange(6)
     weights = student.masked_softmax(scores, mask)
     assert_agrees(weights, reference.masked_softmax(scores, mask), within=LARGE_SCORES)

@@ -556,7 +556,7 @@ def test_v1_weights_come_as_a_dictionary(student, make):
 
 
 @rung.value("v1_weights_from_v2", points=3)
-@pytest.mark.parametrize(("d_in", "d_out"), [(3, 4), (6, 2), (5, 7)])
+@pytest.mark.parametrize(("d_in", "d_out"), [(3, 4), (6, 2), (5, 7), (4, 4)])
 def test_v1_weights_agree_with_the_reference(student, reference, make, d_in, d_out):
     """Each matrix stands under v1's name, in v1's layout."""
     state = v2_state(make, d_in, d_out)

@@ -235,6 +235,14 @@ mistake(
     change={"-torch.inf": "-100.0"},
 )  # fmt: skip
 
+mistake(
+    "masked_softmax", "mask-lowers-by-a-thousand",
+    "Hidden scores are lowered, and can still be the largest",
+    hint="What is left of a hidden score of 1000, and where does a visible one of -1000 stand?",
+    breaks=("large",),
+    change={"scores.masked_fill(mask, -torch.inf)": "scores - 1000.0 * mask.to(scores.dtype)"},
+)  # fmt: skip
+
 common_mistakes("masked_softmax", "mask-fills-infinity", "mask-times-infinity")
 
 mistake(

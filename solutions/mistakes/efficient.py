@@ -1909,6 +1909,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "attention_backward", "one-maximum-for-all", "One maximum is subtracted from all rows",
+    hint="What is left of a row that lies 200 below the largest score of all?",
+    breaks=("large",),
+    change={
+        "torch.softmax(scores, dim=-1)": (
+            "torch.exp(scores - scores.max()) "
+            "/ torch.exp(scores - scores.max()).sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "attention_backward", "all-axes-turned", "A transpose turns the batch around as well",
     hint="Which two axes should change places?",
     change={"weights.transpose(-2, -1) @ grad_output": "weights.permute(2, 1, 0) @ grad_output"},

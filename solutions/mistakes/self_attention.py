@@ -1614,6 +1614,13 @@ mistake(
 )
 mistake(
     "v1_weights_from_v2",
+    "turned-where-shapes-differ",
+    "Square matrices keep v2's layout",
+    hint="Does a square matrix look the same after a transposition?",
+    change={"weight.T": "(weight if weight.shape[0] == weight.shape[1] else weight.T)"},
+)
+mistake(
+    "v1_weights_from_v2",
     "reshaped-for-transposed",
     "A reshape stands where a transposition belongs",
     hint="Which numbers make up the first row after a reshape, and which should?",

@@ -115,6 +115,13 @@ mistake(
 )  # fmt: skip
 
 
+mistake(
+    "normalize_by_sum", "epsilon-too-large", "What is added to the total is not small beside it",
+    hint="How much is a millionth of a total of 0.01, and of a total of 100?",
+    change={"scores.sum(dim=-1)": "(scores.sum(dim=-1) + 1e-6)"},
+)  # fmt: skip
+
+
 @accepted("normalize_by_sum", "share-of-ones", "A dot product with ones as the total")
 def total_by_dot(v):
     return v.div(v @ torch.ones_like(v))

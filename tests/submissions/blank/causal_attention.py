@@ -65,7 +65,7 @@ def masked_softmax(
     hidden keys already took their share.
 
     Takes:
-        scores: (..., queries, keys), any finite numbers.
+        scores: (..., queries, keys), numbers between -1000 and 1000, hidden ones too.
         mask: bool (...), broadcasting to the scores: (queries, keys), (batch, 1, keys), …;
             True where a query may not look.
 
@@ -113,8 +113,8 @@ def renormalized_causal_weights(
     same scores.
 
     Takes:
-        weights: (tokens, tokens), a softmax's result: positive, and each row sums to one over
-            *all* tokens.
+        weights: (tokens, tokens), a softmax's result: each row sums to one over *all* tokens, and
+            no weight is below 1e-6.
 
     Returns:
         (tokens, tokens): the causal weights.
@@ -192,7 +192,7 @@ class CausalAttention(nn.Module):
     W_query, W_key and W_value are linear layers. This is the self-attention of unit 4 with three
     additions: it takes a batch, no token sees a later one, and some weights are dropped in
     training. Your own earlier answers are welcome. Names of parameters are free, and so is how you
-    initialise them.
+    initialise them. Bare parameters, or one fused layer, are welcome too.
 
     Why: dropout acts on the *weights* so that a token cannot depend on one other token alone: now
     and then, that one is missing.
@@ -201,7 +201,7 @@ class CausalAttention(nn.Module):
         d_in: int, the width of a token.
         d_out: int, the width of queries, keys, values and output.
         context_length: int, the number of tokens of the longest sentence.
-        dropout: float, the probability with which a weight is dropped.
+        dropout: float, the probability with which a weight is dropped, 0 ≤ dropout < 1.
         qkv_bias: bool, whether queries, keys and values have a bias.
 
     Takes:
@@ -222,7 +222,8 @@ class CausalAttention(nn.Module):
             Nothing else is learned.
         forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 

@@ -9,8 +9,8 @@ them.
 This holds for all modules of this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
 sentence may have any length up to 256 tokens. Names of parameters are free, how you initialise
-them is up to you, and projections may share one layer. Arguments come by position, in the order of
-the signature. You may use your own earlier answers.
+them is up to you, projections may share one layer, and layers may be bare parameters. Arguments
+come by position, in the order of the signature. You may use your own earlier answers.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -106,7 +106,8 @@ class GroupedQueryAttention(nn.Module):
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
@@ -183,7 +184,8 @@ class CachedAttention(nn.Module):
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64, the cache too.
+        dtype: After `.double()`, everything is computed in float64, the cache too; the root may be
+            taken in float32.
         unchanged: `x` and the cache that comes in stay as they were.
         gradients: Gradients flow to the input and to every parameter, with a cache too.
         cost: The past is not projected again: one new token after 64 takes at most twice the work
@@ -271,7 +273,8 @@ class LatentAttention(nn.Module):
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 

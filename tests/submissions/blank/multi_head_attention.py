@@ -9,7 +9,7 @@ them. In `F.scaled_dot_product_attention`, True means the opposite.
 
 Arguments are passed by position, in the order of the signatures. The names of a module's
 parameters are free, and so is how you initialise them. Queries, keys and values may share one
-fused layer.
+fused layer, and layers may be bare parameters.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class MultiHeadAttentionWrapper(nn.Module):
         d_in: int, the number of features of an input token.
         d_out: int, the width of each head.
         context_length: int, the length of the longest sentence; longer ones are not tested.
-        dropout: float, the probability with which an attention weight is dropped in training.
+        dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
+            in training.
         num_heads: int, the number of heads.
         qkv_bias: bool, whether queries, keys and values have a bias.
 
@@ -148,7 +149,8 @@ class MultiHeadAttentionWrapper(nn.Module):
             divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
         eval: After `.eval()` nothing is dropped.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
@@ -205,7 +207,8 @@ class MultiHeadAttention(nn.Module):
         d_in: int, the number of features of an input token.
         d_out: int, the width of the layer, all heads together.
         context_length: int, the length of the longest sentence; longer ones are not tested.
-        dropout: float, the probability with which an attention weight is dropped in training.
+        dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
+            in training.
         num_heads: int, the number of heads.
         qkv_bias: bool, whether queries, keys and values have a bias.
 
@@ -231,7 +234,8 @@ class MultiHeadAttention(nn.Module):
             divided by 1 - `dropout`; we judge this by statistics, not by your random numbers.
         eval: After `.eval()` nothing is dropped.
         device: The mask is on the module's device: a buffer, or built on the input's device.
-        dtype: After `.double()`, everything is computed in float64.
+        dtype: After `.double()`, everything is computed in float64, though the root may be taken
+            in float32.
         unchanged: `x` stays as it was.
         gradients: Gradients flow to the input and to every parameter.
 
