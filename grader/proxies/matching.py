@@ -192,9 +192,19 @@ class _Plan:
             return []
         found = list(islice(self.settled(_orders(chosen)), MAX_CANDIDATES))
         if not found:
-            shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in chosen for i in g.infos]
-            raise Unadoptable(f"the weights cannot have these sizes: {'; '.join(shapes)}")
+            raise Unadoptable(self.wrong_sizes(chosen))
         return found
+
+    def wrong_sizes(self, named: Mapping[Group, tuple[str, ...]]) -> str:
+        """What to tell a student whose weights have the right names, and the wrong sizes."""
+        for group, roles in named.items():
+            if len(roles) > 1 and any(self.holds(group, (role,)) for role in roles):
+                return (
+                    f"{group.infos[0].path} has room for one of {', '.join(roles)}: is it the same "
+                    "layer each time, as in a list times three?"
+                )
+        shapes = [f"{i.path} has shape {tuple(i.shape)}" for g in named for i in g.infos]
+        return f"the weights cannot have these sizes: {'; '.join(shapes)}"
 
     def by_shape(self) -> Iterator[Adoption]:
         """What shapes allow for the weights that no name identifies."""

@@ -852,8 +852,8 @@ accepted(
 # --- CausalAttention ------------------------------------------------------------------------------
 
 common_mistakes(
-    "CausalAttention", "no-scale", "no-square-root", "scale-multiplied", "scale-by-d-in",
-    "scale-by-number-of-keys", "scale-after-softmax", "softmax-over-queries",
+    "CausalAttention", "no-scale", "no-square-root", "half-of-the-length", "scale-multiplied",
+    "scale-by-d-in", "scale-by-number-of-keys", "scale-after-softmax", "softmax-over-queries",
 )  # fmt: skip
 mistake("CausalAttention", common="softmax-over-batch", breaks=("computes", "batch"))
 

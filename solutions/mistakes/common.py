@@ -570,6 +570,16 @@ common(
 )  # fmt: skip
 
 common(
+    "half-of-the-length", "The scores are divided by half of the length, not by its root",
+    hint="How many stars does a power have: ** 0.5 or * 0.5?",
+    change=[
+        {ROOT: r"(\1 * 0.5)"},
+        {ATTEND: "torch.softmax(queries @ keys.T / (keys.shape[-1] * 0.5), dim=-1) @ values"},
+        {SCORES: "queries @ keys.transpose(-2, -1) / (keys.shape[-1] * 0.5)"},
+    ],
+)  # fmt: skip
+
+common(
     "scale-multiplied", "The scores are multiplied by the root, not divided",
     hint="Do longer keys make dot products larger or smaller, and which way must you correct?",
     change=[

@@ -309,6 +309,7 @@ mistake("CrossAttention", "values-are-keys", common="keys-mixed")
 common_mistakes("CrossAttention", "no-scale")
 mistake("CrossAttention", "root-of-d-out", common="scale-d-out")
 mistake("CrossAttention", "no-root", common="no-square-root")
+common_mistakes("CrossAttention", "half-of-the-length")
 
 mistake(
     "CrossAttention", "no-mask", "The mask is ignored",
@@ -1438,6 +1439,7 @@ mistake("EncoderSelfAttention", "values-are-keys", common="keys-mixed")
 common_mistakes("EncoderSelfAttention", "no-scale")
 mistake("EncoderSelfAttention", "root-of-d-out", common="scale-d-out")
 mistake("EncoderSelfAttention", "no-root", common="no-square-root")
+common_mistakes("EncoderSelfAttention", "half-of-the-length")
 
 mistake(
     "EncoderSelfAttention", "no-mask", "Padding is seen like any other token",

@@ -674,7 +674,7 @@ mistake(
     change={"torch.exp(running_max - new_max)": "torch.exp(new_max - running_max)"},
 )  # fmt: skip
 
-common_mistakes("flash_attention", "no-square-root")
+common_mistakes("flash_attention", "no-square-root", "half-of-the-length")
 
 mistake(
     "flash_attention", "scale-by-heads", "The scale counts the heads, not their features",

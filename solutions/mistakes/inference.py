@@ -587,6 +587,7 @@ mistake(
 
 mistake("GroupedQueryAttention", "not-scaled", common="no-scale")
 mistake("GroupedQueryAttention", "root-forgotten", common="no-square-root")
+common_mistakes("GroupedQueryAttention", "half-of-the-length")
 common_mistakes(
     "GroupedQueryAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
@@ -1618,6 +1619,7 @@ mistake(
 
 mistake("CachedAttention", "not-scaled", common="no-scale")
 mistake("CachedAttention", "root-forgotten", common="no-square-root")
+common_mistakes("CachedAttention", "half-of-the-length")
 common_mistakes(
     "CachedAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
@@ -2261,6 +2263,7 @@ mistake(
 
 mistake("LatentAttention", "not-scaled", common="no-scale")
 mistake("LatentAttention", "root-forgotten", common="no-square-root")
+common_mistakes("LatentAttention", "half-of-the-length")
 common_mistakes(
     "LatentAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip

@@ -838,8 +838,8 @@ class OneWideLayer(nn.Module):
 # --- MultiHeadAttention ---------------------------------------------------------------------------
 
 common_mistakes(
-    "MultiHeadAttention", "no-scale", "no-square-root", "scale-multiplied", "scale-by-d-in",
-    "scale-by-number-of-keys",
+    "MultiHeadAttention", "no-scale", "no-square-root", "half-of-the-length", "scale-multiplied",
+    "scale-by-d-in", "scale-by-number-of-keys",
 )  # fmt: skip
 
 mistake(

@@ -386,7 +386,9 @@ def project_with_other_names(x, Wk, Wv, Wq):
 
 # --- scaled_scores -------------------------------------------------------------------------------
 
-common_mistakes("scaled_scores", "no-scale", "no-square-root", "scale-multiplied")
+common_mistakes(
+    "scaled_scores", "no-scale", "no-square-root", "half-of-the-length", "scale-multiplied"
+)
 mistake(
     "scaled_scores",
     "half-for-root",
@@ -625,7 +627,9 @@ mistake(
     hint="What do the rows of the scores stand for, and what those of your mask?",
     change={"masked_fill(mask,": "masked_fill(mask.transpose(-2, -1),"},
 )
-common_mistakes("scaled_dot_product_attention", "values-are-keys", "no-square-root")
+common_mistakes(
+    "scaled_dot_product_attention", "values-are-keys", "no-square-root", "half-of-the-length"
+)
 mistake(
     "scaled_dot_product_attention",
     "scale-by-d-v",
@@ -966,7 +970,9 @@ mistake(
         ),
     },
 )
-common_mistakes("SelfAttention_v1", "no-square-root", "scale-by-d-in", "no-softmax")
+common_mistakes(
+    "SelfAttention_v1", "no-square-root", "half-of-the-length", "scale-by-d-in", "no-softmax"
+)
 mistake(
     "SelfAttention_v1",
     "values-not-projected",
@@ -1334,7 +1340,13 @@ mistake(
     },
     breaks=("bias",),
 )
-common_mistakes("SelfAttention_v2", "no-square-root", "scale-by-d-in", "queries-and-keys-swapped")
+common_mistakes(
+    "SelfAttention_v2",
+    "no-square-root",
+    "half-of-the-length",
+    "scale-by-d-in",
+    "queries-and-keys-swapped",
+)
 mistake(
     "SelfAttention_v2", common="values-are-keys",
     change={"(queries, keys, values)": "(queries, keys, keys)"},
@@ -1839,8 +1851,8 @@ mistake(
     },
 )  # fmt: skip
 common_mistakes(
-    "CausalHead", "no-square-root", "queries-and-keys-swapped", "values-are-keys",
-    "scale-multiplied",
+    "CausalHead", "no-square-root", "half-of-the-length", "queries-and-keys-swapped",
+    "values-are-keys", "scale-multiplied",
 )  # fmt: skip
 mistake(
     "CausalHead",

@@ -1076,6 +1076,13 @@ def test_a_module_can_adopt_twice(adopted: Callable[..., Adopted]) -> None:
         ),
         (
             single(
+                "self.qkv = nn.ModuleList([nn.Linear(d_in, d_out, bias=False)] * 3)",
+                "return attend(*(layer(x) for layer in self.qkv))",
+            ),
+            "qkv.0.weight has room for one of W_query, W_key, W_value: is it the same layer",
+        ),
+        (
+            single(
                 f"{linears('query', 'key')}\nself.extra = nn.Linear(5, 7)",
                 "return attend(self.query(x), self.key(x), self.key(x))",
             ),
@@ -1090,6 +1097,7 @@ def test_a_module_can_adopt_twice(adopted: Callable[..., Adopted]) -> None:
         "one for three",
         "two for three",
         "other sizes",
+        "one layer three times",
         "one lacking",
     ],
 )
