@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from grader import wire
 from grader.course.course import find_course, load_course
 from grader.grading.desk import Desk
 from grader.grading.order import Order
-from grader.sandbox.jails import WITHOUT
+from grader.sandbox.jails import WITHOUT, Warm
 from grader.sandbox.session import Limits, Session
 from grader.wire import payload
 from tests.support.places import ROOT
@@ -98,8 +99,8 @@ def occurrences(first, second):
 """
 
 
-@pytest.fixture(scope="module")
-def desk() -> Iterator[Desk]:
+@pytest.fixture(scope="module", params=["its own", "of the same mother as others"])
+def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
     course = load_course(find_course(ROOT))
     files = {
         course.folder / "checks" / "test_softmax.py": False,
@@ -109,11 +110,11 @@ def desk() -> Iterator[Desk]:
         with pytest.MonkeyPatch.context() as patch:
             # These look at what is there: a lock would only hide it.
             patch.setenv(WITHOUT, "landlock uid seccomp interpreter")
-            desk = stack.enter_context(
-                Order(
-                    course, course.hidden_seed(), files, only=("softmax",), isolation="weak"
-                ).desk()
-            )
+            order = Order(course, course.hidden_seed(), files, only=("softmax",), isolation="weak")
+            if request.param != "its own":
+                mother = stack.enter_context(Warm())
+                order = replace(order, backend=Warm(mother.split()))
+            desk = stack.enter_context(order.desk())
         yield desk
 
 

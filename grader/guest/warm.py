@@ -3,7 +3,8 @@
 Started as ``python -I -m grader.guest.warm FD [LAYER…]`` (layers to leave out) with an empty
 environment, never forked from the grader. It parses no submission and holds none: it only forks.
 Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end of a socket attached)
-is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended.
+is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended;
+``split`` makes another warm process, so that torch is loaded once for several parents.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,7 +22,7 @@ import msgspec
 from grader.guest import interpreter, lockdown
 from grader.guest.preload import forget_projects, load_torch
 from grader.wire import frames
-from grader.wire.frames import PROCESSOR, Command, Fork, Ready, Reap, fingerprint, send
+from grader.wire.frames import PROCESSOR, Command, Fork, Ready, Reap, Split, fingerprint, send
 
 MAX_COMMAND = 4096
 REHEARSALS = 3
@@ -35,7 +37,20 @@ def main() -> NoReturn:
     plan = lockdown.prepare(closed, without=sys.argv[2:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
-    plan = rehearsed(plan)
+    _take_orders(control, rehearsed(plan))
+
+
+def _start_anew(control: socket.socket, plan: lockdown.Plan, before: socket.socket) -> NoReturn:
+    """Be another warm process. Never returns into the loop of the first."""
+    try:
+        before.close()
+        _take_orders(control, dataclasses.replace(plan, warm_pid=os.getpid()))
+    finally:
+        os._exit(0)
+
+
+def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
+    """Say what jails will be like, then fork on demand until the parent goes away."""
     ready = Ready(plan.missing, list(plan.readable), fingerprint())
     control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
@@ -62,6 +77,11 @@ def main() -> NoReturn:
                 _, status = os.waitpid(pid, 0)
                 ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
                 control.send(msgspec.msgpack.encode(ended_by))
+            case Split():
+                with socket.socket(fileno=descriptors[0]) as another, suppress(OSError):
+                    # Where it cannot be forked, whoever waits at the other end sees it closed.
+                    if os.fork() == 0:
+                        _start_anew(another, plan, control)
 
 
 def _strip_torch() -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
+import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -18,8 +20,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from grader.grading.order import Order
 from grader.records.faults import CallError, HostFault
+from grader.sandbox import jails
+from grader.wire.frames import PROCESSOR
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
+
     from grader.grading.desk import Desk
 
 
@@ -71,7 +77,9 @@ def share(
             for item in items:
                 yield work(desk, item)
     else:
-        yield from _share_out(_Crew(order, work, items, set_aside), min(jobs, len(items)))
+        with apart(), _lineages(order) as start:
+            crew = _Crew(partial(start, work), items, set_aside)
+            yield from _share_out(crew, min(jobs, len(items)))
 
 
 # --- workers that are lost -----------------------------------------------------------------------
@@ -114,15 +122,58 @@ def apart() -> Iterator[None]:
             os.environ[SAFE_PATH] = before
 
 
+@contextmanager
+def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
+    """What starts a process with a desk, from the work that it is to do.
+
+    On Linux torch is loaded twice, however many processes there are, and at the same time: in the
+    process that all workers are forked from, and in that of all jails. They are two since student
+    code should know the address of nothing in the process that holds the references.
+    """
+    if sys.platform != "linux" or order.device != "cpu":  # no fork survives a GPU's driver
+        yield partial(_spawned, order)
+        return
+    with jails.Warm() as warm:
+        yield partial(_forked, order, warm)
+
+
+def _spawned(order: Order, work: Callable[[Desk, Any], Any]) -> _Process[Any, Any]:
+    with _no_interrupts():
+        return _Process(multiprocessing.get_context("spawn"), partial(_serve, order, work))
+
+
+def _forked(order: Order, warm: jails.Warm, work: Callable[[Desk, Any], Any]) -> _Process[Any, Any]:
+    from multiprocessing import forkserver  # not on Windows
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["grader.run.mother"])
+    with _no_interrupts(), _nothing_of_ours():
+        forkserver.ensure_running()
+    serve = partial(_serve, order, work, warm=warm.split(), environment={**os.environ})
+    return _Process(context, serve)  # waits until torch is loaded there
+
+
+@contextmanager
+def _nothing_of_ours() -> Iterator[None]:
+    """Meanwhile, what is started knows nothing of our environment but what decides on results."""
+    before = {**os.environ}
+    for name in before.keys() - {*PROCESSOR, SAFE_PATH}:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+
+
 class _Process(Generic[WorkItem, Result]):
     """A process with a desk, which does one thing at a time."""
 
-    def __init__(self, order: Order, work: Callable[[Desk, WorkItem], Result]) -> None:
-        context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
+    def __init__(
+        self, context: SpawnContext | ForkServerContext, serve: Callable[[Connection], None]
+    ) -> None:
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, order, work), daemon=True)
-        with _no_interrupts():
-            self.process.start()
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
         theirs.close()  # or the end of the process would not be seen here
         self.isolation: tuple[str, ...] | None = None  # its desk's, once it has one
         self.task: Task[WorkItem] | None = None  # what it is at
@@ -174,12 +225,11 @@ class _Crew(Generic[WorkItem, Result]):
 
     def __init__(
         self,
-        order: Order,
-        work: Callable[[Desk, WorkItem], Result],
+        start: Callable[[], _Process[WorkItem, Result]],
         items: Sequence[WorkItem],
         set_aside: SetAside[WorkItem, Result],
     ) -> None:
-        self._start = partial(_Process[WorkItem, Result], order, work)
+        self._start = start
         self._set_aside = set_aside
         self._waiting = deque(Task(item) for item in items)
         self._processes: list[_Process[WorkItem, Result]] = []
@@ -230,7 +280,7 @@ class _Crew(Generic[WorkItem, Result]):
 
 
 def _share_out(crew: _Crew[WorkItem, Result], jobs: int) -> Iterator[Result]:
-    with apart(), closing(crew):
+    with closing(crew):
         try:
             yield from crew.results(jobs)
         except BaseException:  # Ctrl-C, or a consumer that gave up
@@ -255,8 +305,23 @@ class _Done(Generic[Result]):
     result: Result
 
 
-def _serve(pipe: Connection, order: Order, work: Callable[[Desk, WorkItem], Result]) -> None:
-    """Open a desk, and do one thing after another at it; say what each comes to."""
+def _serve(
+    order: Order,
+    work: Callable[[Desk, WorkItem], Result],
+    pipe: Connection,
+    *,
+    warm: socket.socket | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Open a desk, and do one thing after another at it; say what each comes to.
+
+    `warm` is the line to a warm process of this one's own. Who was forked from a process that knew
+    nothing gets its `environment` here.
+    """
+    if environment is not None:
+        os.environ.update(environment)
+    if warm is not None:
+        order = replace(order, backend=jails.Warm(warm))
     # Ctrl-C reaches every process of the terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):  # it was kept back until here

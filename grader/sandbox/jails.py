@@ -36,6 +36,7 @@ from grader.wire.frames import (
     Fork,
     Ready,
     Reap,
+    Split,
     fingerprint,
     open_to_others,
     send,
@@ -86,9 +87,16 @@ class Warm:
 
     in_cells = False
 
-    def __init__(self) -> None:
+    def __init__(self, control: socket.socket | None = None) -> None:
+        """With `control`, the warm process is there: what `split` of another one gave."""
         self._ahead: _Ordered | None = None
-        self._start()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready: Ready | None = None
+        self.forker = 0  # which process forks jails now: another one, once the first has died
+        if control is None:
+            self._start()
+        else:
+            self._control = control
 
     def _start(self) -> None:
         without = os.environ.get(WITHOUT, "").replace(",", " ").split()
@@ -117,7 +125,23 @@ class Warm:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        self._ready: Ready | None = None
+        self._ready = None
+        self.forker += 1
+
+    def split(self) -> socket.socket | None:
+        """The line to another warm process, forked from this one; None if this one has ended.
+
+        For a `Warm` in another process. It need not wait until torch is loaded.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                order = msgspec.msgpack.encode(Split())
+                socket.send_fds(self._control, [order], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            return None
+        return ours
 
     @property
     def ready(self) -> Ready:
@@ -192,11 +216,6 @@ class Warm:
         pid = msgspec.msgpack.decode(answer, type=int)
         return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
-    @property
-    def forker(self) -> int:
-        """Which process forks jails now: another one, once the first has died."""
-        return self._process.pid
-
     def reap(self, pid: int, forker: int) -> int:
         """The signal that ended a dead jail of this forker; 0 where none did."""
         if forker != self.forker:  # which is gone, and its jails with it
@@ -222,6 +241,8 @@ class Warm:
             self._ahead.close()
             self._ahead = None
         self._control.close()
+        if self._process is None:  # it ends by itself
+            return
         if self._ready is None:
             self._process.kill()  # it is loading torch, and would notice only afterwards
         try:

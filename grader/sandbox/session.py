@@ -180,7 +180,7 @@ class Session:
         self.listing = self._start()
         self._listed = True
 
-    def _start(self, *, again: bool = True) -> wire.Listing:
+    def _start(self, tries: int = 3) -> wire.Listing:
         channel = self._open_channel(replace(self._limits, memory_mb=self._memory_mb))
         self._channel = channel
         self._wired = channel if isinstance(channel, Wired) else None
@@ -194,10 +194,10 @@ class Session:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
         try:
             reply = self._exchange(opening, left)
-        except Killed:
-            if not again:
+        except Killed:  # before any line of the submission ran: the next jail may be gone as well
+            if tries == 1:
                 raise
-            return self._start(again=False)
+            return self._start(tries - 1)
         if not isinstance(reply, wire.Listing):
             raise StudentLost("crashed", "the submission could not be listed")
         return reply

@@ -304,6 +304,9 @@ def test_a_jail_that_was_killed_while_it_waited_costs_nobody_anything(
     """Nor does it, if that happens to the one at work in the same moment."""
 
     def kill(_: Jail) -> None:
+        ahead = warm_of(desk)._ahead
+        assert ahead is not None
+        warm_of(desk)._hear(ahead)  # it is there
         for jail in psutil.Process(warm_of(desk)._process.pid).children():
             jail.kill()
 

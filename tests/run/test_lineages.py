@@ -1,0 +1,82 @@
+"""Torch is loaded twice in a grading, whatever the number of jobs: for workers, and for jails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from grader.course.course import Course
+from grader.grading.desk import Desk
+from grader.grading.order import Order
+from grader.run.workers import share
+from grader.sandbox.jails import Jail
+from grader.sandbox.session import Limits
+from grader.wire.frames import PROCESSOR
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+
+
+def below(ancestor: int, pid: int) -> int:
+    """The child of a process from which another one comes."""
+    parents = {one.pid: one for one in psutil.Process(pid).parents()}
+    line = [pid, *parents]
+    return line[line.index(ancestor) - 1]
+
+
+class Seen(NamedTuple):
+    worker: int
+    lineage: int  # the process that it was forked from, and the first of those
+    of_jails: int  # the same of a jail
+    environment: dict[str, str]
+
+
+def look(grader: int, desk: Desk, _: int) -> Seen:
+    """Where this worker comes from, and where its jails do."""
+    jail = desk.backend.open(Limits())
+    assert isinstance(jail, Jail)
+    try:
+        pid = os.getpid()
+        return Seen(pid, below(grader, pid), below(grader, jail._pid), {**os.environ})
+    finally:
+        jail.close()
+
+
+@pytest.fixture(name="order")
+def order_of_tiny(tiny: Course) -> Order:
+    return Order(tiny, "a seed", tiny.test_files(), isolation="weak")
+
+
+def test_four_jobs_load_torch_twice(order: Order) -> None:
+    seen = [*share(order, partial(look, os.getpid()), range(12), jobs=4)]
+    workers, jails = {one.lineage for one in seen}, {one.of_jails for one in seen}
+    assert (len(workers), len(jails)) == (1, 1)
+    assert workers != jails  # student code knows the address of nothing on the trusted side
+    assert workers.isdisjoint(one.worker for one in seen)
+
+
+def test_what_workers_are_forked_from_knows_nothing_and_they_do(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_INSTRUCTOR", "a secret")
+    for seen in share(order, partial(_look_at_mother, os.getpid()), range(2), jobs=2):
+        assert seen.environment["OF_THE_INSTRUCTOR"] == "a secret"
+    assert "OF_THE_INSTRUCTOR" in os.environ
+
+
+def _look_at_mother(grader: int, desk: Desk, item: int) -> Seen:
+    seen = look(grader, desk, item)
+    for process in (seen.lineage, seen.of_jails):
+        names = {*psutil.Process(process).environ()}
+        assert names <= {*PROCESSOR, *HARMLESS}
+    return seen
+
+
+HARMLESS = {
+    "HOME", "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH",
+    "TORCHINDUCTOR_CACHE_DIR",
+}  # fmt: skip
