@@ -124,7 +124,8 @@ class Desk:
     @cached_property
     def limits(self) -> Limits:
         """What a submission may use, and a known mistake."""
-        return Limits(**{f: getattr(self.course.file.limits, f) for f in Limits.__annotations__})
+        limits = self.course.file.limits
+        return Limits(limits.test_seconds, limits.submission_seconds, limits.memory_mb)
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:

@@ -28,6 +28,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from grader.wire.frames import LACKS_TORCH
+
 # TorchScript's compiler and what runs its graphs; the dispatcher's own look-ups stay.
 COMPILERS = ("_jit_", "_create_function_from", "_create_graph", "_fuse_to_static", "_import_ir_")
 LOOKUPS = ("_jit_get_", "_jit_is_", "_jit_resolve_packet")
@@ -130,8 +132,10 @@ def open_to_guest() -> Iterator[None]:
         _open = False
 
 
-def close(folder: str) -> None:
+def close(folder: str, *, whole: bool) -> None:
     """Refuse from now on; `folder` is torch's, of which nothing more is read.
+
+    Where torch is not the `whole`, whoever asks for more ends the process.
 
     Frames are refused as by a Python without them: libraries that ask for one can do without.
     """
@@ -158,7 +162,7 @@ def close(folder: str) -> None:
         elif event == "open" and str(arguments[0]).startswith(folder):
             _refuse("to read torch's files")
 
-    sys.meta_path.insert(0, NoMoreOfTorch())
+    no_more_of_torch(whole=whole)
     sys.addaudithook(hook)
     global _closed
     _closed = True
@@ -186,13 +190,28 @@ def _asked_by_library(folders: tuple[str, ...]) -> bool:
     return name.startswith(folders) and not ASKED & {*Path(name).parts}
 
 
+def no_more_of_torch(*, whole: bool) -> None:
+    """Load no part of torch from now on; the first to ask for this says whether it is `whole`."""
+    if not any(isinstance(finder, NoMoreOfTorch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, NoMoreOfTorch(whole=whole))
+
+
 class NoMoreOfTorch:
-    """Finds modules of torch that were not loaded: empty ones, so that an import costs nothing."""
+    """Finds modules of torch that were not loaded: empty ones, so that an import costs nothing.
+
+    Where there is more of torch than this process has, the process ends, and says so by its exit
+    code: another one, in which it is loaded, is asked the same again.
+    """
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
 
     def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
         if not name.startswith("torch."):
             return None
+        if not self._whole:
+            os._exit(LACKS_TORCH)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:

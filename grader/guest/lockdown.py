@@ -53,6 +53,7 @@ class Plan:
     warm_pid: int
     readable: tuple[str, ...]  # where Python and its packages lie
     closed: str  # a folder there that no jail may read: torch's, which is loaded
+    whole: bool  # whether all of torch is that an answer may ask for
     opened: tuple[str, ...]  # what is left of `readable`
     private: bool  # whether other users are kept out of there
     users: range  # of which each jail becomes one
@@ -75,10 +76,11 @@ LARGE = 2**18  # bytes of what gets a mapping of its own
 # --- once, in the warm process -------------------------------------------------------------------
 
 
-def prepare(closed: str, without: Iterable[str] = ()) -> Plan:
+def prepare(closed: str, *, whole: bool, without: Iterable[str] = ()) -> Plan:
     """Make the plan. `without` names layers to leave out, for tests of what happens then.
 
-    `closed` is a folder among those of Python's packages that no jail may read.
+    `closed` is a folder among those of Python's packages that no jail may read: torch's, of which
+    the `whole` may be loaded.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     missing = dict.fromkeys(without, "switched off")
@@ -105,6 +107,7 @@ def prepare(closed: str, without: Iterable[str] = ()) -> Plan:
         os.getpid(),
         readable,
         closed,
+        whole,
         opened,
         private,
         free_users(_top_uid()),
@@ -236,7 +239,9 @@ def lock(plan: Plan, *, cpu_seconds: int, memory_mb: int, keep: int) -> dict[str
         raise ProcessLookupError("the warm process has ended")
     _checked(plan.libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     put_on("seccomp", lambda: _filter_calls(plan))
-    put_on("interpreter", lambda: interpreter.close(plan.closed))  # last: it takes ctypes away
+    put_on(
+        "interpreter", lambda: interpreter.close(plan.closed, whole=plan.whole)
+    )  # last: it takes ctypes away
     return missing
 
 

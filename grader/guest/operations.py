@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 import types
 import warnings
 from collections import defaultdict
@@ -139,7 +138,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
                         function.__code__ = _code(name)
     for kernels in libraries.values():
         _keep_for_good(kernels)
-    sys.meta_path.insert(0, interpreter.NoMoreOfTorch())
+    interpreter.no_more_of_torch(whole=True)
     return frozenset(
         name
         for name in names

@@ -9,18 +9,28 @@ import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
-LATE = (
-    "torch._decomp.decompositions_for_jvp", "torch._subclasses.schema_check_mode",
-    "torch.autograd._functions", "torch.nn.attention.bias", "torch.nn.attention.flex_attention",
-    "torch.nn.modules.linear_cross_entropy", "torch.nn.utils.prune",
+# What torch's functions import when they are first called, and what answers may import.
+USUAL = (
+    "torch._subclasses.schema_check_mode", "torch.autograd._functions", "torch.nn.utils.prune",
     "torch.profiler._chrome_trace_export", "torch.profiler._cupti_monitor",
-    "torch.profiler._cupti_monitor_trace", "torch.utils._cxx_pytree", "torch.utils.flop_counter",
+    "torch.profiler._cupti_monitor_trace", "torch.utils.flop_counter",
     "torch.utils.serialization.config",
+)  # fmt: skip
+# The same, of what takes as long to import as all the rest, and few answers need: torch's compiler,
+# which optimisers, checkpoints and torch.func.grad import when they are first used, and which looks
+# for a temporary directory then.
+WHOLE = (
+    "torch._dynamo", "torch._decomp.decompositions_for_jvp", "torch.nn.attention.bias",
+    "torch.nn.attention.flex_attention", "torch.nn.modules.linear_cross_entropy",
+    "torch.utils._cxx_pytree",
 )  # fmt: skip
 
 
-def load_torch() -> None:
-    """Import what students use, and start no thread: a fork would lose it."""
+def load_torch(*, whole: bool) -> None:
+    """Import what students use, and start no thread: a fork would lose it.
+
+    What few use is there only if torch is to be `whole`: no part of it is loaded in a jail.
+    """
     import torch
 
     # Before any operation: one parallel region here would hang a parallel region in a fork. And
@@ -28,13 +38,7 @@ def load_torch() -> None:
     torch.set_num_threads(1)
     import numpy.random  # noqa: F401
 
-    # Optimisers, vmap and dispatch modes import this when first used, which takes seconds, and then
-    # look for a temporary directory, which a jail does not have.
-    import torch._dynamo
-
-    # What torch's functions import when they are first called, and what answers may import: no
-    # part of torch is loaded in a jail.
-    for name in LATE:
+    for name in (*USUAL, *WHOLE) if whole else USUAL:
         with suppress(ImportError):  # another version of torch may lack it
             importlib.import_module(name)
 

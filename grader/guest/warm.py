@@ -1,6 +1,7 @@
 """The warm process: torch loaded once, no secret in memory, a fork for each submission.
 
-Started as ``python -I -m grader.guest.warm FD [LAYER…]`` (layers to leave out) with an empty
+Started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]`` (PARTS of torch: ``whole``, or
+``usual`` for what most answers need; layers to leave out) with an empty
 environment, never forked from the grader. It parses no submission and holds none: it only forks.
 Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end of a socket attached)
 is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended;
@@ -31,10 +32,11 @@ REHEARSALS = 3
 def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    load_torch()
+    whole = sys.argv[2] == "whole"
+    load_torch(whole=whole)
     forget_projects()
     closed = _strip_torch()
-    plan = lockdown.prepare(closed, without=sys.argv[2:])
+    plan = lockdown.prepare(closed, whole=whole, without=sys.argv[3:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
     _take_orders(control, rehearsed(plan))
@@ -75,8 +77,7 @@ def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
                 os.close(pidfd)
             case Reap(pid):
                 _, status = os.waitpid(pid, 0)
-                ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-                control.send(msgspec.msgpack.encode(ended_by))
+                control.send(msgspec.msgpack.encode(-os.waitstatus_to_exitcode(status)))
             case Split():
                 with socket.socket(fileno=descriptors[0]) as another, suppress(OSError):
                     # Where it cannot be forked, whoever waits at the other end sees it closed.

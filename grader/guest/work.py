@@ -143,7 +143,7 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 def _preload() -> Untouched:
     """Load torch, and remember how that leaves the process."""
-    load_torch()
+    load_torch(whole=True)
     # It needs torch, and what goes wrong with that is told.
     from grader.guest.cleanup import Untouched
 

@@ -25,6 +25,7 @@ from grader.sandbox.session import (
     WALL_FACTOR,
     Backend,
     Killed,
+    LacksTorch,
     Limits,
     Loss,
     StudentLost,
@@ -32,6 +33,7 @@ from grader.sandbox.session import (
 )
 from grader.wire.frames import (
     HEADER,
+    LACKS_TORCH,
     PROCESSOR,
     Fork,
     Ready,
@@ -87,8 +89,13 @@ class Warm:
 
     in_cells = False
 
-    def __init__(self, control: socket.socket | None = None) -> None:
-        """With `control`, the warm process is there: what `split` of another one gave."""
+    def __init__(self, control: socket.socket | None = None, *, whole: bool = False) -> None:
+        """With `control`, the warm process is there: what `split` of another one gave.
+
+        Unless torch is to be `whole`, what few answers use is not loaded: see `guest.preload`.
+        """
+        self._parts = "whole" if whole else "usual"
+        self._whole: Warm | None = None  # another one, once an answer has asked for it
         self._ahead: _Ordered | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
@@ -107,8 +114,8 @@ class Warm:
         with theirs:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-I", "-m", "grader.guest.warm", str(theirs.fileno())),
-                    *without,
+                    *(sys.executable, "-I", "-m", "grader.guest.warm"),
+                    *(str(theirs.fileno()), self._parts, *without),
                 ],
                 env={
                     "LANG": "C.UTF-8",
@@ -169,6 +176,9 @@ class Warm:
 
     def open(self, limits: Limits) -> Jail:
         """A fresh jail. A warm process that has died is started again."""
+        if limits.whole_torch and self._parts != "whole":
+            self._whole = self._whole or type(self)(whole=True)
+            return self._whole.open(limits)
         try:
             return self._next(limits)
         except OSError:
@@ -214,10 +224,10 @@ class Warm:
                 raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(answer)}")
             raise BrokenPipeError("the warm process has ended")
         pid = msgspec.msgpack.decode(answer, type=int)
-        return Jail(self, ordered.connection, pid, ordered.descriptors[0])
+        return Jail(self, ordered.limits, ordered.connection, pid, ordered.descriptors[0])
 
     def reap(self, pid: int, forker: int) -> int:
-        """The signal that ended a dead jail of this forker; 0 where none did."""
+        """What ended a dead jail of this forker: a signal, or its exit code, below zero."""
         if forker != self.forker:  # which is gone, and its jails with it
             return signal.SIGKILL
         try:
@@ -237,6 +247,9 @@ class Warm:
 
     def close(self) -> None:
         """End the warm process; jails that are still there die with it."""
+        if self._whole is not None:
+            self._whole.close()
+            self._whole = None
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
@@ -261,8 +274,11 @@ class Warm:
 class Jail(Wired):
     """One forked process that runs one submission."""
 
-    def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
+    def __init__(
+        self, warm: Warm, limits: Limits, connection: socket.socket, pid: int, pidfd: int
+    ) -> None:
         self._warm = warm
+        self._limits = limits
         self._connection = connection
         self._forker = warm.forker
         self._pid = pid
@@ -277,7 +293,7 @@ class Jail(Wired):
         self._locked = False
         self._stopped = False  # by us
         self._idle_limit = IDLE_TEST
-        self.ended_by: int | None = None  # a signal, or 0; None while it lives
+        self.ended_by: int | None = None  # a signal, or minus its exit code; None while it lives
 
     def cpu_seconds(self) -> float:
         """CPU time of all its threads so far."""
@@ -369,7 +385,9 @@ class Jail(Wired):
                 return StudentLost("timeout", TOO_LONG)
             case signal.SIGSEGV | signal.SIGBUS:
                 return StudentLost("crashed", "deep recursion, or a crash inside a library")
-            case 0:
+            case number if number == -LACKS_TORCH and not self._limits.whole_torch:
+                return LacksTorch("crashed", "it asked for more of torch than was loaded")
+            case number if number <= 0:
                 return StudentLost("crashed", "the code ended its own process")
             case number:
                 known = {s.value: s.name for s in signal.Signals}

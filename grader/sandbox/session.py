@@ -47,6 +47,10 @@ class Killed(StudentLost):
     """
 
 
+class LacksTorch(Killed):
+    """Ended since it asked for a part of torch that was not loaded; in the next process it is."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a submission may use: CPU seconds per test and in all, and memory above the baseline."""
@@ -54,6 +58,7 @@ class Limits:
     test_seconds: float = 5.0
     submission_seconds: float = 120.0
     memory_mb: int = 1024
+    whole_torch: bool = False  # whether what few answers use has to be loaded as well
 
 
 class Channel(Protocol):
@@ -358,6 +363,8 @@ class Session:
             yield
         except BaseException as error:
             self._timeouts += isinstance(error, StudentLost) and error.status == "timeout"
+            if isinstance(error, LacksTorch):
+                self._limits = replace(self._limits, whole_torch=True)
             self.close()
             raise
 

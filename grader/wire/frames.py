@@ -104,9 +104,15 @@ class Fork(msgspec.Struct, frozen=True, tag="fork"):
 
 
 class Reap(msgspec.Struct, frozen=True, tag="reap"):
-    """Wait for a child that has ended or been killed; answered by the signal that did it, or 0."""
+    """Wait for a child that has ended or been killed.
+
+    Answered by the signal that did it, or by its exit code, below zero.
+    """
 
     pid: int
+
+
+LACKS_TORCH = 96  # exit code of a jail in which an answer asked for more of torch than was loaded
 
 
 class Split(msgspec.Struct, frozen=True, tag="split"):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from grader.proxies.calls import StudentRaised
 from grader.sandbox.jails import Warm
+from grader.sandbox.session import LacksTorch, Limits
 from tests.support import seats
 
 X = torch.arange(12.0).view(3, 4) / 7
@@ -28,9 +29,11 @@ OpenSeat = Callable[..., seats.Seat]
 def open_seat(warm: Warm) -> Iterator[OpenSeat]:
     opened: list[seats.Seat] = []
 
-    def open_one(body: str, watch: tuple[str, ...] = ()) -> seats.Seat:
-        opened.append(seats.open_seat(warm.open, f"import torch\n{body}", rows, watch=watch))
-        return opened[-1]
+    def open_one(body: str, watch: tuple[str, ...] = (), *, whole: bool = True) -> seats.Seat:
+        limits = Limits(whole_torch=whole)
+        seat = seats.open_seat(warm.open, f"import torch\n{body}", rows, watch=watch, limits=limits)
+        opened.append(seat)
+        return seat
 
     yield open_one
     for seat in opened:
@@ -193,6 +196,29 @@ def test_what_right_answers_use_works_also_while_operations_are_counted(
     student = open_seat(f"def rows(x):\n    {body}\n    return x.softmax(-1)").student()
     torch.testing.assert_close(student.rows(X), X.softmax(-1))
     torch.testing.assert_close(student.rows.observe(X).result, X.softmax(-1))
+
+
+ASK_FOR_MORE = {"functorch", "jacobian", "gradients", "checkpoint", "optimiser"}
+
+
+@pytest.mark.parametrize("name", USEFUL)
+def test_few_of_them_ask_for_more_of_torch_than_is_always_loaded(
+    open_seat: OpenSeat, name: str
+) -> None:
+    body = f"def rows(x):\n    {USEFUL[name]}\n    return x.softmax(-1)"
+    student = open_seat(body, whole=False).student()
+    if name in ASK_FOR_MORE:
+        with pytest.raises(LacksTorch):
+            student.rows(X)
+    else:
+        torch.testing.assert_close(student.rows(X), X.softmax(-1))
+
+
+@pytest.mark.parametrize("watch", [(), ("softmax",)], ids=["nothing", "softmax"])
+def test_where_something_is_forbidden_too(open_seat: OpenSeat, watch: tuple[str, ...]) -> None:
+    body = "def rows(x):\n    torch.func.grad(lambda t: t.sum())(x)\n    return x"
+    with pytest.raises(LacksTorch):
+        open_seat(body, watch, whole=False).student().rows(X)
 
 
 @pytest.mark.parametrize("module", ["torch.utils.data", "torch.optim", "torch.nn.utils.prune"])

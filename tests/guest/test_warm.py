@@ -17,6 +17,7 @@ PLAN = Plan(
     warm_pid=0,
     readable=(),
     closed="",
+    whole=True,
     opened=(),
     private=False,
     users=range(0),

@@ -25,7 +25,7 @@ from grader.intake import find_submissions, read_submission
 from grader.records.grade import Grade
 from tests.support.attacks_table import Attack, all_attacks
 from tests.support.places import ROOT, SAMPLES
-from tests.support.seats import warm_of
+from tests.support.seats import process_of, warm_of
 
 UNITS = ("softmax", "causal_attention")
 EACH_HALF = 100
@@ -230,7 +230,7 @@ def test_neither_the_grader_nor_the_warm_process_keeps_a_descriptor_of_an_attack
     alone: Desk,
 ) -> None:
     attacks = [attack for attack in quick(all_attacks()) if attack.klass in ("replies", "exits")]
-    warm = warm_of(alone)._process.pid
+    warm = process_of(warm_of(alone)).pid
     held = []
     for path in (SAMPLES / "ada", *(attack.path for attack in attacks[:20])):
         (submission,) = find_submissions([path], alone.course, single=True)

@@ -32,11 +32,12 @@ from grader.run.workers import share
 from grader.sandbox.jails import Jail, Warm
 from grader.sandbox.session import Limits
 from grader.wire import SourceText
+from grader.wire.frames import LACKS_TORCH
 from tests.conftest import Grader, Ran
 from tests.grades.test_gradebook import grade_of
 from tests.support.gradebooks import folder
 from tests.support.places import TINY
-from tests.support.seats import warm_of
+from tests.support.seats import process_of, warm_of
 from tests.support.victims import (
     Deadly,
     Deskless,
@@ -307,7 +308,7 @@ def test_a_jail_that_was_killed_while_it_waited_costs_nobody_anything(
         ahead = warm_of(desk)._ahead
         assert ahead is not None
         warm_of(desk)._hear(ahead)  # it is there
-        for jail in psutil.Process(warm_of(desk)._process.pid).children():
+        for jail in psutil.Process(process_of(warm_of(desk)).pid).children():
             jail.kill()
 
     assert disturbed(desk, right, moment, monkeypatch, kill) == grade_text(desk, right)
@@ -318,7 +319,7 @@ def test_a_warm_process_that_others_killed_costs_nobody_anything(
     desk: Desk, right: str, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill(_: Jail) -> None:
-        process = warm_of(desk)._process
+        process = process_of(warm_of(desk))
         process.kill()
         process.wait()
 
@@ -327,7 +328,7 @@ def test_a_warm_process_that_others_killed_costs_nobody_anything(
 
 def test_a_warm_process_that_others_killed_while_it_loaded_is_started_again() -> None:
     with Warm() as warm:
-        warm._process.kill()
+        process_of(warm).kill()
         assert "process" in warm.layers
 
 
@@ -335,14 +336,43 @@ def test_a_jail_of_a_warm_process_that_was_started_again_is_let_go_of_and_harms_
     limits = Limits()
     with Warm() as warm:
         old = warm.open(limits)
-        warm._process.kill()
+        process_of(warm).kill()
         new = warm.open(limits)  # in a second warm process, which knows nothing of the old jail
         old.close(grace=0)
         assert old.ended_by == signal.SIGKILL
-        second = warm._process.pid
+        second = process_of(warm).pid
         new.close(grace=0)
         warm.open(limits).close(grace=0)
-        assert (new.ended_by, warm._process.pid) == (signal.SIGKILL, second)
+        assert (new.ended_by, process_of(warm).pid) == (signal.SIGKILL, second)
+
+
+# --- more of torch -------------------------------------------------------------------------------
+
+
+def test_an_answer_that_asks_for_more_of_torch_is_asked_again_where_it_is(
+    desk: Desk, right: str
+) -> None:
+    uses = "torch.func.grad(lambda t: t.sum())(torch.ones(2))"
+    text = right.replace("    return x - x.mean", f"    {uses}\n    return x - x.mean")
+    assert text != right
+    assert points(grade_text(desk, text)) == points(grade_text(desk, right))
+    at_import = f"import torch.nn.attention.flex_attention\n{uses}\n{right}"
+    assert points(grade_text(desk, at_import)) == points(grade_text(desk, right))
+
+
+def test_who_ends_its_process_as_if_more_of_torch_were_asked_for_gains_nothing(
+    desk: Desk, right: str
+) -> None:
+    ends = f"import os\n    os._exit({LACKS_TORCH})\n"
+    text = right.replace("    return x - x.mean", f"    {ends}    return x - x.mean")
+    grade = grade_text(desk, text)
+    assert grade.total < grade.max
+    (told,) = {test.message for test in grade.exercises[0].tests if test.status == "crashed"}
+    assert told == "the code ended its own process"
+
+
+def points(grade: Grade) -> dict[str, float]:
+    return {exercise.name: exercise.points for exercise in grade.exercises}
 
 
 def test_who_kills_its_own_process_is_believed_the_second_time(

@@ -19,7 +19,7 @@ from grader.records.grade import Grade, TestResult
 from grader.sandbox.jails import Jail
 from grader.sandbox.session import Limits
 from grader.wire import SourceText
-from tests.support.seats import warm_of
+from tests.support.seats import process_of, warm_of
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def points(grade: Grade, exercise: str) -> float:
 
 
 def test_a_warm_process_that_died_is_started_again(alone: Desk, right: str) -> None:
-    os.kill(warm_of(alone)._process.pid, signal.SIGKILL)
+    os.kill(process_of(warm_of(alone)).pid, signal.SIGKILL)
     honest = graded(alone, right)
     assert (honest.status, honest.total) == ("graded", honest.max)
 

@@ -34,7 +34,7 @@ from grader.wire import payload
 from grader.wire.frames import Ready, open_to_others
 from tests.conftest import Grader
 from tests.support.places import ROOT, TINY
-from tests.support.seats import warm_of
+from tests.support.seats import process_of, warm_of
 
 LIMITS = Limits(test_seconds=20, submission_seconds=60, memory_mb=256)
 SWITCHABLE = LAYERS[1:]
@@ -357,7 +357,7 @@ TOWARDS: dict[str, Callable[[int], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("how", TOWARDS)
 def test_no_jail_reaches_another_or_the_warm_process_or_the_grader(bare: Warm, how: str) -> None:
     with two_jails(bare) as (attacker, victim):
-        for pid in (victim.pid, bare._process.pid, os.getpid()):
+        for pid in (victim.pid, process_of(bare).pid, os.getpid()):
             name, *arguments = TOWARDS[how](pid)
             result, error = attacker("call", number(name), *arguments)
             assert (result, error) == (-1, errno.EPERM)
@@ -370,7 +370,7 @@ def test_without_a_filter_users_and_landlock_still_keep_jails_apart() -> None:
             pytest.skip("this machine lacks one of them")
         with two_jails(warm) as (attacker, victim):
             files = ("mem", "environ", "maps", "cwd", "fd", "status")
-            for pid in (victim.pid, warm._process.pid, os.getpid()):
+            for pid in (victim.pid, process_of(warm).pid, os.getpid()):
                 assert attacker("signalled", pid) == "EPERM"
                 assert attacker("opened", [f"/proc/{pid}/{file}" for file in files]) == []
                 for way in ("ptrace", "its priority", "its processors"):
@@ -590,7 +590,7 @@ def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
 ) -> None:
     files = tiny.test_files()
     with Order(tiny, "bar", files, isolation="weak").desk() as desk:
-        pid = warm_of(desk)._process.pid
+        pid = process_of(warm_of(desk)).pid
         few = 2**30
         resource.prlimit(pid, resource.RLIMIT_AS, (few, few))  # a jail may not raise it again
         with pytest.raises(HostFault, match="could not be locked"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,3 +77,9 @@ def warm_of(desk: Desk) -> Warm:
     """The warm process behind a desk whose submissions run in jails."""
     assert isinstance(desk.backend, Warm)
     return desk.backend
+
+
+def process_of(warm: Warm) -> subprocess.Popen[bytes]:
+    """The process that a test started: not one that was split from another."""
+    assert warm._process is not None
+    return warm._process
