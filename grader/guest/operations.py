@@ -76,6 +76,17 @@ def _plain(name: str) -> str:
     return name.split(".")[0].strip("_")
 
 
+# Looked up once, by the warm process: a jail has milliseconds. It takes 0.4 s, and the trusted side,
+# which forbids nothing, never does.
+
+
+def look_up() -> None:
+    """Find all that `forbid` may be asked for."""
+    for found in (_operations, _kernels, _functions):
+        found()
+
+
+@cache
 def _operations() -> Mapping[str, list[str]]:
     """The dispatcher's operations, by plain name; several libraries have kernels of their own."""
     found = defaultdict(list)
@@ -84,6 +95,7 @@ def _operations() -> Mapping[str, list[str]]:
     return found
 
 
+@cache
 def _kernels() -> Mapping[str, list[str]]:
     """The keys under which each of the dispatcher's operations has code of its own."""
     found = defaultdict(list)
@@ -93,6 +105,7 @@ def _kernels() -> Mapping[str, list[str]]:
     return found
 
 
+@cache
 def _functions() -> Mapping[str, list[types.FunctionType]]:
     """Torch's functions in Python, by plain name."""
     found = defaultdict(list)
@@ -103,12 +116,6 @@ def _functions() -> Mapping[str, list[types.FunctionType]]:
                 if "." in thing.__qualname__:
                     found[thing.__qualname__].append(thing)
     return found
-
-
-# Looked up once, by the warm process: a jail has milliseconds.
-_OPERATIONS = _operations()
-_KERNELS = _kernels()
-_FUNCTIONS = _functions()
 
 
 def forbid(names: Collection[str]) -> frozenset[str]:
@@ -124,15 +131,15 @@ def forbid(names: Collection[str]) -> frozenset[str]:
     libraries: dict[str, Any] = {}
     with warnings.catch_warnings(action="ignore"):  # that kernels are replaced
         for name in names:
-            for operation in _OPERATIONS.get(name, ()):
+            for operation in _operations().get(name, ()):
                 refusing, namespace = _kernel(name), operation.partition("::")[0]
                 if namespace not in libraries:
                     libraries[namespace] = torch._C._dispatch_library(
                         "IMPL", namespace, "", __file__, 0
                     )
-                for key in sorted({"CPU", "Meta", *_KERNELS.get(operation, ())}):
+                for key in sorted({"CPU", "Meta", *_kernels().get(operation, ())}):
                     libraries[namespace].impl(operation, key, refusing)
-            for function in _FUNCTIONS.get(name, ()):
+            for function in _functions().get(name, ()):
                 if not function.__code__.co_freevars:
                     with interpreter.open_to_guest():
                         function.__code__ = _code(name)
@@ -142,7 +149,7 @@ def forbid(names: Collection[str]) -> frozenset[str]:
     return frozenset(
         name
         for name in names
-        if not any(function.__code__.co_freevars for function in _FUNCTIONS.get(name, ()))
+        if not any(function.__code__.co_freevars for function in _functions().get(name, ()))
     )
 
 
