@@ -76,8 +76,8 @@ def _plain(name: str) -> str:
     return name.split(".")[0].strip("_")
 
 
-# Looked up once, by the warm process: a jail has milliseconds. It takes 0.4 s, and the trusted side,
-# which forbids nothing, never does.
+# Looked up once, by the warm process: it takes 0.4 s, and a jail has milliseconds. The trusted side
+# forbids nothing, and never looks.
 
 
 def look_up() -> None:

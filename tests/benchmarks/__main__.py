@@ -1,7 +1,8 @@
 """How fast, beside what: ``make bench`` prints one table, and writes it as JSON.
 
 What is compared is run in turn in one call, so that a busy machine slows both sides; the medians of
-several rounds are told. ``--long`` adds 5,000 submissions in one batch.
+several rounds are told. ``--long`` adds 5,000 submissions in one batch, and ``--compare OLD.json``
+ends with 1 where a ratio fell by more than a tenth since OLD was written.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from grader.grading.transcripts import Transcripts
-from tests.benchmarks import direct, lockdown, others, throughput, verdict
+from grader.records.rows import counted
+from tests.benchmarks import direct, lockdown, others, startup, throughput, verdict
 from tests.support.places import ROOT
 
 ROUNDS = 5
+NOTABLY = 0.9  # times the ratio of before: less is called slower
 WRITTEN = ROOT / "build" / "bench.json"
 UNIT_TIMED_BY_JOBS = "self_attention"
 
@@ -54,21 +57,38 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="also 5,000 submissions in one batch")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of each pair ({ROUNDS})")
     parser.add_argument("--json", type=Path, default=WRITTEN, help="where to write the table")
+    parser.add_argument("--compare", type=Path, metavar="OLD", help="say what became slower since")
     given = parser.parse_args()
     console = Console(stderr=True)
-    lines = []
+    before = ratios(given.compare) if given.compare else {}
+    lines: list[Line] = []
     for line in measured(given.rounds, long=given.long):
         console.print(f"{line.what}: {line.ratio:.3g} × {line.beside}")
         lines.append(line)
     Console(width=120).print(table(lines))
     given.json.parent.mkdir(parents=True, exist_ok=True)
-    told = [{**asdict(line), "ratio": line.ratio} for line in lines]
-    given.json.write_text(json.dumps({"versions": versions(), "lines": told}, indent=2), "utf-8")
+    rows = [{**asdict(line), "ratio": line.ratio} for line in lines]
+    given.json.write_text(json.dumps({"versions": versions(), "lines": rows}, indent=2), "utf-8")
     console.print(f"written to {given.json}")
+    slower = [
+        f"slower: {line.what}, {line.ratio:.3g} × {line.beside}, and {ratio:.3g} × before"
+        for line in lines
+        if (ratio := before.get((line.what, line.beside))) and line.ratio < NOTABLY * ratio
+    ]
+    for told in slower:
+        console.print(told)
+    raise SystemExit(1 if slower else 0)
+
+
+def ratios(path: Path) -> dict[tuple[str, str], float]:
+    """Of an earlier table, by what was measured and beside what; machines differ, ratios less."""
+    lines = json.loads(path.read_text("utf-8"))["lines"]
+    return {(line["what"], line["beside"]): line["ratio"] for line in lines}
 
 
 def measured(rounds: int, *, long: bool) -> Iterator[Line]:
     """The lines, as they are known."""
+    yield from starting(rounds)
     yield from one_exercise(rounds)
     yield from whole_course(rounds)
     yield two_jobs()
@@ -78,6 +98,20 @@ def measured(rounds: int, *, long: bool) -> Iterator[Line]:
     yield Line("a student's save to the verdict", save, "cold pytest", cold)
     if long:
         yield from many()
+
+
+def starting(rounds: int) -> Iterator[Line]:
+    """From a cold start, beside one import of torch; and what workers hold."""
+    seconds = {what: median(some) for what, some in startup.measured(rounds).items()}
+    torch = seconds["torch"]
+    yield Line("a cold check of one exercise", seconds["check"], "import torch", torch, "≥ 0.67")
+    for jobs in (1, 2, 4):
+        what = f"until the first grade, {counted(jobs, 'job')}"
+        yield Line(what, seconds[f"first {jobs}"], "import torch", torch, "≥ 0.5")
+        yield Line("… until the last of eight", seconds[f"last {jobs}"], "import torch", torch)
+    for jobs in (2, 4):
+        what = f"memory of a worker of its own, {jobs} jobs, MB"
+        yield Line(what, startup.megabytes(jobs), "allowed", 200, "≥ 1")
 
 
 def one_exercise(rounds: int) -> Iterator[Line]:
