@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup grade test audit audit-machines bench soak wheel lint types format doctor clean
+.PHONY: help setup grade test quick audit audit-machines bench soak wheel lint types format doctor clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,9 @@ grade: $(READY) ## grade the sample submissions, and print the gradebook
 # A file's tests share what takes long to make, so one process runs all of them.
 test: $(READY) ## run all tests of the kit
 	@$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+quick: $(READY) ## lint, types and the tests of rooms that changed, in a minute; SINCE=COMMIT
+	@$(BIN)/python -m tests.tools.quick $(SINCE)
 
 audit: $(READY) ## prove the course's tests: on mistakes, right answers and mutants
 	@$(BIN)/grader audit

@@ -1,0 +1,92 @@
+"""What a change is likely to break, in under a minute: ``make quick``.
+
+Lint, types, and the tests of the rooms that differ from a commit, as far as the time goes; what is
+left out is counted. CI runs all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+ALWAYS = ("tests/test_house.py", "tests/test_readme.py")
+ENDING = 8  # seconds kept for the tests that are at work when the time is over
+
+
+def main() -> None:
+    """Check, test, and exit with 1 where something failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.quick", description=__doc__)
+    parser.add_argument("since", nargs="?", default="HEAD", help="a commit (HEAD)")
+    since = parser.parse_args().since
+    until = time.time() + SECONDS - ENDING
+    chosen = tests_of(changed(since))
+    print("tests:", " ".join(chosen), flush=True)
+    checks = [
+        ["ruff", "format", "--check", "--quiet", "."],
+        ["ruff", "check", "--quiet", "."],
+        ["mypy"],
+        ["pytest", "-q", "-x", "-n", "auto", "--dist", "loadfile", "-p", __spec__.name, *chosen],
+    ]
+    failed = [
+        check[0]
+        for check in checks
+        if subprocess.run(
+            [sys.executable, "-m", *check, *_limit(check, until)], cwd=ROOT
+        ).returncode
+    ]
+    raise SystemExit(f"failed: {', '.join(failed)}" if failed else 0)
+
+
+def _limit(check: list[str], until: float) -> list[str]:
+    return ["--quick-until", str(until)] if check[0] == "pytest" else []
+
+
+def changed(since: str) -> list[str]:
+    """Files that differ from a commit, new ones too."""
+    differing = ["git", "diff", "--name-only", since]
+    new = ["git", "ls-files", "--others", "--exclude-standard"]
+    return [
+        line
+        for command in (differing, new)
+        for line in subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    ]
+
+
+def tests_of(files: list[str]) -> list[str]:
+    """Where the tests of these files stand: those of a room in the folder of its name."""
+    chosen = dict.fromkeys(ALWAYS)
+    for file in files:
+        path = Path(file)
+        if path.parts[0] == "tests" and path.name.startswith("test_"):
+            chosen[file] = None
+        elif path.parts[0] == "grader" and len(path.parts) > 2:
+            chosen[f"tests/{path.parts[1]}"] = None
+        elif path.parts[0] in ("exercises", "solutions"):
+            chosen["tests/test_course_content.py"] = None
+    return [place for place in chosen if (ROOT / place).exists()]
+
+
+# --- as a plugin of pytest ------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer a moment after which no test begins."""
+    parser.addoption("--quick-until", type=float, help="seconds since 1970")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what there is no time for."""
+    until = item.config.getoption("--quick-until")
+    if until is not None and time.time() > until:
+        pytest.skip("no time left")
+
+
+if __name__ == "__main__":
+    main()
