@@ -239,7 +239,7 @@ def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) 
         order.device,
     )
     if recorded is None:
-        desk.known = live_known(desk, load_library(course), outcomes)
+        desk.known = live_known(desk, load_library(course, tests), outcomes)
     return desk
 
 

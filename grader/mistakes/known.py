@@ -10,7 +10,7 @@ import sys
 import textwrap
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -99,14 +99,19 @@ def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
         yield other, one
 
 
-def load_library(course: Course) -> Library:
-    """Read ``solutions/mistakes``; raise `CallError` for a variant that makes no sense."""
+def load_library(course: Course, exercises: Collection[str] | None = None) -> Library:
+    """Read ``solutions/mistakes``; raise `CallError` for a variant that makes no sense.
+
+    Where `exercises` are named, the files of their units are enough.
+    """
+    asked = course.unit_of if exercises is None else exercises
+    units = {course.unit_of[name] for name in asked}
     references = course.reference_files()
     sources = {unit: path.read_text("utf-8") for unit, path in references.items()}
     table = _load_common(course)
     variants: list[Variant] = []
     for unit, path in course.mistakes_files().items():
-        if path.is_file():
+        if unit in units and path.is_file():
             with _errors_in(path):
                 variants += _load(path, unit, sources[unit], course, table)
     ids = [variant.id for variant in variants]

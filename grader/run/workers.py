@@ -329,15 +329,24 @@ def _serve(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with order.desk() as desk:
-            pipe.send(_Opened(desk.isolation))
-            while True:
+            listens = _say(pipe, _Opened(desk.isolation))
+            while listens:
                 try:
                     item = pipe.recv()
-                except EOFError:
+                except (EOFError, ConnectionError):
                     return  # the parent has no more
-                pipe.send(_Done(work(desk, item)))
+                listens = _say(pipe, _Done(work(desk, item)))
     except Exception as error:
-        pipe.send(error if isinstance(error, CallError | HostFault) else _as_fault(error))
+        _say(pipe, error if isinstance(error, CallError | HostFault) else _as_fault(error))
+
+
+def _say(pipe: Connection, what: object) -> bool:
+    """Whether the parent still listens: it may have all that it wanted."""
+    try:
+        pipe.send(what)
+    except ConnectionError:
+        return False
+    return True
 
 
 def _as_fault(error: Exception) -> HostFault:

@@ -28,6 +28,13 @@ def below(ancestor: int, pid: int) -> int:
     return line[line.index(ancestor) - 1]
 
 
+HARMLESS = {
+    "HOME", "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH",
+    "TORCHINDUCTOR_CACHE_DIR",
+    *("LINES", "COLUMNS"),  # what readline sets behind Python's back
+}  # fmt: skip
+
+
 class Seen(NamedTuple):
     worker: int
     lineage: int  # the process that it was forked from, and the first of those
@@ -59,6 +66,16 @@ def test_four_jobs_load_torch_twice(order: Order) -> None:
     assert workers.isdisjoint(one.worker for one in seen)
 
 
+def test_who_is_ready_when_all_is_done_goes_in_silence(
+    order: Order, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert len([*share(order, partial(look, os.getpid()), [1], jobs=1)]) == 1
+    work = share(order, partial(look, os.getpid()), range(4), jobs=4)
+    next(work)
+    work.close()
+    assert capfd.readouterr().err == ""
+
+
 def test_what_workers_are_forked_from_knows_nothing_and_they_do(
     order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,11 +89,5 @@ def _look_at_mother(grader: int, desk: Desk, item: int) -> Seen:
     seen = look(grader, desk, item)
     for process in (seen.lineage, seen.of_jails):
         names = {*psutil.Process(process).environ()}
-        assert names <= {*PROCESSOR, *HARMLESS}
+        assert not (more := names - {*PROCESSOR, *HARMLESS}), more
     return seen
-
-
-HARMLESS = {
-    "HOME", "LANG", "LC_CTYPE", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH",
-    "TORCHINDUCTOR_CACHE_DIR",
-}  # fmt: skip
