@@ -36,8 +36,9 @@ def adopt_identity_weights(theirs: RemoteModule, ours: nn.Module) -> None:
 def assert_learns_no_more(theirs: RemoteModule, layers: str) -> None:
     """Fail if a module learns more than the weights that it adopted.
 
-    Biases are seen by their place beside a weight with a role, since a bias of the keys changes no
-    result. Anything else is seen by what it does: layers that take no part may have any weights.
+    Biases are seen by their name and place beside a weight with a role, since a bias of the keys
+    changes no result. Anything else is seen by what it does: layers that take no part may have any
+    weights.
 
     `layers` says who has no bias, for the message: ``"queries, keys and values have no bias"``.
     """
@@ -56,15 +57,10 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str) -> None:
 
 
 def _biases_beside(theirs: RemoteModule) -> list[str]:
-    """Vectors without a role in the layers that hold adopted weights: by path."""
-    adoption, kept = theirs.adoption, theirs.parameters()
-    homes = adoption.homes()
-    vectors = [path for path in adoption.extra if kept[path].dim() == 1]
-    return [
-        path
-        for path in vectors
-        if path.rpartition(".")[0] in homes and (kept[path].numel() > 1 or is_called_bias(path))
-    ]
+    """What is called a bias, has no role, and stands in a layer that holds adopted weights."""
+    homes = theirs.adoption.homes()
+    biases = (path for path in theirs.adoption.extra if is_called_bias(path))
+    return [path for path in biases if path.rpartition(".")[0] in homes]
 
 
 def assert_one_bias(
