@@ -143,12 +143,14 @@ def _spawned(order: Order, work: Callable[[Desk, Any], Any]) -> _Process[Any, An
 
 
 def _forked(order: Order, warm: jails.Warm, work: Callable[[Desk, Any], Any]) -> _Process[Any, Any]:
-    from multiprocessing import forkserver  # not on Windows
+    from multiprocessing import forkserver, resource_tracker  # not on Windows
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["grader.run.mother"])
-    with _no_interrupts(), _nothing_of_ours():
-        forkserver.ensure_running()
+    with _nothing_of_ours():
+        resource_tracker.ensure_running()  # the fork server starts it, and lets Ctrl-C through then
+        with _no_interrupts():
+            forkserver.ensure_running()
     serve = partial(_serve, order, work, warm=warm.split(), environment={**os.environ})
     return _Process(context, serve)  # waits until torch is loaded there
 
