@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import site
 import sys
 import sysconfig
+import types
 from contextlib import suppress
 from pathlib import Path
 
 # What torch's functions import when they are first called, and what answers may import.
 USUAL = (
+    "torch.fx.experimental.symbolic_shapes",  # for tensors without values, on the device "meta"
     "torch._subclasses.schema_check_mode", "torch.autograd._functions", "torch.nn.utils.prune",
     "torch.profiler._chrome_trace_export", "torch.profiler._cupti_monitor",
     "torch.profiler._cupti_monitor_trace", "torch.utils.flop_counter",
@@ -46,12 +49,30 @@ def load_torch(*, whole: bool) -> None:
     from grader.guest.operations import look_up
 
     look_up()
+    if not whole:
+        _run_without_compiler()
     # It writes machine code while it computes, which no jail may: see `lockdown`.
     torch._C._set_mkldnn_enabled(False)
     x = torch.ones(2, 2, requires_grad=True)
     torch.softmax(x @ x, dim=-1).sum().backward()  # type: ignore[no-untyped-call]
     # Asks the system about the processor, once, if nothing has done so yet: a jail may not.
     x.half()
+
+
+def _run_without_compiler() -> None:
+    """Let functions that torch hides from its compiler run without importing it to hide from.
+
+    Torch keeps what to run instead in an attribute of each; where it does so in another way, they
+    ask for the compiler, and get it. See ``torch/_compile.py``.
+    """
+    import torch
+
+    hides = vars(torch)["_disable_dynamo"](lambda: None).__code__
+    for thing in gc.get_objects():
+        if type(thing) is types.FunctionType and thing.__code__ is hides:
+            cells = dict(zip(hides.co_freevars, thing.__closure__ or (), strict=True))
+            hidden = cells["fn"].cell_contents
+            hidden.__dynamo_disable = hidden
 
 
 def forget_projects() -> None:
