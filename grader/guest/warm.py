@@ -56,6 +56,7 @@ def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
     ready = Ready(plan.missing, list(plan.readable), fingerprint())
     control.send(msgspec.msgpack.encode(ready))
     commands = msgspec.msgpack.Decoder(Command)
+    others: list[int] = []  # warm processes that were split from this one
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, MAX_COMMAND, 1)
         if not message:
@@ -81,8 +82,9 @@ def _take_orders(control: socket.socket, plan: lockdown.Plan) -> NoReturn:
             case Split():
                 with socket.socket(fileno=descriptors[0]) as another, suppress(OSError):
                     # Where it cannot be forked, whoever waits at the other end sees it closed.
-                    if os.fork() == 0:
+                    if (pid := os.fork()) == 0:
                         _start_anew(another, plan, control)
+                    others = [one for one in (*others, pid) if not os.waitpid(one, os.WNOHANG)[0]]
 
 
 def _strip_torch() -> str:

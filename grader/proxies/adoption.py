@@ -23,7 +23,7 @@ from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import Adoption, WantedRoles, candidates
+from grader.proxies.matching import MAX_FREE, Adoption, WantedRoles, candidates
 from grader.proxies.remote import RemoteModule
 from grader.wire.payload import DTYPES
 
@@ -117,7 +117,10 @@ def _results(
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    return results
+    return [
+        *results,
+        *[None] * (len(weights) - len(results)),
+    ]  # after one that raises, no more came
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:
@@ -148,14 +151,15 @@ def also_learned(theirs: RemoteModule) -> list[str]:
     make = Make("adoption", theirs.name, "also learned")
     others = {path: make.normal_like(own[path], name=path) for path in extra}
     # Two layers may change nothing unless both do.
-    trials = [own, own, others, *({**own, path: others[path]} for path in extra)]
+    few = extra if len(extra) <= MAX_FREE else []
+    trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
         theirs, trials, probe(theirs.contract, theirs.made_with)
     )
     theirs.assign(own)
     if not _agrees(again, before) or _agrees(together, before):
         return []
-    found = [path for path, after in zip(extra, alone, strict=True) if not _agrees(after, before)]
+    found = [path for path, after in zip(few, alone, strict=True) if not _agrees(after, before)]
     return found or extra
 
 
@@ -278,7 +282,8 @@ def _values(
         for path, part in rows.items()
     }
     for path in adoption.extra:
-        if is_floating(infos[path]) and is_called_bias(path):
+        # What is called so and is not learned is a constant: a mask, in many a GPT.
+        if infos[path].learned and is_floating(infos[path]) and is_called_bias(path):
             values[path] = torch.zeros(infos[path].shape, dtype=DTYPES[infos[path].dtype])
     return values
 

@@ -313,7 +313,7 @@ class _Plan:
 
         One way that gives nothing, where only some would find a partner, or what lacks is a weight.
         """
-        if not all(role.endswith(".bias") for role in missing):
+        if len(biases) > MAX_FREE or not all(role.endswith(".bias") for role in missing):
             return [{}]
         fit = _assignments(biases, missing, lambda group, some: self.fits(group, _Choice(some), {}))
         return list(islice(fit, MAX_CANDIDATES)) or [{}]

@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import connection
@@ -128,12 +128,13 @@ def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
 
     On Linux torch is loaded twice, however many processes there are, and at the same time: in the
     process that all workers are forked from, and in that of all jails. They are two since student
-    code should know the address of nothing in the process that holds the references.
+    code should know the address of nothing in the process that holds the references. Once more it
+    is loaded for each worker in which an answer asks for more of torch.
     """
     if sys.platform != "linux" or order.device != "cpu":  # no fork survives a GPU's driver
         yield partial(_spawned, order)
         return
-    with jails.Warm() as warm:
+    with jails.Warm() if order.backend is None else nullcontext() as warm:
         yield partial(_forked, order, warm)
 
 
@@ -142,28 +143,38 @@ def _spawned(order: Order, work: Callable[[Desk, Any], Any]) -> _Process[Any, An
         return _Process(multiprocessing.get_context("spawn"), partial(_serve, order, work))
 
 
-def _forked(order: Order, warm: jails.Warm, work: Callable[[Desk, Any], Any]) -> _Process[Any, Any]:
+def _forked(
+    order: Order, warm: jails.Warm | None, work: Callable[[Desk, Any], Any]
+) -> _Process[Any, Any]:
     from multiprocessing import forkserver, resource_tracker  # not on Windows
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["grader.run.mother"])
-    with _nothing_of_ours():
-        resource_tracker.ensure_running()  # the fork server starts it, and lets Ctrl-C through then
-        with _no_interrupts():
-            forkserver.ensure_running()
-    serve = partial(_serve, order, work, warm=warm.split(), environment={**os.environ})
-    return _Process(context, serve)  # waits until torch is loaded there
+    resource_tracker.ensure_running()  # the fork server starts it, and lets Ctrl-C through then
+    with _no_interrupts(), _nothing_of_ours():
+        forkserver.ensure_running()
+    line = warm.split() if warm else None
+    serve = partial(_serve, order, work, warm=line, environment={**os.environ})
+    try:
+        return _Process(context, serve)  # waits until torch is loaded there
+    except (EOFError, OSError) as error:
+        raise HostFault(
+            "what worker processes are forked from ended while it loaded torch; try again, with "
+            "--jobs 1"
+        ) from error
 
 
 @contextmanager
 def _nothing_of_ours() -> Iterator[None]:
     """Meanwhile, what is started knows nothing of our environment but what decides on results."""
     before = {**os.environ}
-    for name in before.keys() - {*PROCESSOR, SAFE_PATH}:
-        del os.environ[name]
     try:
+        for name in before.keys() - {*PROCESSOR, SAFE_PATH}:
+            del os.environ[name]
+        os.environ["OMP_NUM_THREADS"] = "1"
         yield
     finally:
+        os.environ.pop("OMP_NUM_THREADS", None)
         os.environ.update(before)
 
 

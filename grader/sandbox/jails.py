@@ -178,6 +178,9 @@ class Warm:
         """A fresh jail. A warm process that has died is started again."""
         if limits.whole_torch and self._parts != "whole":
             self._whole = self._whole or type(self)(whole=True)
+            if self._whole.ready.missing != self.ready.missing:
+                told = ", ".join(self._whole.ready.missing) or "none"
+                raise HostFault(f"jails with all of torch lack other layers than the rest: {told}")
             return self._whole.open(limits)
         try:
             return self._next(limits)

@@ -59,7 +59,8 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str) -> None:
 def _biases_beside(theirs: RemoteModule) -> list[str]:
     """What is called a bias, has no role, and stands in a layer that holds adopted weights."""
     homes = theirs.adoption.homes()
-    biases = (path for path in theirs.adoption.extra if is_called_bias(path))
+    learned = {info.path for info in theirs.structure.parameters if info.learned}
+    biases = [path for path in theirs.adoption.extra if path in learned and is_called_bias(path)]
     return [path for path in biases if path.rpartition(".")[0] in homes]
 
 

@@ -4,9 +4,10 @@ A frame is an eight-byte little-endian length and as many bytes: to a jail over 
 worker over a pipe.
 
 To the warm process, over a socket of its own, go `Fork`, `Reap` and `Split`; from it come a
-`Ready`, once, then pids and signals. To a worker go, for each submission: a `Begin`, the requests
-of `wire`, an empty frame. From it come: a `WorkerReady`, once; then a reply for each request, and
-after the empty frame a text that says why no other submission should come here, or an empty one.
+`Ready`, once, then pids, signals and exit codes. To a worker go, for each submission: a `Begin`,
+the requests of `wire`, an empty frame. From it come: a `WorkerReady`, once; then a reply for each
+request, and after the empty frame a text that says why no other submission should come here, or an
+empty one.
 
 Here too stands what both ends must see alike: which copy of the kit runs, and which files are open
 to other users. Light on import, and only with what every platform has.

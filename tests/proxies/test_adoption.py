@@ -797,6 +797,45 @@ def test_what_is_learned_besides_is_found_by_what_it_does(
     assert_agrees(theirs(TOKENS), ours(TOKENS))  # and everything is as it was
 
 
+def test_a_mask_that_is_called_bias_and_is_not_learned_stays_what_it_is(
+    adopted: Callable[..., Adopted],
+) -> None:
+    shape = "torch.ones(1, 1, 5, 5)"
+    source = single(
+        f"{linears('q', 'k', 'v')}\nself.bias = nn.Parameter({shape}, requires_grad=False)",
+        "return attend(self.q(x), self.k(x), self.v(x)) * self.bias[0, 0, 0, 0]",
+    )
+    theirs, ours, _ = adopted(Single, source, 3, 4)
+    assert also_learned(theirs) == []
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_an_answer_that_refuses_other_values_depends_on_them(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = single(
+        f"{linears('q', 'k', 'v')}\nself.a = nn.Parameter(torch.ones(4))",
+        "if not bool((self.a == 1).all()):\n    raise ValueError('not mine')\n"
+        "return attend(self.q(x), self.k(x), self.v(x))",
+    )
+    theirs, ours, _ = adopted(Single, source, 3, 4)
+    assert also_learned(theirs) == ["a"]
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+
+
+def test_a_search_among_many_biases_without_a_name_ends_soon(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = single(
+        linears("q", "k", "v")
+        + "\nself.more = nn.ParameterList(torch.zeros(5) for _ in range(60))",
+        "return attend(self.q(x), self.k(x), self.v(x)) + 0 * sum(m.sum() for m in self.more)",
+    )
+    theirs, _, adoption = adopted(Single, source, 3, 4, True)
+    assert len(adoption.missing) == 3
+    assert len(adoption.extra) == len(theirs.parameters()) - 3
+
+
 class Normed(nn.Module):
     """A norm before the projections, and one behind."""
 

@@ -87,7 +87,8 @@ def test_what_workers_are_forked_from_knows_nothing_and_they_do(
 
 def _look_at_mother(grader: int, desk: Desk, item: int) -> Seen:
     seen = look(grader, desk, item)
-    for process in (seen.lineage, seen.of_jails):
+    # Into the one of jails nobody but root may look.
+    for process in (seen.lineage, seen.of_jails)[: 2 if os.geteuid() == 0 else 1]:
         names = {*psutil.Process(process).environ()}
         assert not (more := names - {*PROCESSOR, *HARMLESS}), more
     return seen
