@@ -89,12 +89,24 @@ class Warm:
 
     in_cells = False
 
-    def __init__(self, control: socket.socket | None = None, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        control: socket.socket | None = None,
+        *,
+        whole: bool = False,
+        without: Sequence[str] | None = None,
+    ) -> None:
         """With `control`, the warm process is there: what `split` of another one gave.
 
         Unless torch is to be `whole`, what few answers use is not loaded: see `guest.preload`.
+        `without` names layers to leave out, in place of the environment's.
         """
         self._parts = "whole" if whole else "usual"
+        # Once for all processes that this one starts: they have the same layers.
+        named = os.environ.get(WITHOUT, "").replace(",", " ").split()
+        self._without = named if without is None else without
+        if not set(self._without) <= set(LAYERS[1:]):
+            raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
         self._whole: Warm | None = None  # another one, once an answer has asked for it
         self._ahead: _Ordered | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,16 +118,13 @@ class Warm:
             self._control = control
 
     def _start(self) -> None:
-        without = os.environ.get(WITHOUT, "").replace(",", " ").split()
-        if not set(without) <= set(LAYERS[1:]):
-            raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         with theirs:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-m", "grader.guest.warm"),
-                    *(str(theirs.fileno()), self._parts, *without),
+                    *(str(theirs.fileno()), self._parts, *self._without),
                 ],
                 env={
                     "LANG": "C.UTF-8",
@@ -177,7 +186,8 @@ class Warm:
     def open(self, limits: Limits) -> Jail:
         """A fresh jail. A warm process that has died is started again."""
         if limits.whole_torch and self._parts != "whole":
-            self._whole = self._whole or type(self)(whole=True)
+            if self._whole is None:
+                self._whole = type(self)(whole=True, without=self._without)
             if self._whole.ready.missing != self.ready.missing:
                 told = ", ".join(self._whole.ready.missing) or "none"
                 raise HostFault(f"jails with all of torch lack other layers than the rest: {told}")
