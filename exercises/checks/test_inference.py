@@ -430,8 +430,8 @@ def test_latent_attention_works_on_another_device(student, make):
 
 @rung.property("LatentAttention", rules=("dtype",))
 def test_latent_attention_computes_in_float64(student, reference, make):
-    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     """After `.double()`, everything is computed in float64."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
     theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
     adopt(theirs, ours)
     x = make.normal(batch=2, tokens=5, d_in=5, dtype=torch.float64)

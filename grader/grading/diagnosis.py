@@ -327,6 +327,7 @@ class LiveKnown:
         limits: Callable[[], Limits | None] = lambda: None,
     ) -> None:
         self.library = library
+        self._variants = library.of
         self._kept = kept
         self._limits = limits
         self._references = references
@@ -341,11 +342,11 @@ class LiveKnown:
 
     def accepted(self, exercise: str) -> Sequence[Variant]:
         """The right answers of an exercise in other forms."""
-        return self.library.of(exercise, "accepted")
+        return self._variants(exercise, "accepted")
 
     def mistakes(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""
-        return self.library.of(exercise, "mistake")
+        return self._variants(exercise, "mistake")
 
     def pairs(self, exercise: str) -> Sequence[Variant]:
         """See `Known`."""

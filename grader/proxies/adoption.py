@@ -117,10 +117,8 @@ def _results(
     results = theirs.try_all(weights, arguments)
     if training:
         theirs.train()
-    return [
-        *results,
-        *[None] * (len(weights) - len(results)),
-    ]  # after one that raises, no more came
+    results += [None] * (len(weights) - len(results))  # after one that raises, no more come
+    return results
 
 
 def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence[Any]) -> Any:

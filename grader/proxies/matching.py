@@ -107,14 +107,15 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
         _Plan(wanted, aliases, grouped(wanted.weights, by_last=by_last, by_shape=by_shape))
         for by_shape, by_last in product((False, True), repeat=2)
     ]
-    found = plans[0].by_name()
-    for pair in () if found else (plans[:2], plans[2:]):
-        options = chain.from_iterable(plan.by_shape() for plan in pair)
-        found = found or list(islice(options, MAX_CANDIDATES))
+    found = plans[0].by_name() or _by_shape(plans[:2]) or _by_shape(plans[2:])
     if not found:
         raise Unadoptable(plans[0].nothing_fits())
     # One that leaves nothing over is likelier than one that does, where a probe takes both.
     return tuple(sorted(found, key=lambda one: len(one.missing) + len(one.extra)))
+
+
+def _by_shape(plans: Iterable[_Plan]) -> list[Adoption]:
+    return list(islice(chain.from_iterable(plan.by_shape() for plan in plans), MAX_CANDIDATES))
 
 
 @dataclass(frozen=True)

@@ -101,13 +101,14 @@ class Warm:
         Unless torch is to be `whole`, what few answers use is not loaded: see `guest.preload`.
         `without` names layers to leave out, in place of the environment's.
         """
-        self._parts = "whole" if whole else "usual"
+        self.has_whole_torch = whole
         # Once for all processes that this one starts: they have the same layers.
-        named = os.environ.get(WITHOUT, "").replace(",", " ").split()
-        self._without = named if without is None else without
+        if without is None:
+            without = os.environ.get(WITHOUT, "").replace(",", " ").split()
+        self._without = without
         if not set(self._without) <= set(LAYERS[1:]):
             raise CallError(f"{WITHOUT} takes names of layers: {' '.join(LAYERS[1:])}")
-        self._whole: Warm | None = None  # another one, once an answer has asked for it
+        self._with_more: Warm | None = None  # another one, once an answer has asked for more
         self._ahead: _Ordered | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
@@ -124,7 +125,8 @@ class Warm:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-m", "grader.guest.warm"),
-                    *(str(theirs.fileno()), self._parts, *self._without),
+                    *(str(theirs.fileno()), "whole" if self.has_whole_torch else "usual"),
+                    *self._without,
                 ],
                 env={
                     "LANG": "C.UTF-8",
@@ -185,13 +187,13 @@ class Warm:
 
     def open(self, limits: Limits) -> Jail:
         """A fresh jail. A warm process that has died is started again."""
-        if limits.whole_torch and self._parts != "whole":
-            if self._whole is None:
-                self._whole = type(self)(whole=True, without=self._without)
-            if self._whole.ready.missing != self.ready.missing:
-                told = ", ".join(self._whole.ready.missing) or "none"
+        if limits.whole_torch and not self.has_whole_torch:
+            if self._with_more is None:
+                self._with_more = type(self)(whole=True, without=self._without)
+            if self._with_more.ready.missing != self.ready.missing:
+                told = ", ".join(self._with_more.ready.missing) or "none"
                 raise HostFault(f"jails with all of torch lack other layers than the rest: {told}")
-            return self._whole.open(limits)
+            return self._with_more.open(limits)
         try:
             return self._next(limits)
         except OSError:
@@ -237,7 +239,7 @@ class Warm:
                 raise HostFault(f"no jail can be made: {msgspec.msgpack.decode(answer)}")
             raise BrokenPipeError("the warm process has ended")
         pid = msgspec.msgpack.decode(answer, type=int)
-        return Jail(self, ordered.limits, ordered.connection, pid, ordered.descriptors[0])
+        return Jail(self, ordered.connection, pid, ordered.descriptors[0])
 
     def reap(self, pid: int, forker: int) -> int:
         """What ended a dead jail of this forker: a signal, or its exit code, below zero."""
@@ -260,9 +262,9 @@ class Warm:
 
     def close(self) -> None:
         """End the warm process; jails that are still there die with it."""
-        if self._whole is not None:
-            self._whole.close()
-            self._whole = None
+        if self._with_more is not None:
+            self._with_more.close()
+            self._with_more = None
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None
@@ -287,11 +289,8 @@ class Warm:
 class Jail(Wired):
     """One forked process that runs one submission."""
 
-    def __init__(
-        self, warm: Warm, limits: Limits, connection: socket.socket, pid: int, pidfd: int
-    ) -> None:
+    def __init__(self, warm: Warm, connection: socket.socket, pid: int, pidfd: int) -> None:
         self._warm = warm
-        self._limits = limits
         self._connection = connection
         self._forker = warm.forker
         self._pid = pid
@@ -398,7 +397,7 @@ class Jail(Wired):
                 return StudentLost("timeout", TOO_LONG)
             case signal.SIGSEGV | signal.SIGBUS:
                 return StudentLost("crashed", "deep recursion, or a crash inside a library")
-            case number if number == -LACKS_TORCH and not self._limits.whole_torch:
+            case number if number == -LACKS_TORCH and not self._warm.has_whole_torch:
                 return LacksTorch("crashed", "it asked for more of torch than was loaded")
             case number if number <= 0:
                 return StudentLost("crashed", "the code ended its own process")
