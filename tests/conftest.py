@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,12 +22,22 @@ from grader.sandbox import jails
 from grader.sandbox.jails import Warm
 from grader.wire import SourceText
 from tests.support import seats
-from tests.support.places import TINY
+from tests.support.places import ROOT, TINY
 
 collect_ignore = ["tiny_course"]  # a course's tests need a submission; see test_collection.py
 
+# What tests keep for one another, in all their processes, and leave out of the user's own cache.
+CACHE = ROOT / "build" / "cache"
+os.environ["XDG_CACHE_HOME"] = str(CACHE)
+
 # Each collection of graders ends with pytest looking for garbage, in torch's objects too: 0.2 s.
 gc.freeze()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin with nothing known of mistakes: what an earlier run found out proves nothing."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(CACHE / "attention-grader", ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,6 @@ from grader.feedback.verdict import verdict_of
 from grader.grades.gradebook import open_gradebook
 from grader.grading.desk import Desk
 from grader.grading.ladder import MAX_MESSAGE, grade_submission
-from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.records.grade import Grade
 from grader.records.rows import Row
@@ -29,6 +28,7 @@ from tests.support.attacks_table import (
     BadHeader,
     all_attacks,
     attacked_course,
+    attacked_order,
     read_attack,
 )
 from tests.support.evidence import assert_only_what_passed_is_paid
@@ -51,8 +51,7 @@ def course() -> Course:
 
 @pytest.fixture(scope="module")
 def desk(course: Course) -> Iterator[Desk]:
-    files = course.test_files()
-    with Order(course, course.hidden_seed(), files, isolation="weak").desk() as opened:
+    with attacked_order(course).desk() as opened:
         yield opened
 
 

@@ -21,7 +21,6 @@ from grader.course.course import Course
 from grader.feedback.visible import for_students
 from grader.grading.desk import Desk, replay
 from grader.grading.ladder import grade_submission
-from grader.grading.order import Order
 from grader.intake import find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
@@ -30,7 +29,7 @@ from grader.records.rows import Row
 from grader.report.feedback import feedback_page
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
-from tests.support.attacks_table import Attack, all_attacks, attacked_course
+from tests.support.attacks_table import Attack, all_attacks, attacked_course, attacked_order
 from tests.support.places import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
@@ -57,8 +56,7 @@ def course() -> Course:
 
 @pytest.fixture(scope="module")
 def desk(course: Course) -> Iterator[Desk]:
-    files = course.test_files()
-    with Order(course, course.hidden_seed(), files, isolation="weak").desk() as opened:
+    with attacked_order(course).desk() as opened:
         yield opened
 
 

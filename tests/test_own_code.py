@@ -299,7 +299,7 @@ def test_a_gradebook_holds_no_path_of_its_course(
     wrong.write_text("def center(x):\n    return x + x.mean()\n", "utf-8")
     assert grader("grade", "ada.py", "bob.py", "--out", "g", "--course", "..").code == 0
     paths = [path for path in (class_folder / "g").rglob("*") if path.is_file()]
-    assert {"grades.db", "mistakes.db", "report.html"} <= {path.name for path in paths}
+    assert {"grades.db", "report.html"} <= {path.name for path in paths}
     for path in paths:
         assert str(before).encode() not in path.read_bytes(), path.name
     moved = before.rename(tmp_path / "moved")

@@ -54,7 +54,8 @@ DESERVED: dict[str, dict[str, float]] = {
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
     files = COURSE.test_files()
-    with Order(COURSE, COURSE.hidden_seed(), files, isolation="weak").desk() as opened:
+    order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", remembers=True)
+    with order.desk() as opened:
         yield opened
 
 

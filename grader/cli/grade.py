@@ -222,7 +222,7 @@ def _order(
         isolation=isolation,
         secrets=(out, *given),
         device=device,
-        outcomes=None if fresh else out,
+        remembers=not fresh,
     )
 
 

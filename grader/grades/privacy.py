@@ -23,7 +23,6 @@ from grader.grades.gradebook import (
     Gradebook,
     feedback_names,
 )
-from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult, Grade
 from grader.records.rows import Adjustment, Person, Row
 
@@ -97,7 +96,7 @@ def _without_messages(exercise: ExerciseResult) -> ExerciseResult:
 
 
 # Of a gradebook's folder: what is written again without a student, and what tells of none.
-OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT, MISTAKES})
+OURS = frozenset({DATABASE, LOCK, TABLE, LINES, FEEDBACK, REPORT})
 
 
 @dataclass(frozen=True)

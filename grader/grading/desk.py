@@ -36,7 +36,7 @@ from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
 from grader.feedback.margins import Margin
 from grader.grading.diagnosis import Diagnosis, Given, Known, LiveKnown
-from grader.grading.outcomes import MistakesFile
+from grader.grading.outcomes import MistakesFile, cache
 from grader.grading.recorded import Behaviour, Recorded
 from grader.grading.transcripts import CaseKey, Transcript, Transcripts
 from grader.intake import Submission
@@ -259,7 +259,8 @@ def _collected(order: Order) -> dict[str, list[Test]]:
 def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
     """What keeps submissions from the solutions and secrets, with "weak" where it is not enough."""
     solutions = order.course.secrets if order.course.has_solutions else ()
-    reach = shortfall(behind, [*solutions, *order.secrets])
+    kept = [cache()] if order.remembers else []
+    reach = shortfall(behind, [*solutions, *order.secrets, *kept])
     if reach is not None and order.isolation == "strong":
         raise CallError(
             f"submissions are not isolated enough to be graded: {reach} (`grader doctor` "

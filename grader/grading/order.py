@@ -50,8 +50,7 @@ class Order:
     # Where student code runs; jails, unless it needs a device.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"  # on which submissions compute
-    # A folder of this machine where it is kept how known mistakes end; else each desk finds out.
-    outcomes: Path | None = None
+    remembers: bool = False  # how known mistakes end, in the user's cache; else a desk finds out
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -61,9 +60,9 @@ class Order:
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
             from grader.grading.desk import set_up
-            from grader.grading.outcomes import kept_in
+            from grader.grading.outcomes import kept_under
 
-            kept = nullcontext() if self.outcomes is None else kept_in(self.outcomes, basis(self))
+            kept = kept_under(basis(self)) if self.remembers else nullcontext()
             with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
                 yield desk
 

@@ -179,6 +179,7 @@ def grade_one(
         course.select(only),
         isolation=isolation,
         secrets=tuple(secrets),
+        remembers=True,
     )
     with order.desk() as desk:
         # It loads torch, which the desk began to load beside us.

@@ -15,7 +15,6 @@ from threading import Event
 
 from grader.records.faults import CallError, unwritten
 
-MISTAKES = "mistakes.db"  # beside grades: how known mistakes end in tests, and nobody's own
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell
 
 

@@ -71,7 +71,7 @@ def share_on_cluster(
     if not submissions:
         return
     # A worker works in another folder, and it may be on another machine.
-    order = replace(order, secrets=tuple(p.absolute() for p in order.secrets), outcomes=None)
+    order = replace(order, secrets=tuple(p.absolute() for p in order.secrets))
     with _connected(address) as client:
         yield from _Crew(client, order, work, submissions, set_aside).grades()
 

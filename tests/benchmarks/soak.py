@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import random
 import resource
 import signal
@@ -18,6 +19,7 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +28,6 @@ from typing import Any
 
 from grader.author.practice import write_class
 from grader.course.course import Course, load_course
-from grader.records.files import MISTAKES
 from grader.release.texts import write_text
 from tests.support.places import REAL
 from tests.support.victims import Grading, Victim, results
@@ -95,7 +96,7 @@ def undisturbed(folder: Path, course: Course) -> Calm:
     hand_in, out = folder / "class" / "submissions.zip", folder / "undisturbed"
     write_class(folder / "class", course, STUDENTS)
     began = time.perf_counter()
-    code, told = Grading(hand_in, out, *OPTIONS, course=REAL).finish()
+    code, told = grading(hand_in, out, *OPTIONS).finish()
     assert code == 0, told
     return Calm(hand_in, out, time.perf_counter() - began, (out / "grades.db").stat().st_size)
 
@@ -131,22 +132,35 @@ def run(calm: Calm, out: Path, draw: random.Random, part: str) -> tuple[int, str
     if part == "full disk":  # no file may be larger than a part of the database
         room = draw.randrange(calm.size)
         before = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room))
-    grading = Grading(calm.students, out, *OPTIONS, "--jobs", jobs, course=REAL, before=before)
+    disturbed = grading(calm.students, out, *OPTIONS, "--jobs", jobs, before=before)
     if part == "full disk":
-        code, told = grading.finish()
+        code, told = disturbed.finish()
         return code, told, int(code != 0)
     count, longest = 0, calm.seconds
     if part == "jail":  # before, what the warm process forks is another program that it asks
-        grading.wait_for(grades=1)
-    while part and grading.process.poll() is None:
+        disturbed.wait_for(grades=1)
+    while part and disturbed.process.poll() is None:
         time.sleep(draw.uniform(0, longest))
         if part.startswith("ctrl-c"):
-            count += grading.press_ctrl_c()
+            count += disturbed.press_ctrl_c()
             break  # who presses it again while a run ends disturbs nothing more
-        count += grading.kill(next(name for name in KILLED if name == part))
+        count += disturbed.kill(next(name for name in KILLED if name == part))
         longest = calm.seconds / OFTEN
-    code, told = grading.finish()
+    code, told = disturbed.finish()
     return code, told, count
+
+
+def grading(
+    students: Path, out: Path, *options: str, before: Callable[[], None] | None = None
+) -> Grading:
+    """A grading of the course with a cache of its own, so that it finds out all by itself."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache_of(out))}
+    return Grading(students, out, *options, course=REAL, before=before, environment=environment)
+
+
+def cache_of(out: Path) -> Path:
+    """The cache of the gradings into a folder."""
+    return out.with_name(f"{out.name} cache")
 
 
 def ending(code: int, told: str) -> str:
@@ -173,8 +187,9 @@ def differences(out: Path, calm: Path) -> list[str]:
 
 def outcomes(out: Path) -> set[tuple[object, ...]]:
     """The rows of what is kept of known mistakes."""
-    with closing(sqlite3.connect(out / MISTAKES)) as connection:
-        return {*connection.execute("SELECT basis, key, outcome FROM outcomes")}
+    (kept,) = cache_of(out).rglob("*.db")
+    with closing(sqlite3.connect(kept)) as connection:
+        return {*connection.execute("SELECT key, outcome FROM outcomes")}
 
 
 # --- beside those that never end -----------------------------------------------------------------
@@ -213,7 +228,7 @@ def beside_idle(folder: Path, course: Course) -> bool:
 def timed(hand_in: Path, out: Path, *more: str) -> tuple[dict[str, Any], float, float]:
     """Grades by student of a batch with two jobs; its seconds, and those of processors."""
     wall, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    code, told = Grading(hand_in, out, *more, "--jobs", "2", course=REAL).finish()
+    code, told = grading(hand_in, out, *more, "--jobs", "2").finish()
     assert code == 0, told
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime

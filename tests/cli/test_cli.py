@@ -98,7 +98,6 @@ def test_a_class_is_graded_into_a_gradebook(grader: Grader, students: Path, tmp_
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {
         "grades.db",
         "gradebook.csv",
-        "mistakes.db",
         "results.jsonl",
     }
     assert ran.err == ""

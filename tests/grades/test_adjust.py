@@ -291,7 +291,6 @@ def test_a_call_names_one_correction_or_a_table(
 def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None:
     (book / "feedback").mkdir()
     (book / "canvas.csv").write_text("exported", "utf-8")
-    (book / "mistakes.db").write_bytes(b"what known mistakes give, and nobody's")
     for student in ("ada", "adam"):
         (book / "feedback" / f"{student}.html").write_text(student, "utf-8")
     adjust(cold_grader, book, "ada", "weigh", "1", "--reason", f"{SECRET} asked")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,16 +19,15 @@ from grader.grading.desk import Desk, live_known
 from grader.grading.diagnosis import Given, kept, same
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order, basis
-from grader.grading.outcomes import MistakesFile
+from grader.grading.outcomes import MOST_FILES, MistakesFile
 from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
-from grader.records.files import MISTAKES
 from grader.records.grade import ExerciseResult
 from grader.sandbox.jails import Warm
 from grader.wire import Raised, SourceText, payload
-from tests.conftest import sharing
+from tests.conftest import Grader, sharing
 from tests.support.places import TINY
 from tests.support.seats import real_order
 
@@ -231,50 +232,72 @@ WRONG = "def center(x):\n    return x + sum(x) / len(x)"
 def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "this course"))
+    first = named_with(desk, right, tiny, MistakesFile(tmp_path / "this course.db"))
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    second = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "this course"))
+    second = named_with(desk, right, tiny, MistakesFile(tmp_path / "this course.db"))
     assert first == second == {"The mean is added"}
-    another = named_with(desk, right, tiny, MistakesFile(tmp_path / MISTAKES, "another course"))
+    another = named_with(desk, right, tiny, MistakesFile(tmp_path / "another course.db"))
     assert another == {None}, "where nothing can be found out anew, nothing is known"
 
 
 def test_what_was_found_out_for_one_device_is_not_believed_of_another(tiny: Course) -> None:
     here = Order(tiny, "a seed", {})
-    assert basis(here) == basis(dataclasses.replace(here, outcomes=Path("elsewhere")))
+    assert basis(here) == basis(dataclasses.replace(here, remembers=True))
     assert basis(here) != basis(dataclasses.replace(here, device="cuda"))
 
 
-def test_nothing_is_written_where_no_folder_for_grades_is_made_yet(
-    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_gradings_into_two_folders_find_out_once_how_a_mistake_ends(
+    grader: Grader, right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    early = MistakesFile(tmp_path / "grades" / MISTAKES, "this course")
-    named_with(desk, right, tiny, early)
-    assert not (tmp_path / "grades").exists()
-    (tmp_path / "grades").mkdir()
-    early.close()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "ada.py").write_text(f"{right}\n\n{WRONG}\n", "utf-8")
+
+    def graded(out: str, *more: str) -> set[str]:
+        ran = grader("grade", tmp_path / "ada.py", "--out", tmp_path / out, "--course", TINY, *more)
+        assert ran.code == 0, ran.err
+        return {*re.findall("The mean is added", (tmp_path / out / "results.jsonl").read_text())}
+
+    assert graded("first")
+    (kept,) = (tmp_path / "cache").rglob("*.db")
+    assert kept.stat().st_mode & 0o077 == 0 or kept.parent.stat().st_mode & 0o077 == 0
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
-    later = MistakesFile(tmp_path / "grades" / MISTAKES, "this course")
-    assert named_with(desk, right, tiny, later) == {"The mean is added"}
+    assert graded("second")
+    assert not graded("third", "--fresh"), "where nothing can be found out anew, nothing is known"
+
+
+def test_a_cache_that_cannot_be_made_costs_no_name(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    nowhere = MistakesFile(tmp_path / "file" / "cache" / "this course.db")
+    assert named_with(desk, right, tiny, nowhere) == {"The mean is added"}
+
+
+def test_of_many_courses_the_latest_are_kept(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 3):
+        with closing(MistakesFile(tmp_path / f"{number:02}.db")) as kept_here:
+            kept_here.keep(("a mistake",), number)
+        os.utime(tmp_path / f"{number:02}.db", (number, number))
+    assert len([*tmp_path.iterdir()]) == MOST_FILES
+    assert not (tmp_path / "00.db").exists()
+    assert (tmp_path / f"{MOST_FILES + 2:02}.db").exists()
 
 
 @pytest.mark.parametrize("damage", ["no database", "no outcomes", "a folder"])
 def test_a_file_of_outcomes_that_cannot_be_used_costs_no_name(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, damage: str
 ) -> None:
-    path = tmp_path / MISTAKES
+    path = tmp_path / "this course.db"
     if damage == "no database":
         path.write_text("something else\n" * 100, "utf-8")
     elif damage == "a folder":
         path.mkdir()
     else:
-        named_with(desk, right, tiny, MistakesFile(path, "this course"))
+        named_with(desk, right, tiny, MistakesFile(path))
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("UPDATE outcomes SET outcome = x'00'")
     for _ in range(2):
-        assert named_with(desk, right, tiny, MistakesFile(path, "this course")) == {
-            "The mean is added"
-        }
+        assert named_with(desk, right, tiny, MistakesFile(path)) == {"The mean is added"}
 
 
 def named_with(desk: Desk, right: str, tiny: Course, outcomes: MistakesFile) -> set[str | None]:

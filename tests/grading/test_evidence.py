@@ -27,7 +27,8 @@ from tests.support.places import REAL
 def desk(warm: Warm) -> Iterator[Desk]:
     course = load_course(REAL)
     seed, files = course.hidden_seed(), course.test_files()
-    with sharing(warm), Order(course, seed, files, isolation="weak").desk() as desk:
+    order = Order(course, seed, files, isolation="weak", remembers=True)
+    with sharing(warm), order.desk() as desk:
         yield desk
 
 

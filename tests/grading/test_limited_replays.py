@@ -18,7 +18,6 @@ from grader.grading.ladder import grade_submission
 from grader.grading.outcomes import MistakesFile
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
-from grader.records.files import MISTAKES
 from grader.sandbox.session import Limits
 from grader.unsandboxed import forked
 from grader.wire import SourceText
@@ -46,7 +45,7 @@ def desk_that_knows(desk: Desk, course: Course, body: str, kept: Path | None) ->
     odd = Variant("center", "odd", "mistake", "Odd", "?", f"def center(x):\n    {body}\n")
     library = load_library(course)
     library = Library([odd, *library.variants], library.sources, library.unit_of)
-    outcomes = None if kept is None else MistakesFile(kept, "this course")
+    outcomes = None if kept is None else MistakesFile(kept)
     other = dataclasses.replace(desk)
     other.limits = LIMITS
     other.known = live_known(other, library, outcomes)
@@ -74,10 +73,10 @@ def test_the_other_mistakes_are_still_named(
 def test_what_did_not_end_is_kept_for_no_other_grading(
     desk: Desk, right: str, tiny: Course, tmp_path: Path
 ) -> None:
-    with desk_that_knows(desk, tiny, UNFIT["never ends"], tmp_path / MISTAKES) as other:
+    with desk_that_knows(desk, tiny, UNFIT["never ends"], tmp_path / "kept.db") as other:
         names(other, right)
-    assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
-    assert kept_of(tmp_path / MISTAKES, "center/adds") > 0
+    assert kept_of(tmp_path / "kept.db", "center/odd") == 0
+    assert kept_of(tmp_path / "kept.db", "center/adds") > 0
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -88,10 +87,10 @@ def test_ctrl_c_during_a_mistake_ends_the_grading_and_is_no_outcome(
         f"import os, signal\n    os.kill({os.getpid()}, signal.SIGINT)\n"
         "    while True:\n        pass"
     )
-    with desk_that_knows(desk, tiny, body, tmp_path / MISTAKES) as other:
+    with desk_that_knows(desk, tiny, body, tmp_path / "kept.db") as other:
         with pytest.raises(KeyboardInterrupt):
             names(other, right)
-        assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
+        assert kept_of(tmp_path / "kept.db", "center/odd") == 0
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -101,11 +100,11 @@ def test_ctrl_c_during_a_mistake_that_runs_without_limits_is_no_outcome_either(
     monkeypatch.setattr(forked, "possible", lambda: False)
     body = "import os, signal\n    os.kill(os.getpid(), signal.SIGINT)\n    return x"
     with (
-        desk_that_knows(desk, tiny, body, tmp_path / MISTAKES) as other,
+        desk_that_knows(desk, tiny, body, tmp_path / "kept.db") as other,
         pytest.raises(KeyboardInterrupt),
     ):
         names(other, right)
-    assert kept_of(tmp_path / MISTAKES, "center/odd") == 0
+    assert kept_of(tmp_path / "kept.db", "center/odd") == 0
 
 
 @pytest.fixture

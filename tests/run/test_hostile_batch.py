@@ -52,7 +52,8 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Course:
 def alone(impatient: Course) -> Iterator[Desk]:
     files = impatient.test_files()
     seed = impatient.hidden_seed()
-    with Order(impatient, seed, files, only=UNITS, isolation="weak").desk() as desk:
+    order = Order(impatient, seed, files, only=UNITS, isolation="weak", remembers=True)
+    with order.desk() as desk:
         yield desk
 
 
@@ -178,7 +179,6 @@ def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
         "feedback",
         "gradebook.csv",
         "grades.db",
-        "mistakes.db",
         "report.html",
         "results.jsonl",
     ]

@@ -18,6 +18,7 @@ import msgspec
 
 from grader.course.course import Course, load_course
 from grader.course.file import LimitTable
+from grader.grading.order import Order
 from tests.support.places import ROOT
 
 ATTACKS = ROOT / "tests" / "attacks"
@@ -30,6 +31,12 @@ def attacked_course() -> Course:
     """The real course, with the limits under which attacks are graded."""
     real = load_course(ATTACKS.parents[1] / "exercises")
     return replace(real, file=msgspec.structs.replace(real.file, limits=LIMITS))
+
+
+def attacked_order(course: Course) -> Order:
+    """How attacks are graded, wherever this machine has layers to lock them in or not."""
+    seed, files = course.hidden_seed(), course.test_files()
+    return Order(course, seed, files, isolation="weak", remembers=True)
 
 
 # The classes in the order of a table, with a title for it.

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,11 +21,13 @@ from grader.records.faults import HostFault
 from tests.support.places import TINY
 
 Victim = Literal["grader", "worker", "warm process", "jail"]
-# A word of the command line of each kind of process below the grader.
-KINDS = {
-    "worker": "--multiprocessing-fork", "warm process": "grader.guest.warm",
+# In the command line of what is forked below the grader, and of what it is forked from.
+LINEAGES = {
+    "worker": "multiprocessing.forkserver",
+    "warm process": "grader.guest.warm",
     "jail": "grader.guest.warm",
-}  # fmt: skip
+}
+FORKED = ("worker", "jail")
 
 
 def write_class(folder: Path, students: int) -> Path:
@@ -138,6 +140,7 @@ class Grading:
         *options: str,
         course: Path = TINY,
         before: Callable[[], None] | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         """`before` is done in the process before it becomes the grader."""
         call = ("grade", students, "--out", out, "--course", course, "--no-pages", "--json-lines")
@@ -147,6 +150,7 @@ class Grading:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=before,
+            env=environment,
             start_new_session=True,
         )
 
@@ -183,9 +187,8 @@ class Grading:
             if victim == "grader":
                 return [grader]
             below = grader.children(recursive=True)
-            named = {one.pid: one for one in below if KINDS[victim] in one.cmdline()}
-            # What a warm process forked is called like it.
-            forked = [one for one in named.values() if one.ppid() in named]
-            return forked if victim == "jail" else [o for o in named.values() if o not in forked]
+            named = [one for one in below if LINEAGES[victim] in " ".join(one.cmdline())]
+            pids = {one.pid for one in named}
+            return [one for one in named if (one.ppid() in pids) is (victim in FORKED)]
         except psutil.NoSuchProcess:  # it ended while we looked
             return []
