@@ -124,8 +124,9 @@ class Transcripts:
         """Whether what was asked now may be kept: a module may have weights by the million."""
         if calls is not self._latest:
             self._latest, self._of_latest = calls, 0
-        new = {question for question, _ in calls.session.tape} - self._questions.keys()
-        self._of_latest += sum(map(len, new))
+        asked = {question for question, _ in calls.session.tape}
+        # A difference of sets would go through all that is kept, at each case.
+        self._of_latest += sum(len(one) for one in asked if one not in self._questions)
         return self._bytes <= MOST_BYTES and self._of_latest <= MOST_OF_ONE
 
     def _beginning(self, key: CaseKey, calls: Calls) -> _Moment | None:
