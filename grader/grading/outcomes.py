@@ -82,7 +82,9 @@ class MistakesFile:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 # Immediate: of two who write at once, one waits for the other.
                 self._connection = sqlite3.connect(self._path, isolation_level="IMMEDIATE")
-                # After a crash of the machine it may be damaged, and is then made anew.
+                # Thousands of small writes. After a crash of the machine it may be damaged, and is
+                # then made anew.
+                self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = OFF")
                 with self._connection:
                     self._connection.executescript(SCHEMA)
