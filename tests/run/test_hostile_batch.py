@@ -52,7 +52,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Course:
 def alone(impatient: Course) -> Iterator[Desk]:
     files = impatient.test_files()
     seed = impatient.hidden_seed()
-    order = Order(impatient, seed, files, only=UNITS, isolation="weak", remembers=True)
+    order = Order(impatient, seed, files, only=UNITS, isolation="weak")
     with order.desk() as desk:
         yield desk
 
