@@ -11,6 +11,7 @@ is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells ho
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import socket
 import sys
@@ -39,6 +40,8 @@ def main() -> NoReturn:
     plan = lockdown.prepare(closed, whole=whole, without=sys.argv[3:])
     for name in {*os.environ} - {*PROCESSOR}:
         del os.environ[name]
+    # A look for garbage in a jail would touch what all share, and so copy it.
+    gc.freeze()
     _take_orders(control, rehearsed(plan))
 
 
