@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import signal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from grader.guest import warm
 from grader.guest.lockdown import Plan
+from grader.sandbox.jails import LAYERS
 
 PLAN = Plan(
     libc=ctypes.CDLL(None),
@@ -47,3 +49,9 @@ def test_a_rehearsal_that_is_killed_each_time_lets_no_jail_be_made(
 ) -> None:
     monkeypatch.setattr(warm, "_locked", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
     assert warm.rehearsed(PLAN).missing == {"process": "it was killed in each rehearsal"}
+
+
+def test_a_jail_whose_warm_process_has_ended_ends_as_all_its_jails_do() -> None:
+    """By a signal, which costs nobody anything, and not by a report of what it lacks."""
+    orphaned = dataclasses.replace(PLAN, missing=dict.fromkeys(LAYERS, "switched off"))
+    assert warm.rehearsed(orphaned).missing == {"process": "it was killed in each rehearsal"}
