@@ -5,9 +5,11 @@ It loads no torch before a desk is opened.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -59,12 +61,30 @@ class Order:
         cpu = self.device == "cpu"
         start = self.backend or (jails.Warm() if cpu else worker.backend(device=self.device))
         with start as behind:
-            from grader.grading.desk import set_up
-            from grader.grading.outcomes import kept_under
-
+            with loading_torch():
+                from grader.grading.desk import set_up
+                from grader.grading.outcomes import kept_under
             kept = kept_under(basis(self)) if self.remembers else nullcontext()
             with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
                 yield desk
+
+
+@contextmanager
+def loading_torch() -> Iterator[None]:
+    """Meanwhile Python looks for no garbage, nor ever in what is there in the end.
+
+    Torch is half a million objects that stay. Looking through them again and again takes a tenth
+    of the time to load it, and once more when the program ends.
+    """
+    if "torch" in sys.modules:  # then what has come since may be garbage one day
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # --- the key of a grade --------------------------------------------------------------------------

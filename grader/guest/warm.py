@@ -34,6 +34,7 @@ def main() -> NoReturn:
     """Preload, report readiness, then fork on demand until the parent goes away."""
     control = socket.socket(fileno=int(sys.argv[1]))
     whole = sys.argv[2] == "whole"
+    gc.disable()  # nothing that is loaded here is garbage
     load_torch(whole=whole)
     forget_projects()
     closed = _strip_torch()
@@ -42,6 +43,7 @@ def main() -> NoReturn:
         del os.environ[name]
     # A look for garbage in a jail would touch what all share, and so copy it.
     gc.freeze()
+    gc.enable()
     _take_orders(control, rehearsed(plan))
 
 

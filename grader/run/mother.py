@@ -11,12 +11,15 @@ import sys
 import tempfile
 from types import TracebackType
 
-import torch
+from grader.grading.order import loading_torch
 
-# What a worker needs before its first submission: imported for that alone.
-import grader.grading.desk
-import grader.grading.ladder
-import grader.grading.outcomes  # noqa: F401
+with loading_torch():
+    import torch
+
+    # What a worker needs before its first submission: imported for that alone.
+    import grader.grading.desk
+    import grader.grading.ladder
+    import grader.grading.outcomes  # noqa: F401
 
 
 def _tell(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
