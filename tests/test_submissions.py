@@ -53,7 +53,7 @@ DESERVED: dict[str, dict[str, float]] = {
 
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
-    files = COURSE.test_files()
+    files = COURSE.tests_of()
     order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", remembers=True)
     with order.desk() as opened:
         yield opened

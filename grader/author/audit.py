@@ -86,7 +86,7 @@ def audit_course(
     """Try everything on these exercises; `report` hears of each exercise as it is done."""
     excuses = _read_excuses(course)
     seed = seed or course.hidden_seed()
-    order = Order(course, seed, course.test_files(), tuple(only), isolation="weak")
+    order = Order(course, seed, course.tests_of(only), tuple(only), isolation="weak")
     findings: list[Audited] = []
     # Those known best take longest, and the last to end should be a short one.
     size = Counter(variant.exercise for variant in load_library(course).variants)

@@ -217,7 +217,7 @@ def _order(
     return Order(
         course,
         seed or course.hidden_seed(),
-        course.test_files(),
+        course.tests_of(course.select(exercises)),
         exercises,
         isolation=isolation,
         secrets=(out, *given),

@@ -241,6 +241,7 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
     details = marker.kwargs
     if details["exercise"] not in course.exercises:
         raise CallError(f"{place}: course.toml has no exercise called {details['exercise']!r}")
+    _refuse_elsewhere(Path(path), details["exercise"], course, place)
     parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
     label = item.callspec.id if hasattr(item, "callspec") else ""
     direct = set(inspect.signature(item.obj).parameters)
@@ -276,6 +277,13 @@ def _test(item: pytest.Item, hidden: bool, course: Course) -> Test:
         place,
         details["memory_mb"],
     )
+
+
+def _refuse_elsewhere(path: Path, exercise: str, course: Course, place: str) -> None:
+    """Raise `CallError` for a test in another unit's file: who grades one unit reads no other's."""
+    unit, here = course.unit_of[exercise], path.stem.removeprefix("test_")
+    if here != unit and any(here == other.name for other in course.units):
+        raise CallError(f"{place}: {exercise} is of the unit {unit}: put it in test_{unit}.py")
 
 
 def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: str) -> None:

@@ -144,8 +144,12 @@ class Course:
         pairs = zip(self.units, self.check_files(), strict=True)
         return {path: False for unit, path in pairs if unit.name in wanted}
 
-    def tests_of(self, names: Collection[str]) -> dict[Path, bool]:
-        """Public checks and hidden graders of the units of these exercises."""
+    def tests_of(self, names: Collection[str] = ()) -> dict[Path, bool]:
+        """Test files of the units of these exercises (all if none), each with whether it is hidden.
+
+        Those are public checks and hidden graders.
+        """
+        names = names or self.exercises.keys()
         others = {f"test_{unit.name}.py" for unit in self.units} - {
             f"test_{self.unit_of[name]}.py" for name in names
         }
@@ -184,10 +188,6 @@ class Course:
     def reference_files(self) -> dict[str, Path]:
         """The references, by unit."""
         return {unit.name: self.reference_file(unit.name) for unit in self.units}
-
-    def test_files(self) -> dict[Path, bool]:
-        """Both, each with whether its tests are hidden."""
-        return dict.fromkeys(self.check_files(), False) | dict.fromkeys(self.grader_files(), True)
 
     def require_solutions(self, command: str) -> None:
         """Raise `CallError` unless references and hidden graders are beside the course."""

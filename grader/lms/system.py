@@ -172,11 +172,12 @@ def grade_one(
     """
     from grader.grading.order import Order  # commands that grade nothing need not load it
 
+    exercises = course.select(only)
     order = Order(
         course,
         course.hidden_seed(),
-        course.test_files(),
-        course.select(only),
+        course.tests_of(exercises),
+        exercises,
         isolation=isolation,
         secrets=tuple(secrets),
         remembers=True,

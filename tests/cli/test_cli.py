@@ -210,6 +210,18 @@ def test_only_some_exercises_can_be_graded(grader: Grader, students: Path, tmp_p
     assert rows(out)["ada"] == ["graded", "6", "6", "2", "4"]
 
 
+def test_grading_one_unit_reads_no_other_units_tests(
+    grader: Grader, students: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(TINY, tmp_path / "tiny")
+    for folder in ("exercises/checks", "solutions/graders"):
+        (tmp_path / "tiny" / folder / "test_layers.py").write_text("cannot be imported", "utf-8")
+    call = ("grade", students, "--course", tmp_path / "tiny")
+    assert grader(*call, "--out", tmp_path / "one", "--only", "basics").code == 0
+    assert rows(tmp_path / "one")["ada"][:2] == ["graded", "6"]
+    assert grader(*call, "--out", tmp_path / "all").code == 2
+
+
 def test_grades_for_programs_are_json_and_nothing_else(
     grader: Grader, students: Path, tmp_path: Path
 ) -> None:

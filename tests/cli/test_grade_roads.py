@@ -208,7 +208,7 @@ def test_a_grading_that_was_stopped_gives_nobody_a_zero(
     grader: Grader, tiny: Course, tmp_path: Path
 ) -> None:
     hand_in = folder(tmp_path / "class", ada=CENTER, bob=CENTER)
-    order = Order(tiny, tiny.hidden_seed(), tiny.test_files(), ("center",), isolation="weak")
+    order = Order(tiny, tiny.hidden_seed(), tiny.tests_of(), ("center",), isolation="weak")
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
@@ -388,7 +388,7 @@ def test_what_arrives_in_a_folder_is_graded_and_what_is_known_is_not(
     one_warm_process: None, tiny: Course, tmp_path: Path
 ) -> None:
     place = folder(tmp_path / "in", ada=CENTER)
-    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     stop = Event()
     looks = arriving(place, tiny, NOBODY, stop)
     rows = grade_arrivals(tmp_path / "out", order, looks)
@@ -435,7 +435,7 @@ def test_what_arrives_in_a_conflict_is_left_out_until_it_is_settled(
     one_warm_process: None, tiny: Course, tmp_path: Path
 ) -> None:
     place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
-    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     stop = Event()
     rows = grade_arrivals(out, order, arriving(place, tiny, NOBODY, stop))
     try:
@@ -477,7 +477,7 @@ def test_while_waiting_too(one_warm_process: None, tiny: Course, tmp_path: Path)
     (tmp_path / "roster.csv").write_text(ADA, "utf-8")
     roster = read_roster(tmp_path / "roster.csv")
     place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
-    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     stop = Event()
     rows = grade_arrivals(out, order, arriving(place, tiny, roster, stop), roster=roster)
     try:
@@ -529,7 +529,7 @@ def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(
     (tmp_path / "roster.csv").write_text(ROSTER, "utf-8")
     place, out = folder(tmp_path / "in", doejane=CENTER), tmp_path / "out"
     opened, roster = load_course(course / "exercises"), read_roster(tmp_path / "roster.csv")
-    order = Order(opened, "seed", opened.test_files(), ("center",), isolation="weak")
+    order = Order(opened, "seed", opened.tests_of(), ("center",), isolation="weak")
     stop = Event()
     looks = arriving(place, opened, roster, stop)
     rows = grade_arrivals(out, order, looks, roster=roster, assignment="ps1")
@@ -552,7 +552,7 @@ def test_what_arrives_is_remembered_with_the_roster_and_the_assignment(
 def test_a_look_that_was_stopped_is_not_taken_for_a_whole_grading(
     grader: Grader, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = Order(tiny, "seed", tiny.test_files(), ("center",), isolation="weak")
+    order = Order(tiny, "seed", tiny.tests_of(), ("center",), isolation="weak")
     place, out = folder(tmp_path / "in", ada=CENTER), tmp_path / "out"
     first = take_in([place], tiny)
     both = take_in([folder(place, bob=CENTER)], tiny)

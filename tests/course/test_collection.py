@@ -180,6 +180,14 @@ def test_one_name_in_two_files_is_refused(tmp_path: Path, tiny: Course) -> None:
         collect(paths, True, tiny)
 
 
+def test_a_test_in_another_units_file_is_refused(tmp_path: Path, tiny: Course) -> None:
+    """Who grades one unit reads no other's files, and would not miss it."""
+    path = tmp_path / "test_layers.py"
+    path.write_text(HEAD + VALUE, "utf-8")
+    with pytest.raises(CallError, match=r"center is of the unit basics: put it in test_basics\.py"):
+        collect([path], True, tiny)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

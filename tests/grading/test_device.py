@@ -77,7 +77,7 @@ def test_a_tensor_that_is_not_where_the_answer_computes_is_told_as_such() -> Non
 
 def grade_on(device: Device, student: str) -> Grade:
     (submission,) = find_submissions([SAMPLES / student], COURSE, single=True)
-    files = COURSE.test_files()
+    files = COURSE.tests_of()
     order = Order(COURSE, COURSE.hidden_seed(), files, isolation="weak", device=device)
     with order.desk() as desk:
         return grade_submission(desk, submission)

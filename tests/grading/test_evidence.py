@@ -26,7 +26,7 @@ from tests.support.places import REAL
 @pytest.fixture(scope="module")
 def desk(warm: Warm) -> Iterator[Desk]:
     course = load_course(REAL)
-    seed, files = course.hidden_seed(), course.test_files()
+    seed, files = course.hidden_seed(), course.tests_of()
     order = Order(course, seed, files, isolation="weak", remembers=True)
     with sharing(warm), order.desk() as desk:
         yield desk

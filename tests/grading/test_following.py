@@ -35,7 +35,7 @@ TITLE = "The diagonal is hidden too, so a token cannot see itself"
 @contextmanager
 def opened(warm: Warm, folder: Path) -> Iterator[Desk]:
     course = load_course(folder / "exercises")
-    seed, files = course.hidden_seed(), course.test_files()
+    seed, files = course.hidden_seed(), course.tests_of()
     with sharing(warm), Order(course, seed, files, only=NAMES, isolation="weak").desk() as desk:
         yield desk
 

@@ -54,7 +54,7 @@ def graded(course: Course) -> Iterator[Callable[[str], ExerciseResult]]:
 
         def grade(lines: str) -> ExerciseResult:
             fresh = load_course(course.folder)
-            order = Order(fresh, "s", fresh.test_files(), only=("weigh",), isolation="weak")
+            order = Order(fresh, "s", fresh.tests_of(), only=("weigh",), isolation="weak")
             desks.append(stack.enter_context(order.desk()))
             text = f"import torch\n\ndef weigh(scores):\n{lines}"
             sources = (SourceText("basics.py", (text,)),)

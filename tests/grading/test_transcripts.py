@@ -45,7 +45,7 @@ def fresh(warm: Warm, tiny: Course) -> Iterator[Callable[[], Desk]]:
     with ExitStack() as stack:
 
         def opened() -> Desk:
-            files = tiny.test_files()
+            files = tiny.tests_of()
             return stack.enter_context(
                 Order(
                     tiny, tiny.hidden_seed(), files, backend=nullcontext(warm), isolation="weak"

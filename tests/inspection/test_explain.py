@@ -66,7 +66,7 @@ def graded(warm: Warm, tiny: Course, tmp_path_factory: pytest.TempPathFactory) -
         if text not in books:
             books[text] = tmp_path_factory.mktemp("grades")
             handed_in = Submission("bob", (SourceText("bob.py", (text,)),))
-            order = Order(tiny, tiny.hidden_seed(), tiny.test_files())
+            order = Order(tiny, tiny.hidden_seed(), tiny.tests_of())
             with sharing(warm):
                 grade_into(books[text], order, Arrivals((handed_in,)), jobs=1)
         return books[text]

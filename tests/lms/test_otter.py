@@ -440,7 +440,7 @@ def test_a_course_that_is_carried_is_the_same_one(tiny: Course, tmp_path: Path) 
         carry(course, tmp_path / f"carried {number}")
         carried = load_carried(tmp_path / f"carried {number}")
         assert carried.file == course.file
-        assert [path.name for path in carried.test_files()] == [p.name for p in course.test_files()]
+        assert [path.name for path in carried.tests_of()] == [p.name for p in course.tests_of()]
         assert carried.hidden_seed() == course.hidden_seed()
         assert carried.folder.is_relative_to(tmp_path)
 

@@ -86,7 +86,7 @@ def two(pair: LocalCluster) -> LocalCluster:
 
 @pytest.fixture
 def order(tiny: Course) -> Order:
-    return Order(tiny, tiny.hidden_seed(), tiny.test_files())
+    return Order(tiny, tiny.hidden_seed(), tiny.tests_of())
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_worker_with_another_course_at_the_path_is_refused(
 ) -> None:
     monkeypatch.chdir(TINY)  # the workers were started elsewhere
     course = load_course(Path("/proc/self/cwd/exercises"))
-    order = replace(bare, course=course, files=course.test_files())
+    order = replace(bare, course=course, files=course.tests_of())
     with pytest.raises(CallError, match="it has another course in /proc/self/cwd/exercises"):
         list(cluster.share_on_cluster(two.scheduler_address, order, crews.mark, SUBMISSIONS))
 

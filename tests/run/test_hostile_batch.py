@@ -50,7 +50,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 @pytest.fixture(scope="module")
 def alone(impatient: Course) -> Iterator[Desk]:
-    files = impatient.test_files()
+    files = impatient.tests_of()
     seed = impatient.hidden_seed()
     order = Order(impatient, seed, files, only=UNITS, isolation="weak")
     with order.desk() as desk:

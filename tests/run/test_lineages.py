@@ -55,7 +55,7 @@ def look(grader: int, desk: Desk, _: int) -> Seen:
 
 @pytest.fixture(name="order")
 def order_of_tiny(tiny: Course) -> Order:
-    return Order(tiny, "a seed", tiny.test_files(), isolation="weak")
+    return Order(tiny, "a seed", tiny.tests_of(), isolation="weak")
 
 
 def test_four_jobs_load_torch_twice(order: Order) -> None:

@@ -25,7 +25,7 @@ from tests.support.seats import process_of, warm_of
 @pytest.fixture(scope="module")
 def alone(tiny: Course) -> Iterator[Desk]:
     """A desk with a warm process of its own, which may be killed."""
-    files = tiny.test_files()
+    files = tiny.tests_of()
     with Order(tiny, "hostile", files, isolation="weak").desk() as desk:
         yield desk
 

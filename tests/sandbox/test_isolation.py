@@ -588,7 +588,7 @@ def test_a_layer_that_nobody_knows_is_a_mistake_of_the_caller(switch_off: Switch
 def test_a_jail_that_cannot_be_locked_like_the_others_is_no_ones_zero(
     tiny: Course, right: str
 ) -> None:
-    files = tiny.test_files()
+    files = tiny.tests_of()
     with Order(tiny, "bar", files, isolation="weak").desk() as desk:
         pid = process_of(warm_of(desk)).pid
         few = 2**30

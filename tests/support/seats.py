@@ -25,7 +25,7 @@ def real_order(exercise: str) -> Order:
     """How to grade one exercise of the kit's own course, by the tests of its unit."""
     course = load_course(REAL)
     tests = f"test_{course.unit_of[exercise]}"
-    files = {path: hidden for path, hidden in course.test_files().items() if path.stem == tests}
+    files = {path: hidden for path, hidden in course.tests_of().items() if path.stem == tests}
     return Order(course, "a seed", files, (exercise,), isolation="weak")
 
 

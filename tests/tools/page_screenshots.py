@@ -69,7 +69,7 @@ def _grade_class(course: Course, out: Path, folder: Path) -> None:
     write_class(folder, course, STUDENTS)
     roster = read_roster(folder / "roster.csv")
     arrivals = take_in([folder / "submissions.zip"], course, roster)
-    order = Order(course, "a class", course.test_files(), course.select(UNITS))
+    order = Order(course, "a class", course.tests_of(), course.select(UNITS))
     grade_into(out, order, arrivals, default_jobs(STUDENTS), roster=roster)
     with existing_gradebook(out, course.name) as book:
         book.adjust(*CORRECTED)
