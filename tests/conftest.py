@@ -111,7 +111,7 @@ def right() -> str:
 @pytest.fixture(scope="session")
 def desk(warm: Warm, tiny: Course) -> Iterator[Desk]:
     """The tiny course with its public checks and hidden graders."""
-    files = tiny.test_files()
+    files = tiny.tests_of()
     with ExitStack() as stack:
         with sharing(warm):
             desk = stack.enter_context(

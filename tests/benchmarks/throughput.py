@@ -22,6 +22,10 @@ from grader.records.grade import Grade
 from grader.run.workers import share
 from tests.support.places import ROOT
 
+Shared = Callable[
+    [Order, Callable[[Desk, Submission], Grade], Sequence[Submission]], Iterable[Grade]
+]
+
 ADA = ROOT / "tests" / "submissions" / "ada"
 
 
@@ -33,7 +37,8 @@ def course() -> Course:
 def order(*only: str) -> Order:
     """What grading these exercises takes, or all of them."""
     opened = course()
-    return Order(opened, opened.hidden_seed(), opened.test_files(), opened.select(only))
+    chosen = opened.select(only)
+    return Order(opened, opened.hidden_seed(), opened.tests_of(chosen), chosen)
 
 
 def answers(units: Sequence[str], count: int) -> Iterator[Submission]:
@@ -67,12 +72,20 @@ def seconds_each(desk: Desk, submissions: Iterable[Submission], book: Gradebook)
     return seconds
 
 
-def rate(jobs: int, what: Order, submissions: Sequence[Submission]) -> float:
-    """Submissions a second by so many jobs, from the first grade to the last."""
+def rate(
+    shared: Shared,
+    jobs: int,
+    what: Order,
+    submissions: Sequence[Submission],
+) -> float:
+    """Submissions a second by so many jobs, from the first grade to the last.
+
+    `shared` gives the grades: `workers.share`, or `cluster.share_on_cluster`.
+    """
     with gradebook() as book:
         moments = []
         handed_in = {one.student: one for one in submissions}
-        for one in share(what, grade_submission, submissions, jobs):
+        for one in shared(what, grade_submission, submissions):
             _keep(book, handed_in[one.student], one)
             moments.append(time.perf_counter())
     return (len(moments) - jobs) / (moments[-1] - moments[jobs - 1])
