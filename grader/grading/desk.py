@@ -148,7 +148,9 @@ class Desk:
         opening = wire.Open(
             submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
         )
-        session = Session(self.backend.open, opening, self.limits, self.watched)
+        asked = self.tests if exercises is None else exercises
+        first = min(asked, key=self.watched.__getitem__, default="")  # see `grade_exercises`
+        session = Session(self.backend.open, opening, self.limits, self.watched, first)
         session.listens = self.listener is not None
         try:
             yield Seat(self, session, self.watched)

@@ -153,8 +153,12 @@ class Session:
         opening: wire.Open,
         limits: Limits,
         forbidden: Mapping[str, tuple[str, ...]] | None = None,
+        first: str = "",
     ) -> None:
-        """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text."""
+        """`forbidden` are torch functions by exercise; raises `StudentLost` for an odd text.
+
+        The process that lists what there is serves the tests of the exercise `first` as well.
+        """
         self._forbidden_by = forbidden or {}
         self._open_channel = open_channel
         self._opening = opening
@@ -172,7 +176,7 @@ class Session:
         self._wall_from = self._opened = time.monotonic()
         self._queue: list[wire.Call] = []
         self.handles = count(1)  # numbers under which the guest keeps modules and graphs
-        self._forbidden: tuple[str, ...] = ()
+        self._forbidden = self._forbids(first)
         self._memory_mb = limits.memory_mb  # of the process that is running
         self.tape: list[tuple[bytes, bytes]] = []  # the running test's questions, with answers
         self._known: deque[tuple[bytes, bytes]] = deque()  # see `recall`
@@ -190,10 +194,10 @@ class Session:
         self._channel = channel
         self._wired = channel if isinstance(channel, Wired) else None
         self.generation += 1
-        opening = self._opening
+        wanted, others = self._opening.wanted, self._opening.others
         if self._listed:  # everything, by an earlier process: this one looks for what is called
-            sought = (*opening.wanted, *opening.others)
-            opening = wire.Open(opening.sources, (), self._forbidden, others=sought)
+            wanted, others = (), (*wanted, *others)
+        opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
         left = min(self._limits.test_seconds, self._left(self.cpu_seconds(), time.monotonic()))
         if left <= 0:
             raise self._drop(StudentLost("timeout", "the time for this submission is used up"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from grader.course.collection import rung
 from grader.course.course import Course
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade_submission
+from grader.grading.ladder import grade_exercises, grade_submission
 from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
@@ -663,6 +663,16 @@ def test_a_student_who_raises_what_the_grader_raises_is_no_fault_of_ours(
     graded = grade_text(desk, text)
     assert (graded.status, graded.total) == ("graded", 8)
     assert result_of(graded, "center", "test_center_keeps_the_shape").status == "error"
+
+
+@pytest.mark.parametrize("name", ["center", "weigh"])
+def test_one_process_serves_an_exercise_whatever_it_forbids(
+    desk: Desk, right: str, name: str
+) -> None:
+    with desk.seat(Submission("ada", (SourceText("ada.py", (right,)),)), [name]) as seat:
+        (result,) = grade_exercises(desk, seat, [name])
+        assert result.solved
+        assert seat.session.generation == 1
 
 
 def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
