@@ -63,8 +63,8 @@ def test_linear_by_hand_takes_a_batch(student, reference, make):
 @rung.property("linear_by_hand", rules=("dtype",))
 def test_linear_by_hand_keeps_float64(student, reference, make):
     """Numbers in float64 stay in float64, to its precision."""
-    x = make.normal(tokens=4, d_in=3, dtype=torch.float64)
-    weight = make.normal(d_out=5, d_in=3, dtype=torch.float64)
+    x = make.normal(tokens=9, d_in=16, dtype=torch.float64)
+    weight = make.normal(d_out=5, d_in=16, dtype=torch.float64)
     bias = make.normal(d_out=5, dtype=torch.float64)
     theirs, ours = (kit.linear_by_hand(x, weight, bias) for kit in (student, reference))
     assert_agrees_to_float64(theirs, ours)
