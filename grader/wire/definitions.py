@@ -7,7 +7,7 @@ been forged by student code.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
@@ -59,8 +59,8 @@ def find_definitions(
 ) -> tuple[Found, TopStatement | None]:
     """What stands under an exercise's name, and the statement that counts.
 
-    A definition equal to the stub never wins over one that is not; otherwise the file named like
-    the unit wins, then the last in order.
+    A stub never counts. A notebook's answer counts before a file's; among notebooks, and among
+    files, that of the one named like the unit, else of the last in order; in it, the last one.
     """
     try:
         return _find(wanted, files)
@@ -92,9 +92,37 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         if candidates:
             return Found(name, "stub", place=candidates[-1].place), None
         return Found(name, "missing"), None
-    at_home = [statement for statement in written if statement.file.stem == wanted.unit]
-    winner = (at_home or written)[-1]
-    return _describe(name, winner, at_home or written), winner
+    first = [statement for statement in written if statement.file.is_notebook] or written
+    at_home = [statement for statement in first if statement.file.stem == wanted.unit]
+    winner = (at_home or first)[-1]
+    return _describe(name, winner, _told(name, winner, written, files)), winner
+
+
+def _told(
+    name: str, winner: TopStatement, written: Iterable[TopStatement], files: Iterable[SourceFile]
+) -> Iterator[str]:
+    """That other files have another answer, or one that cannot be read, and which one counts.
+
+    Earlier versions in the same file are ordinary work.
+    """
+    last = {id(statement.file): statement for statement in written}  # of each file
+    others = [
+        statement.file.name
+        for statement in last.values()
+        if statement.file is not winner.file and skeleton(statement.node) != skeleton(winner.node)
+    ]
+    if others:
+        yield (
+            f"{name} is defined in {', '.join(sorted(others))[:MAX_NAME]} and in "
+            f"{winner.file.name}; the one in {winner.file.name} counts"
+        )
+    for file in files:
+        broken = next((place for broken, place, _ in file.broken if broken == name), None)
+        if broken is not None and file is not winner.file:
+            yield (
+                f"{name} cannot be read in {broken.file} (line {broken.line} is not valid Python); "
+                f"the one in {winner.file.name} counts"
+            )
 
 
 def _is_stub(candidate: TopStatement, stub: str) -> bool:
@@ -103,16 +131,8 @@ def _is_stub(candidate: TopStatement, stub: str) -> bool:
     return candidate.is_definition and _leaves_work(node) and skeleton(node) == stub
 
 
-def _describe(name: str, winner: TopStatement, rivals: Iterable[TopStatement]) -> Found:
-    notes: list[str] = []
-    # Earlier versions in one file are ordinary work; two files that disagree are worth a word.
-    others = sorted({rival.file.name for rival in rivals} - {winner.file.name})
-    if others:
-        listed = ", ".join(others)[:MAX_NAME]
-        notes.append(
-            f"{name} is defined in {listed} and in {winner.file.name}; "
-            f"the one in {winner.file.name} counts"
-        )
+def _describe(name: str, winner: TopStatement, told: Iterable[str]) -> Found:
+    notes = [*told]
     match winner.node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             arguments = _arguments(winner.node, method=False)

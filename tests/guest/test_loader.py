@@ -145,6 +145,19 @@ def test_the_file_named_like_the_unit_wins(sit: Sit, center: Ask, unit_file: str
     assert center(seat) == 2
 
 
+def test_a_notebook_counts_before_a_file(sit: Sit, center: Ask) -> None:
+    file, notebook = center_that_gives(1), [center_that_gives(2)]
+    assert center(sit({"basics.py": file, "notebooks/basics.ipynb": notebook})) == 2
+    assert center(sit({"basics.py": file, "another.ipynb": notebook})) == 2
+    assert center(sit({"basics.py": file, "basics.ipynb": [STUB]})) == 1
+
+
+def test_among_notebooks_that_of_the_unit_counts_and_else_the_last(sit: Sit, center: Ask) -> None:
+    one, other = [center_that_gives(1)], [center_that_gives(2)]
+    assert center(sit({"basics.ipynb": one, "zebra.ipynb": other})) == 1
+    assert center(sit({"another.ipynb": one, "zebra.ipynb": other})) == 2
+
+
 def test_among_other_files_the_last_wins(sit: Sit, center: Ask) -> None:
     assert center(sit({"a.py": center_that_gives(1), "b.py": center_that_gives(2)})) == 2
 
@@ -168,6 +181,22 @@ def test_a_tie_between_files_is_noted_with_their_names(sit: Sit) -> None:
     (note,) = found(tie).notes
     assert note == "center is defined in a.py and in b.py; the one in b.py counts"
     assert found(sit({"a.py": STUB, "b.py": center_that_gives(2)})).notes == []
+
+
+def test_a_copy_that_is_the_same_is_not_worth_a_word(sit: Sit) -> None:
+    documented = 'def center(x: "Tensor"):\n    """Its mean is none."""\n    return x * 0 + 2\n'
+    same = sit({"basics.py": center_that_gives(2), "copy of basics.py": documented})
+    assert found(same).notes == []
+    other = sit({"basics.py": center_that_gives(2), "copy of basics.py": center_that_gives(1)})
+    (note,) = found(other).notes
+    assert note.endswith("in copy of basics.py and in basics.py; the one in basics.py counts")
+
+
+def test_a_copy_that_cannot_be_read_is_told(sit: Sit) -> None:
+    seat = sit({"basics.py": "def center(x):\n    return (x\n", "b.py": center_that_gives(2)})
+    (note,) = found(seat).notes
+    assert note.startswith("center cannot be read in basics.py (line ")
+    assert note.endswith("is not valid Python); the one in b.py counts")
 
 
 @pytest.mark.parametrize(
