@@ -25,7 +25,7 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
-from grader.records.faults import CallError
+from grader.records.faults import CallError, HostFault
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
 
 
@@ -264,12 +264,12 @@ def reset(
     course: CourseOption = None,
 ) -> None:
     """Put the stub of an exercise back into your file; what was there is kept beside it."""
-    from grader.student import answers
+    from grader.student import resetting
 
     opened = students_course(course)
     opened.select([name])
     if undo:
-        restored = answers.undo(opened, name)
+        restored = resetting.undo(opened, name)
         if restored is None:
             raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
         print(f"{restored} is as it was; once more takes this back")
@@ -277,7 +277,7 @@ def reset(
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
         typer.confirm(f"put the stub of {name} back into {path.name}?", abort=True)
-    print(f"{name} is a stub again; your file as it was: {answers.reset_exercises(opened, name)}")
+    print(f"{name} is a stub again; your file as it was: {resetting.reset_exercises(opened, name)}")
     print(f"to take it back: grader reset {name} --undo")
 
 
@@ -286,21 +286,42 @@ def pack(
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The zip to write.")] = Path(
         "answers.zip"
     ),
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Write it even if something in it is not right.")
+    ] = False,
+    backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
-    """Make the zip to hand in, and say what is in it and what is not solved."""
-    from grader.student.answers import pack_answers
+    """Make the zip to hand in, and check what is in it before it is written.
+
+    In it are the .py files and notebooks of the course's folder, and the notebooks beside it in
+    which you have worked. If something is not solved, or may not be what you mean, nothing is
+    written without --anyway.
+    """
+    from grader.feedback import terminal
+    from grader.student import packing
 
     opened = students_course(course)
-    packed = pack_answers(opened, to)
-    solved = read_progress(opened.folder).solved
-    print(f"{packed.path}: {', '.join(packed.names)}")
-    missing = []
-    for unit in opened.units:
-        names = [name for name in opened.asked_in(unit.name) if name not in solved]
-        missing += names if len(names) < len(unit.exercise) else [f"all of {unit.name}"]
-    if missing:
-        print(f"not solved at any check so far: {', '.join(missing)}")
+    opened.require_answers()
+    packing.require_room(to)
+    packed = packing.pack_answers(opened)
+    with terminal.waiting("checking what is handed in"):
+        results = packing.check_packed(opened, packed, backend)
+    if any(result.faulty for result in results):
+        raise HostFault("a check failed by the grader's own fault: nothing was written")
+    solved = [result.name for result in results if result.solved]
+    before = _remember(opened, solved=solved)
+    doubts = [*packing.doubts(opened, packed, results, before)]
+    console = Console(highlight=False)
+    terminal.print_plain(console, f"to hand in: {', '.join(packed.names)}")
+    for line in doubts:
+        terminal.print_plain(console, line)
+    print(f"{len(solved)} of {terminal.all_asked(opened)} pass the public checks")
+    if doubts and not anyway:
+        print(f"{to} is not written; to hand this in as it is: grader pack --anyway")
+        raise typer.Exit(1)
+    packing.write_packed(packed, to)
+    print(f"{to} is written")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader watch causal_mask")

@@ -137,6 +137,7 @@ def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     console.print(
         Text.assemble(" ", signed(verdict), (verdict.exercise, "bold"), (again, "yellow"))
     )
+    _below(console, 4, verdict.which_counts, "yellow")
     if not detail and verdict.state != "unsolved":
         return
     if verdict.mistake is not None:  # one name for all that failed
@@ -153,7 +154,8 @@ def _finding(console: Console, finding: Finding) -> None:
     if finding.status in ("timeout", "memory", "crashed"):
         line.append(f"  ({finding.status})", style="red")
     indented(console, line, 4)
-    _below(console, 8, finding.message)
+    if finding.status != "passed":
+        _below(console, 8, finding.message)
     if finding.picture is not None and finding.is_best_picture:
         _below(console, 8, drawn(finding.picture, width=min(console.width - 8, 72)) or "")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grader.course.statements import BUILT_IN, UNCHECKED
-from grader.records.grade import FIRSTS, ExerciseResult, Picture, TestResult, TestStatus
+from grader.records.grade import EXISTS, FIRSTS, ExerciseResult, Picture, TestResult, TestStatus
 
 State = Literal["solved", "untouched", "unsolved"]
 
@@ -163,6 +163,12 @@ class Verdict:
     def lost(self) -> bool:
         """Whether it was solved once, and is no longer."""
         return self.solved_before and not self.solved
+
+    @property
+    def which_counts(self) -> str:
+        """In lines, which of several definitions counts as the answer; or nothing."""
+        there = [one for one in self.findings if one.name == EXISTS and one.status == "passed"]
+        return there[0].message if there else ""
 
     @property
     def mistake(self) -> Mistake | None:

@@ -319,7 +319,7 @@ def _exists(found: wire.Found, in_cells: bool) -> TestResult:
     message: str | None
     match found.status:
         case "found":
-            status, message = "passed", None
+            status, message = "passed", "\n".join(found.notes) or None
         case "stub" | "missing":
             status, message = "missing", sentences.still_missing(found, in_cells)
         case "broken":

@@ -23,7 +23,7 @@ from grader.grading.ladder import Climb
 from grader.grading.order import Order
 from grader.grading.transcripts import Transcript
 from grader.intake import Submission
-from grader.intake.arrivals import read_answers
+from grader.intake.own import read_answers
 from grader.records.grade import Picture, TestResult, TestStatus
 from grader.sandbox.session import Asked, Channel, Limits, Nowhere, Session
 from grader.wire import payload

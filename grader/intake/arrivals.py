@@ -447,15 +447,6 @@ def _kind(place: Path) -> str:
     return {".py": "file", ".ipynb": "notebook"}.get(suffix(place.name), other)
 
 
-def read_answers(answers: Path, course: Course) -> Submission:
-    """A student's own answers; raise `CallError` where there are none."""
-    (submission,) = find_submissions([answers], course, single=True)
-    if not submission.sources:
-        why = "; ".join(submission.problems)
-        raise CallError(why or f"there is no .py file and no notebook in {answers}")
-    return submission
-
-
 # --- arriving ------------------------------------------------------------------------------------
 #
 # A folder in which hand-ins arrive while someone waits.

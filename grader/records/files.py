@@ -75,14 +75,15 @@ def _is_another(pid: int) -> bool:
     return True
 
 
-def zipped(files: Mapping[str, Path], programs: Collection[str] = ()) -> bytes:
-    """A zip of files under these names; `programs` are the names of those that can be run."""
+def zipped(files: Mapping[str, Path | bytes], programs: Collection[str] = ()) -> bytes:
+    """A zip of files, or of their bytes, under these names; `programs` can be run."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, path in files.items():
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.external_attr = (0o755 if name in programs else 0o644) << 16
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+            data = path if isinstance(path, bytes) else path.read_bytes()
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

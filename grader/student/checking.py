@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from grader.course.course import Course, below
 from grader.grading.order import Order
-from grader.intake.arrivals import read_answers
+from grader.intake.own import read_answers
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult
 from grader.sandbox.session import Device

@@ -35,7 +35,7 @@ def test_the_table_names_every_command_with_the_module_that_brings_it() -> None:
     assert commands.offered() == [*commands.MODULE_OF], "all of them are in this kit"
 
 
-@pytest.mark.parametrize("command", ["hint center", "list", "pack --to answers.zip"])
+@pytest.mark.parametrize("command", ["hint center", "list"])
 def test_a_students_command_loads_nothing_that_only_instructors_use(
     command: str, tmp_path: Path
 ) -> None:

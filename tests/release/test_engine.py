@@ -199,7 +199,8 @@ def test_a_bundle_lists_gives_hints_resets_and_packs(student: Installed) -> None
     assert "raise NotImplementedError" in path.read_text("utf-8")
     student.run("grader", "reset", "center", "--undo")
     assert path.read_text("utf-8").endswith(RIGHT)
-    student.run("grader", "pack", "--to", "ada.zip")
+    assert "not written: staircase" in student.run("grader", "pack", "--to", "ada.zip", said=1)
+    student.run("grader", "pack", "--to", "ada.zip", "--anyway")
     assert "basics.py" in zipfile.ZipFile(student.folder / "ada.zip").namelist()
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.course.course import load_course
-from grader.intake import find_submissions
-from grader.student.answers import pack_answers
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from tests.conftest import Grader
 from tests.support.places import TINY
@@ -148,47 +144,3 @@ def test_the_list_can_leave_out_what_was_solved(cold_grader: Grader, folder: Pat
     ran = cold_grader("list", "basics", "--todo", "--json", "--course", folder)
     (row,) = json.loads(ran.out)
     assert (row["name"], row["solved"], row["hints_read"]) == ("staircase", False, 1)
-
-
-# --- the zip to hand in --------------------------------------------------------------------------
-
-
-def test_the_zip_is_a_submission_as_it_is(
-    cold_grader: Grader, folder: Path, tmp_path: Path
-) -> None:
-    solve(folder, "basics")
-    record_progress(folder, solved=["center", "staircase", "weigh"])
-    ran = cold_grader("pack", "--to", tmp_path / "ada.zip", "--course", folder)
-    assert ran.code == 0
-    assert "ada.zip: basics.py, layers.py\nnot solved at any check so far: all of layers" in ran.out
-    (submission,) = find_submissions([tmp_path / "ada.zip"], load_course(folder))
-    assert submission.student == "ada"
-    assert {source.name for source in submission.sources} == {"basics.py", "layers.py"}
-
-
-def test_the_same_answers_make_the_same_zip(folder: Path, tmp_path: Path) -> None:
-    course = load_course(folder)
-    one, other = (
-        pack_answers(course, tmp_path / name).path.read_bytes() for name in ("a.zip", "b.zip")
-    )
-    assert one == other
-
-
-def test_notebooks_go_along_and_checks_do_not(folder: Path, tmp_path: Path) -> None:
-    (folder / "work.ipynb").write_text("{}", "utf-8")
-    (folder.parent / "notebooks").mkdir()
-    (folder.parent / "notebooks" / "basics.ipynb").write_text("{}", "utf-8")
-    packed = pack_answers(load_course(folder), tmp_path / "a.zip")
-    assert list(packed.names) == ["basics.py", "layers.py", "work.ipynb", "notebooks/basics.ipynb"]
-    assert zipfile.ZipFile(packed.path).namelist() == list(packed.names)
-
-
-def test_a_file_that_is_no_zip_is_not_overwritten(
-    cold_grader: Grader, folder: Path, tmp_path: Path
-) -> None:
-    thesis = tmp_path / "thesis.txt"
-    thesis.write_text("years of work", "utf-8")
-    ran = cold_grader("pack", "--to", thesis, "--course", folder)
-    assert ran.code == 2
-    assert "no zip" in ran.err
-    assert thesis.read_text("utf-8") == "years of work"

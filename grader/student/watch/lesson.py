@@ -17,8 +17,8 @@ from grader.course.statements import Statement, opening, statement
 from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
-from grader.student.answers import reset_exercises, undo
 from grader.student.progress import FILE, Progress, read_progress, record_progress
+from grader.student.resetting import reset_exercises, undo
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 

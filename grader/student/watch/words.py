@@ -156,11 +156,14 @@ def prose(docstring: str, width: int) -> str:
 
 def verdict_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """One exercise's verdict in words, without signs that a screen reader would stumble over."""
+    copies = safe(verdict.which_counts).splitlines()
     if verdict.solved:
         yield f"Solved: {verdict.exercise}"
+        yield from copies
         return
     again = ", although it was solved before" if verdict.lost else ""
     yield f"Not solved yet: {verdict.exercise}{again}"
+    yield from copies
     if verdict.mistake is not None:
         yield f"Likely mistake: {safe(verdict.mistake.heading)}"
         if verdict.mistake.hint:

@@ -11,8 +11,8 @@ import pytest
 
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
-from grader.student.answers import KEPT, reset_exercises, undo
 from grader.student.progress import record_progress
+from grader.student.resetting import KEPT, reset_exercises, undo
 from tests.support.places import TINY
 
 STUBS = (TINY / "exercises" / "basics.py").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A student's own files: zipped to be handed in; a stub put back into one, and taken out again.
+"""A stub put back into a student's file, and taken out again.
 
 A file's text only: nothing of the student's is imported or run. What stood in a file before a reset
 is kept in ``.backups`` beside the course file first.
@@ -11,7 +11,6 @@ import io
 import re
 import tokenize
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.records.faults import CallError
-from grader.records.files import is_other, sums, write_whole, zipped
+from grader.records.files import write_whole
 
 FOLDER = ".backups"  # beside course.toml
 KEPT = 20  # backups of each unit
@@ -32,42 +31,6 @@ NOT_INDENTED = re.compile(r"[^\s#)\]}]")
 DEFINITION = re.compile(r"(?:async\s+def|def|class)\s|@")
 
 Span = tuple[int, int]  # lines from the first up to, and without, the second; counted from 0
-
-
-@dataclass(frozen=True)
-class Packed:
-    """A zip, and what is in it."""
-
-    path: Path
-    names: Sequence[str]
-
-
-def pack_answers(course: Course, to: Path) -> Packed:
-    """Zip a course's unit files, and notebooks with them, into a file of its own.
-
-    Notebooks lie beside the unit files, or in a folder of their own beside that of the course.
-
-    Raises `CallError` if there is nothing to pack, or if `to` is something else than a zip.
-    """
-    units = [course.stub_file(unit.name) for unit in course.units]
-    files = {path.name: path for path in units if path.is_file()}
-    files |= {path.name: path for path in sorted(course.folder.glob("*.ipynb"))}
-    beside = course.folder.parent / "notebooks"
-    pristine = sums(course.folder.parent)
-    for path in sorted(beside.glob("*.ipynb")):
-        # One that nobody has opened says nothing.
-        if is_other(path, pristine.get(Path(beside.name, path.name), "")):
-            files[f"{beside.name}/{path.name}"] = path
-    if not files:
-        raise CallError(f"there is no unit file and no notebook in {course.folder}")
-    if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
-        raise CallError(f"{to} is there already, and no zip: name another file with --to")
-    with _as_call_errors(to):
-        write_whole(to, zipped(files))
-    return Packed(to, tuple(files))
-
-
-# --- resetting -----------------------------------------------------------------------------------
 
 
 def reset_exercises(course: Course, name: str) -> Path:

@@ -1,0 +1,45 @@
+"""A student's own answers, in the folder where they are written.
+
+What is checked there is what is handed in: one list of files serves both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.intake.arrivals import find_submissions
+from grader.intake.files import FoundFile, Submission, folder_files, on_disk, read_files
+from grader.records.faults import CallError
+from grader.records.files import is_other, sums
+
+NOTEBOOKS = "notebooks"  # a folder beside that of the course
+
+
+def own_files(course: Course) -> list[FoundFile]:
+    """What a student hands in, by the names in the zip; nothing is read yet.
+
+    All ``.py`` files and notebooks in the course's folder, and the notebooks beside it in which
+    somebody has worked.
+    """
+    beside = course.folder.parent / NOTEBOOKS
+    pristine = sums(course.folder.parent)
+    worked_in = [
+        path
+        for path in sorted(beside.glob("*.ipynb"))
+        if is_other(path, pristine.get(Path(NOTEBOOKS, path.name), ""))
+    ]
+    notebooks = [on_disk(path, f"{NOTEBOOKS}/{path.name}") for path in worked_in]
+    return [*folder_files(course.folder), *notebooks]
+
+
+def read_answers(answers: Path, course: Course) -> Submission:
+    """A student's own answers; raise `CallError` where there are none."""
+    if answers.resolve() == course.folder:
+        submission = Submission("answers", *read_files(own_files(course)))
+    else:
+        (submission,) = find_submissions([answers], course, single=True)
+    if not submission.sources:
+        why = "; ".join(submission.problems)
+        raise CallError(why or f"there is no .py file and no notebook in {answers}")
+    return submission

@@ -1,0 +1,108 @@
+"""The zip that a student hands in: what is in it is checked before it is written."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.course import Course
+from grader.feedback.verdict import verdict_of
+from grader.intake.files import SOURCES, Listed, Unreadable, suffix
+from grader.intake.own import own_files
+from grader.records.faults import CallError
+from grader.records.files import write_whole, zipped
+from grader.records.grade import ExerciseResult
+from grader.records.rows import counted
+from grader.student.checking import open_checker
+from grader.student.progress import Progress
+from grader.unsandboxed.worker import BackendName
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A zip, not yet written, and what is in it."""
+
+    data: bytes
+    names: tuple[str, ...]
+    unread: tuple[str, ...]  # a line for each source file that could not be packed
+
+
+def pack_answers(course: Course) -> Packed:
+    """Zip what a student hands in; the same files give the same bytes.
+
+    Raises `CallError` where there is nothing to hand in.
+    """
+    read: dict[str, bytes] = {}
+    unread: list[str] = []
+    for file in own_files(course):
+        if isinstance(file, Listed):
+            try:
+                read[file.name] = file.read()
+            except (OSError, Unreadable) as error:
+                unread.append(f"{file.name}: {error}")
+        elif suffix(file.name) in SOURCES:
+            unread.append(f"{file.name}: {file.why}")
+    if not read:
+        raise CallError(f"there is no unit file and no notebook in {course.folder}")
+    return Packed(zipped(read), tuple(read), tuple(unread))
+
+
+def check_packed(
+    course: Course, packed: Packed, backend: BackendName = "auto"
+) -> list[ExerciseResult]:
+    """What the public checks say of a zip, read from it as a grader reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        handed_in = Path(folder, "answers.zip")
+        handed_in.write_bytes(packed.data)
+        with open_checker(course, course.asked, handed_in, backend) as checker:
+            return checker.check()
+
+
+def doubts(
+    course: Course, packed: Packed, results: Sequence[ExerciseResult], known: Progress
+) -> Iterator[str]:
+    """What a student should know before handing this in, in lines, and how to mend it."""
+    yield from packed.unread
+    unwritten = [result.name for result in results if result.untouched]
+    if unwritten:
+        yield f"not written: {', '.join(_by_unit(course, unwritten))}"
+    for result in results:
+        verdict = verdict_of(result, result.name in known.solved)
+        yield from filter(None, [verdict.which_counts])
+        if result.solved or result.name in unwritten:
+            continue
+        again = ", solved before" if verdict.lost else ""
+        first = verdict.wrong[0].title if verdict.wrong else "it is not yet right"
+        why = verdict.mistake.heading if verdict.mistake else first
+        yield f"wrong: {result.name}{again}: {why} (grader check {result.name})"
+    gone = [name for name in unwritten if name in known.solved]
+    if gone:
+        yield f"solved before, and not there now: {', '.join(gone)} (grader reset NAME --undo)"
+
+
+def require_room(to: Path) -> None:
+    """Raise `CallError` where something else than a zip is there."""
+    if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
+        raise CallError(f"{to} is there already, and no zip: name another file with --to")
+
+
+def write_packed(packed: Packed, to: Path) -> None:
+    """Write the zip; raise `CallError` where that is not possible."""
+    try:
+        write_whole(to, packed.data)
+    except OSError as error:
+        raise CallError(f"{error.filename or to}: {error.strerror}") from None
+
+
+def _by_unit(course: Course, names: Sequence[str]) -> Iterator[str]:
+    """The exercises of each unit; a unit's name where all of it is meant."""
+    for unit in course.units:
+        asked = course.asked_in(unit.name)
+        missing = [name for name in asked if name in names]
+        if len(missing) > 1 and missing == list(asked):
+            yield f"all of {unit.name} ({counted(len(missing), 'exercise')})"
+        else:
+            yield from missing
