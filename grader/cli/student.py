@@ -258,7 +258,10 @@ def hint(
 def reset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a whole unit.")],
     undo: Annotated[
-        bool, typer.Option("--undo", help="Take back what you had before the last reset.")
+        bool,
+        typer.Option(
+            "--undo", help="Bring back what you had before its last reset, and nothing else."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     course: CourseOption = None,
@@ -272,7 +275,7 @@ def reset(
         restored = resetting.undo(opened, name)
         if restored is None:
             raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
-        print(f"{restored} is as it was; once more takes this back")
+        print(f"{name} is back in {restored}; once more takes this back")
         return
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
@@ -311,13 +314,13 @@ def pack(
         raise HostFault("a check failed by the grader's own fault: nothing was written")
     solved = [result.name for result in results if result.solved]
     before = _remember(opened, solved=solved)
-    doubts = [*packing.doubts(opened, packed, results, before)]
+    objections = [*packing.objections(opened, packed, results, before)]
     console = Console(highlight=False)
     terminal.print_plain(console, f"to hand in: {', '.join(packed.names)}")
-    for line in doubts:
+    for line in objections:
         terminal.print_plain(console, line)
     print(f"{len(solved)} of {terminal.all_asked(opened)} pass the public checks")
-    if doubts and not anyway:
+    if objections and not anyway:
         print(f"{to} is not written; to hand this in as it is: grader pack --anyway")
         raise typer.Exit(1)
     packing.write_packed(packed, to)

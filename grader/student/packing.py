@@ -61,7 +61,7 @@ def check_packed(
             return checker.check()
 
 
-def doubts(
+def objections(
     course: Course, packed: Packed, results: Sequence[ExerciseResult], known: Progress
 ) -> Iterator[str]:
     """What a student should know before handing this in, in lines, and how to mend it."""

@@ -12,7 +12,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,37 +48,75 @@ def reset_exercises(course: Course, name: str) -> Path:
                 f"the stubs of {unit} as they were come only with a student's bundle; "
                 f"in a clone of the kit, let git restore the file: git checkout -- {path}"
             )
-        before = path.read_bytes() if path.is_file() else b""
-        if name in course.exercises and before.strip():
-            after = _with_stub(before, pristine.read_bytes(), name, unit, path)
-        else:
-            after = _whole(before, pristine.read_bytes())
-        made = _backups(course, unit)
+        before = _bytes_of(path)
+        after = _reset(course, before, name)
+        made = _kept(course, name)
         if after == before and made:
-            return made[-1]  # one more of the same would stand between a student and an undo
-        kept = _keep(course, unit, before)
+            return made[-1].path  # one more of the same would stand between a student and an undo
+        kept = _keep(course, name, before)
         write_whole(path, after)
-        for old in _backups(course, unit)[:-KEPT]:
-            old.unlink()
     return kept
 
 
 def undo(course: Course, name: str) -> Path | None:
-    """Put the newest backup of an exercise's unit back, and return the file; None if none is there.
+    """Take back the last reset of an exercise, or of a unit; return its file, or None if none is.
 
-    What stood in the file becomes the newest backup: to undo twice is to do it again.
+    Where the file has changed since, one definition comes back and the rest stays as it is. What is
+    taken out becomes the newest backup: to undo twice is to do it again. Raises `CallError` where
+    something would be lost, and says where the backup is.
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
     with _as_call_errors(path):
-        made = _backups(course, unit)
+        made = _kept(course, name)
         if not made:
             return None
-        back = made[-1].read_bytes()
-        _keep(course, unit, path.read_bytes() if path.is_file() else b"")
+        last, now = made[-1], _bytes_of(path)
+        back = last.path.read_bytes()
+        if last.of != name or not _is_one_step(course, name, back, now):
+            back = _brought_back(course, name, now, last)
+        _keep(course, name, now)
         write_whole(path, back)
-        made[-1].unlink()
+        if last.of == name:
+            last.path.unlink()
     return path
+
+
+def can_undo(course: Course, name: str) -> bool:
+    """Whether a reset of this exercise, or of all its unit, could be taken back."""
+    return bool(_kept(course, name))
+
+
+def _reset(course: Course, before: bytes, name: str) -> bytes:
+    """A file's bytes after a reset of an exercise, or of its unit."""
+    unit = _unit(course, name)
+    path, pristine = course.stub_file(unit), course.pristine(unit).read_bytes()
+    if name in course.exercises and before.strip():
+        return _with_definition(before, pristine, name, unit, path)
+    return _whole(before, pristine)
+
+
+def _is_one_step(course: Course, name: str, one: bytes, other: bytes) -> bool:
+    """Whether a reset leads from one of two texts to the other: nothing else has changed since."""
+    with suppress(CallError):
+        return _reset(course, one, name) == other or _reset(course, other, name) == one
+    return False
+
+
+def _brought_back(course: Course, name: str, now: bytes, last: _Kept) -> bytes:
+    """A file in which an exercise's definition is again what a backup has."""
+    unit = _unit(course, name)
+    path = course.stub_file(unit)
+    if name not in course.exercises:
+        raise CallError(
+            f"{path.name} has changed since its reset: take back one exercise of it (grader reset "
+            f"NAME --undo), or look into {last.path}, where all is kept"
+        )
+    return _with_definition(now, last.path.read_bytes(), name, unit, path)
+
+
+def _bytes_of(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _unit(course: Course, name: str) -> str:
@@ -97,23 +135,42 @@ def _as_call_errors(path: Path) -> Iterator[None]:
 # --- backups -------------------------------------------------------------------------------------
 
 
-def _backups(course: Course, unit: str) -> list[Path]:
+@dataclass(frozen=True)
+class _Kept:
+    """A unit's file as it was before a reset."""
+
+    path: Path
+    number: int
+    of: str  # what was reset: an exercise, or the unit
+
+
+def _all_kept(course: Course, unit: str) -> list[_Kept]:
     """What is kept of a unit, oldest first."""
-    found = {
-        int(match[1]): path
+    found = [
+        _Kept(path, int(match[1]), match[2] or unit)
         for path in (course.folder / FOLDER).glob(f"{unit}.*.py")
-        if (match := re.fullmatch(rf"{unit}\.([0-9]+)\.py", path.name))
-    }
-    return [found[number] for number in sorted(found)]
+        if (match := re.fullmatch(rf"{unit}\.([0-9]+)(?:\.(\w+))?\.py", path.name))
+    ]
+    return sorted(found, key=lambda kept: kept.number)
 
 
-def _keep(course: Course, unit: str, data: bytes) -> Path:
+def _kept(course: Course, name: str) -> list[_Kept]:
+    """What was kept at resets of this exercise and of its whole unit, oldest first."""
+    unit = _unit(course, name)
+    return [kept for kept in _all_kept(course, unit) if kept.of in (name, unit)]
+
+
+def _keep(course: Course, name: str, data: bytes) -> Path:
     """Keep a file's bytes under the next number; a file that was not there is kept as empty."""
-    made = _backups(course, unit)
-    number = int(made[-1].name.split(".")[-2]) + 1 if made else 1
-    path = course.folder / FOLDER / f"{unit}.{number}.py"
+    unit = _unit(course, name)
+    made = _all_kept(course, unit)
+    number = made[-1].number + 1 if made else 1
+    of = f".{name}" if name != unit else ""
+    path = course.folder / FOLDER / f"{unit}.{number}{of}.py"
     path.parent.mkdir(exist_ok=True)
     write_whole(path, data)
+    for old in made[: 1 - KEPT]:
+        old.path.unlink()
     return path
 
 
@@ -135,14 +192,14 @@ def _whole(before: bytes, pristine: bytes) -> bytes:
     return text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode("utf-8")
 
 
-def _with_stub(before: bytes, pristine: bytes, name: str, unit: str, path: Path) -> bytes:
-    """A file in which one stub stands instead of each definition of its name."""
+def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Path) -> bytes:
+    """A file in which the other text's definition stands instead of each of this name."""
     instead = f"the whole file can be put back with: grader reset {unit}"
     try:
         text = _read(before)
     except (SyntaxError, UnicodeDecodeError):
         raise CallError(f"{path} is not text that Python can read; {instead}") from None
-    stub = _stub(pristine, name, path, text.newline)
+    stub = _definition(other, name, path, text.newline)
     try:
         lines = _replaced(text, _definitions(text, name), stub)
     except UNPARSABLE as error:
@@ -162,11 +219,15 @@ def _with_stub(before: bytes, pristine: bytes, name: str, unit: str, path: Path)
         ) from None
 
 
-def _stub(pristine: bytes, name: str, path: Path, newline: str) -> list[str]:
-    text = _read(pristine)
-    spans = _definitions(text, name)
+def _definition(data: bytes, name: str, path: Path, newline: str) -> list[str]:
+    """The lines of the last definition of this name."""
+    text = _read(data)
+    try:
+        spans = _definitions(text, name)
+    except UNPARSABLE:
+        spans = _guessed(text, name, NOT_INDENTED)
     if not spans:
-        raise CallError(f"the stubs of {path.name} as they were hold no {name}")
+        raise CallError(f"{path.name} as it was holds no {name}")
     first, end = spans[-1]
     return [line.rstrip("\r\n") + newline for line in text.lines[first:end]]
 

@@ -12,14 +12,14 @@ import pytest
 from grader.course.course import Course, load_course
 from grader.records.faults import CallError
 from grader.student.progress import record_progress
-from grader.student.resetting import KEPT, reset_exercises, undo
+from grader.student.resetting import KEPT, can_undo, reset_exercises, undo
 from tests.support.places import TINY
 
 STUBS = (TINY / "exercises" / "basics.py").read_text("utf-8")
 HEAD = "import torch\n\nMINE = 3  # of my own\n\n\n"
 HELPER = "\n\ndef helper(x):\n    return x  # mine\n"
 STUB = next(
-    ast.get_source_segment(STUBS, node)
+    ast.get_source_segment(STUBS, node) or ""
     for node in ast.parse(STUBS).body
     if isinstance(node, ast.FunctionDef) and node.name == "center"
 )
@@ -205,7 +205,7 @@ def test_a_syntax_error_without_the_definition_offers_the_whole_file(
 def test_the_whole_file_is_kept_first(course: Course, write: Write) -> None:
     write(HEAD)
     kept = reset_exercises(course, "center")
-    assert kept == course.folder / ".backups" / "basics.1.py"
+    assert kept == course.folder / ".backups" / "basics.1.center.py"
     assert kept.read_text("utf-8") == HEAD
 
 
@@ -215,9 +215,91 @@ def test_undo_brings_an_answer_back_and_undo_again_takes_it_out(
     path = write(HEAD)
     after = after_reset(course, path)
     for expected in (HEAD, after, HEAD):
-        assert undo(course, "staircase") == path  # of the same unit
+        assert undo(course, "center") == path
         assert path.read_text("utf-8") == expected
     assert len(list((course.folder / ".backups").iterdir())) == 1
+
+
+CENTER = "def center(x):\n    return x - 1\n"
+STAIRCASE = "def staircase(size):\n    return size\n"
+LATER = "def staircase(size):\n    return size + 1  # written after the reset\n"
+
+
+def test_undo_brings_back_one_definition_and_keeps_what_was_written_since(
+    course: Course, write: Write
+) -> None:
+    path = write(f"{HEAD}{CENTER}\n\n{STAIRCASE}")
+    reset_exercises(course, "center")
+    path.write_text(path.read_text("utf-8").replace(STAIRCASE, LATER), "utf-8")
+    undo(course, "center")
+    assert path.read_text("utf-8") == f"{HEAD}{CENTER}\n\n{LATER}"
+    undo(course, "center")
+    assert path.read_text("utf-8") == f"{HEAD}{STUB}\n\n\n{LATER}"
+
+
+def test_undo_of_one_takes_back_no_reset_of_another(course: Course, write: Write) -> None:
+    path = write(f"{HEAD}{CENTER}\n\n{STAIRCASE}")
+    reset_exercises(course, "center")
+    assert undo(course, "staircase") is None
+    reset_exercises(course, "staircase")
+    undo(course, "center")
+    assert CENTER in path.read_text("utf-8")
+    assert STAIRCASE not in path.read_text("utf-8")
+    undo(course, "staircase")
+    assert path.read_text("utf-8") == f"{HEAD}{CENTER}\n\n{STAIRCASE}"
+
+
+def test_one_answer_comes_back_from_a_unit_that_was_reset(course: Course, write: Write) -> None:
+    path = write(f"{HEAD}{CENTER}\n\n{STAIRCASE}")
+    reset_exercises(course, "basics")
+    undo(course, "staircase")
+    assert path.read_text("utf-8").count(STAIRCASE) == 1
+    assert STUB in path.read_text("utf-8")
+    undo(course, "center")
+    assert CENTER in path.read_text("utf-8")
+    assert STAIRCASE in path.read_text("utf-8")
+
+
+def test_a_unit_that_was_reset_comes_back_whole_and_goes_again(
+    course: Course, write: Write
+) -> None:
+    path = write(f"{HEAD}{CENTER}")
+    reset_exercises(course, "basics")
+    for expected in (f"{HEAD}{CENTER}", STUBS, f"{HEAD}{CENTER}"):
+        undo(course, "basics")
+        assert path.read_text("utf-8") == expected
+
+
+def test_a_unit_that_was_written_in_since_its_reset_is_not_replaced(
+    course: Course, write: Write
+) -> None:
+    write(f"{HEAD}{CENTER}")
+    kept = reset_exercises(course, "basics")
+    path = write(f"{STUBS}\n\n{LATER}")
+    with pytest.raises(CallError, match=f"has changed since its reset.*{kept.name}"):
+        undo(course, "basics")
+    assert path.read_text("utf-8") == f"{STUBS}\n\n{LATER}"
+
+
+def test_an_answer_that_is_no_python_comes_back_into_a_file_that_changed(
+    course: Course, write: Write
+) -> None:
+    broken = "def center(x):\n    return (x\n"
+    path = write(f"{HEAD}{STAIRCASE}\n\n{broken}")
+    reset_exercises(course, "center")
+    path.write_text(path.read_text("utf-8").replace(STAIRCASE, LATER), "utf-8")
+    undo(course, "center")
+    assert broken in path.read_text("utf-8")
+    assert LATER in path.read_text("utf-8")
+
+
+def test_who_looks_later_sees_what_can_be_undone(course: Course, write: Write) -> None:
+    """Another terminal does, or the same one the next day."""
+    write(f"{HEAD}{CENTER}")
+    assert not can_undo(course, "center")
+    reset_exercises(course, "center")
+    assert can_undo(load_course(course.folder), "center")
+    assert not can_undo(load_course(course.folder), "staircase")
 
 
 def test_a_second_reset_does_not_stand_between_a_student_and_an_undo(
@@ -244,7 +326,7 @@ def test_the_newest_backups_of_each_unit_are_kept(course: Course, write: Write) 
         kept = reset_exercises(course, "basics")
     assert kept.name == f"basics.{KEPT + 3}.py"
     names = {path.name for path in kept.parent.iterdir()}
-    assert names == {"layers.1.py", *(f"basics.{n}.py" for n in range(4, KEPT + 4))}
+    assert names == {"layers.1.Projection.py", *(f"basics.{n}.py" for n in range(4, KEPT + 4))}
 
 
 def test_progress_is_not_forgotten(course: Course, write: Write) -> None:
@@ -274,7 +356,7 @@ def test_an_unknown_name_is_told_with_the_nearest(course: Course) -> None:
 
 def test_stubs_without_the_exercise_are_told(course: Course) -> None:
     (course.recorded / "stubs" / "basics.py").write_text("x = 1\n")
-    with pytest.raises(CallError, match="hold no center"):
+    with pytest.raises(CallError, match="holds no center"):
         reset_exercises(course, "center")
 
 

@@ -18,7 +18,7 @@ from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.student.progress import FILE, Progress, read_progress, record_progress
-from grader.student.resetting import reset_exercises, undo
+from grader.student.resetting import can_undo, reset_exercises, undo
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 
@@ -56,7 +56,6 @@ class Lesson:
         self.ready = False  # whether torch is loaded
         self.checked_at = ""  # when the current exercise was checked last
         self.trouble = ""  # why it could not be
-        self.can_undo: set[str] = set()  # units that were reset
         self._results: dict[str, ExerciseResult] = {}
         self._statements: dict[str, Statement] = {}
         self._openings: dict[str, str] = {}  # of units
@@ -142,7 +141,7 @@ class Lesson:
         off = set()
         if not self.solved_before:
             off.add("s")
-        if self.course.unit_of[self.name] not in self.can_undo:
+        if not can_undo(self.course, self.name):
             off.add("u")
         return [key for key in self.known_keys() if key.key not in off]
 
@@ -209,7 +208,6 @@ class Lesson:
             kept = reset_exercises(self.course, self.name)
         except (CallError, HostFault) as error:
             return str(error)
-        self.can_undo.add(self.course.unit_of[self.name])
         return words.WAS_RESET.format(self.name, _near(kept, self.course.folder))
 
     def undo(self) -> str:
@@ -218,7 +216,7 @@ class Lesson:
             file = undo(self.course, self.name)
         except (CallError, HostFault) as error:
             return str(error)
-        return words.NOTHING_KEPT if file is None else words.WAS_UNDONE.format(self.file.name)
+        return words.NOTHING_KEPT if file is None else words.WAS_UNDONE.format(self.name)
 
     def begin_all(self) -> Sequence[str]:
         """Begin a check of all that are asked, and return their names."""
