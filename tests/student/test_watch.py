@@ -370,7 +370,7 @@ def test_a_reset_asks_first_and_is_undone(course: Course) -> None:
         await desk.sees("center is a stub again", "u brings it back", "u undo")
         assert "raise NotImplementedError" in path.read_text("utf-8")
         await desk.press("u")
-        await desk.sees("basics.py is again as it was")
+        await desk.sees("What you had of center is back")
         assert path.read_text("utf-8") == mine
 
     play(course, scenario)
@@ -864,7 +864,7 @@ def test_plain_a_reset_asks_first_and_is_undone(course: Course, reader: Reader) 
     reader.reads("center is a stub again")
     assert "raise NotImplementedError" in path.read_text("utf-8")
     reader.types("u")
-    reader.reads("basics.py is again as it was")
+    reader.reads("What you had of center is back")
     assert path.read_text("utf-8") == mine
     reader.types("s")
     reader.reads("return x - x.mean()")
