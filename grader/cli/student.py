@@ -26,6 +26,7 @@ from grader.cli.app import (
 )
 from grader.course.course import Course
 from grader.records.faults import CallError, HostFault
+from grader.records.grade import ExerciseResult
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
 
 
@@ -91,8 +92,7 @@ def check(
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
         results = checker.check()
-    solved = [result.name for result in results if result.solved]
-    before = _remember(opened, solved=solved) if folder is None else Progress()
+    before = _remember_checks(opened, results) if folder is None else Progress()
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
@@ -120,6 +120,12 @@ def _look_closer(
     return int(not show_cases(cases_of(course, names[0], folder), Console(highlight=False)))
 
 
+def _remember_checks(course: Course, results: Sequence[ExerciseResult]) -> Progress:
+    """Add what was solved, and what failed, and return what was known before."""
+    failed = [result.name for result in results if not (result.solved or result.faulty)]
+    return _remember(course, solved=[r.name for r in results if r.solved], failed=failed)
+
+
 def _remember(course: Course, **news: Any) -> Progress:
     """Add to a student's progress, and return what was known before.
 
@@ -144,6 +150,7 @@ def _print_checks(
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
+    from grader.student.running import left_out
 
     unit = None
     for result in results:
@@ -158,6 +165,9 @@ def _print_checks(
     console.print(f"\n{solved} of {of} pass the public checks")
     if solved == len(results):
         console.print("[dim]hidden tests look at the same rules on other inputs[/dim]")
+    if detail and in_place:
+        for line in dict.fromkeys(left_out(course, result.name) for result in results):
+            terminal.print_plain(console, line, "dim")
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)
     # Of answers that live elsewhere nobody knows what else is solved.
@@ -169,14 +179,17 @@ def _print_checks(
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
 def list_(
     names: NamesArgument = None,
-    todo: Annotated[bool, typer.Option("--todo", help="Only what was never solved.")] = False,
+    todo: Annotated[
+        bool, typer.Option("--todo", help="Only what is not solved, or fails now.")
+    ] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the exercises: which were solved, and how many of their hints you have read."""
+    """List the exercises: which are solved, which fail now, and how many hints you have read."""
     opened = students_course(course)
     progress = read_progress(opened.folder)
-    chosen = [n for n in opened.select(names or []) if not (todo and n in progress.solved)]
+    done = progress.solved - progress.failing if todo else frozenset()
+    chosen = [name for name in opened.select(names or []) if name not in done]
     if as_json:
         rows = [
             {
@@ -185,6 +198,7 @@ def list_(
                 "title": exercise.title,
                 "points": exercise.points,
                 "solved": name in progress.solved,
+                "fails_now": name in progress.failing,
                 "hints": len(exercise.hints),
                 "hints_read": progress.hints.get(name, 0),
                 "asked": name in opened.asked,
@@ -207,7 +221,7 @@ def _listed(course: Course, names: Sequence[str], progress: Progress) -> Iterato
         chosen = [exercise for exercise in unit.exercise if exercise.name in names]
         if not chosen:
             continue
-        solved = sum(exercise.name in progress.solved for exercise in chosen)
+        solved = sum(exercise.name in progress.solved - progress.failing for exercise in chosen)
         yield Text.assemble(
             f"\n{count} ",
             (unit.name, "bold"),
@@ -215,13 +229,16 @@ def _listed(course: Course, names: Sequence[str], progress: Progress) -> Iterato
             (f"  {solved}/{len(chosen)}", "dim"),
         )
         for exercise in chosen:
-            wording = WORDINGS["passed" if exercise.name in progress.solved else "missing"]
+            fails = exercise.name in progress.failing
+            passed = exercise.name in progress.solved
+            wording = WORDINGS["failed" if fails else "passed" if passed else "missing"]
             read = progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
             other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
                 (f" {wording.sign} ", wording.color),
                 f"{exercise.name:32} {exercise.title}",
+                ("  (solved before, fails now)" if fails else "", "yellow"),
                 (other + hints, "dim"),
             )
     todo = progress.first_unsolved(course.asked)
@@ -284,6 +301,17 @@ def reset(
     print(f"to take it back: grader reset {name} --undo")
 
 
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader run causal_mask")
+def run(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a unit.")],
+    course: CourseOption = None,
+) -> None:
+    """Run your file from top to bottom, as Python does: a check runs definitions only."""
+    from grader.student.running import run_file
+
+    raise typer.Exit(run_file(students_course(course), name))
+
+
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader pack --to ada.zip")
 def pack(
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The zip to write.")] = Path(
@@ -312,14 +340,14 @@ def pack(
         results = packing.check_packed(opened, packed, backend)
     if any(result.faulty for result in results):
         raise HostFault("a check failed by the grader's own fault: nothing was written")
-    solved = [result.name for result in results if result.solved]
-    before = _remember(opened, solved=solved)
+    before = _remember_checks(opened, results)
     objections = [*packing.objections(opened, packed, results, before)]
     console = Console(highlight=False)
     terminal.print_plain(console, f"to hand in: {', '.join(packed.names)}")
     for line in objections:
         terminal.print_plain(console, line)
-    print(f"{len(solved)} of {terminal.all_asked(opened)} pass the public checks")
+    solved = sum(result.solved for result in results)
+    print(f"{solved} of {terminal.all_asked(opened)} pass the public checks")
     if objections and not anyway:
         print(f"{to} is not written; to hand this in as it is: grader pack --anyway")
         raise typer.Exit(1)

@@ -1,7 +1,8 @@
 """What a student has solved, and which hints they have read: one small text file.
 
 Each line is a fact that never becomes untrue, so two copies are merged by putting their lines
-together, in any order; git does so by itself, conflict markers included.
+together, in any order; git does so by itself, conflict markers included. What fails now, though it
+was solved once, may change at each check: that stands in a file of its own, which no copy needs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 FILE = "progress.txt"  # beside course.toml
+FAILING = ".failing.txt"  # beside it
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
 
 
@@ -28,53 +30,73 @@ class Progress:
 
     solved: frozenset[str] = frozenset()  # once, which does not say that they still are
     hints: Mapping[str, int] = field(default_factory=dict)  # how many were read
+    failing: frozenset[str] = frozenset()  # of what was solved: what failed when last checked
 
-    def with_(self, solved: Iterable[str] = (), hints: Mapping[str, int] | None = None) -> Progress:
+    def with_(
+        self,
+        solved: Iterable[str] = (),
+        hints: Mapping[str, int] | None = None,
+        failed: Iterable[str] = (),
+    ) -> Progress:
         """This, and what is new."""
+        ever = self.solved | frozenset(solved)
+        failing = (self.failing - frozenset(solved) | frozenset(failed)) & ever
         levels = dict(self.hints)
         for name, level in (hints or {}).items():
             levels[name] = max(level, levels.get(name, 0))
-        return Progress(self.solved | frozenset(solved), levels)
+        return Progress(ever, levels, failing)
 
     def first_unsolved(self, names: Iterable[str]) -> str | None:
-        """The first of these exercises that was never solved."""
-        return next((name for name in names if name not in self.solved), None)
+        """The first of these exercises that was never solved, or fails now."""
+        return next((name for name in names if name not in self.solved - self.failing), None)
 
 
 def read_progress(folder: Path) -> Progress:
-    """What the file in this folder says; lines that say nothing known are passed over."""
-    try:
-        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return Progress()
-    except OSError as error:
-        raise CallError(f"{folder / FILE} cannot be read: {error.strerror}") from None
+    """What the files in this folder say; lines that say nothing known are passed over."""
     progress = Progress()
-    for line in text.splitlines():
+    for line in _lines_of(folder / FILE):
         match line.split():
             case ["solved", name]:
                 progress = progress.with_(solved=[name])
             case ["hint", name, level] if level.isascii() and level.isdigit():
                 progress = progress.with_(hints={name: int(level)})
-    return progress
+    return progress.with_(failed=_lines_of(folder / FAILING))
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CallError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def record_progress(
-    folder: Path, *, solved: Iterable[str] = (), hints: Mapping[str, int] | None = None
+    folder: Path,
+    *,
+    solved: Iterable[str] = (),
+    hints: Mapping[str, int] | None = None,
+    failed: Iterable[str] = (),
 ) -> Progress:
-    """Add to the file in this folder, and return all that it says then.
+    """Add to the files in this folder, and return all that they say then.
 
-    The file is replaced as a whole, so that one who reads meanwhile sees the old or the new.
+    A file is replaced as a whole, so that one who reads meanwhile sees the old or the new.
     """
     before = read_progress(folder)
-    after = before.with_(solved, hints)
-    if after == before:
-        return after
-    try:
-        write_whole(folder / FILE, "\n".join((HEAD, *_lines(after), "")).encode())
-    except OSError as error:
-        raise CallError(f"{folder / FILE} cannot be written: {error.strerror}") from None
+    after = before.with_(solved, hints, failed)
+    if (after.solved, after.hints) != (before.solved, before.hints):
+        _write(folder / FILE, [HEAD, *_lines(after)])
+    if after.failing != before.failing:
+        _write(folder / FAILING, sorted(after.failing))
     return after
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    try:
+        write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+    except OSError as error:
+        raise CallError(f"{path} cannot be written: {error.strerror}") from None
 
 
 ALL_SOLVED = "everything is solved: no hint is left to give"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.student.progress import FILE, Progress, read_progress, record_progress
+from grader.student.progress import FAILING, FILE, Progress, read_progress, record_progress
 from tests.conftest import Grader
 from tests.support.places import TINY
 
@@ -95,6 +96,38 @@ def test_what_was_solved_once_and_fails_now_is_marked(grader: Grader, folder: Pa
     (folder / "basics.py").write_text(text.replace("x - x.mean()", "x + x.mean()"), "utf-8")
     assert "center  (it was solved before)" in grader("check", "center", "--course", folder).out
     assert read_progress(folder).solved == {"center"}
+
+
+def test_the_list_says_what_fails_now_and_no_more_once_it_is_mended(
+    grader: Grader, folder: Path
+) -> None:
+    solve(folder, "basics")
+    grader("check", "basics", "--course", folder)
+    mended = (folder / "basics.py").read_text("utf-8")
+    (folder / "basics.py").write_text(mended.replace("x - x.mean", "x + x.mean"), "utf-8")
+    grader("check", "basics", "--course", folder)
+    listed = grader("list", "--course", folder).out
+    assert "✗ center" in listed
+    assert "(solved before, fails now)" in listed
+    assert "next: center, in basics.py" in listed
+    assert [row["name"] for row in rows(grader, folder) if row["fails_now"]] == ["center"]
+    assert "center" in [row["name"] for row in rows(grader, folder, "--todo")]
+    (folder / "basics.py").write_text(mended, "utf-8")
+    grader("check", "center", "--course", folder)
+    assert not any(row["fails_now"] for row in rows(grader, folder))
+
+
+def test_what_was_never_solved_does_not_fail_now(grader: Grader, folder: Path) -> None:
+    grader("check", "--course", folder)
+    assert not any(row["fails_now"] for row in rows(grader, folder))
+    assert not (folder / FAILING).exists()
+
+
+def rows(grader: Grader, folder: Path, *options: str) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads(
+        grader("list", "--json", "--course", folder, *options).out
+    )
+    return listed
 
 
 def test_answers_that_live_elsewhere_are_not_recorded(grader: Grader, folder: Path) -> None:

@@ -19,6 +19,7 @@ from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
+from grader.student.running import left_out
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 
@@ -124,11 +125,14 @@ class Lesson:
         """What to do after the current verdict, where that is not in the verdict."""
         if self.trouble or self.result is None:
             return ""
-        if self.result.solved:
-            left = verdict_of(self.result).left_unchecked
+        return "\n".join(filter(None, (self._step(self.result), left_out(self.course, self.name))))
+
+    def _step(self, result: ExerciseResult) -> str:
+        if result.solved:
+            left = verdict_of(result).left_unchecked
             told = words.solved(self.course, self.name, self.progress.solved)
             return f"{told}\n{left}" if left else told
-        if self.result.untouched:
+        if result.untouched:
             return words.UNTOUCHED.format(self.file.name)
         return ""
 
@@ -155,9 +159,11 @@ class Lesson:
                 continue
             result = self._results.get(name)
             solved = name in self.progress.solved
-            failing = solved and result is not None and not result.solved
+            failing = not result.solved if result is not None else name in self.progress.failing
             asked, current = name in self.course.asked, name == self.name
-            found.append(LessonRow(name, unit, exercise.title, asked, solved, failing, current))
+            found.append(
+                LessonRow(name, unit, exercise.title, asked, solved, solved and failing, current)
+            )
         return found
 
     def solution(self) -> str:
@@ -236,6 +242,8 @@ class Lesson:
             self._results[name] = news.result
             if news.result.solved:
                 said = self._record(solved=[name])
+            elif not news.result.faulty:
+                said = self._record(failed=[name])
         if name == self.name:
             self.trouble = news.text if isinstance(news, Failed) else ""
             self.checked_at = self._clock()
@@ -259,12 +267,19 @@ class Lesson:
         faults = sum(not known for known in found.values())
         return words.all_checked(self.course, len(passing), broken, faults)
 
-    def _record(self, solved: Sequence[str] = (), hints: Mapping[str, int] | None = None) -> str:
+    def _record(
+        self,
+        solved: Sequence[str] = (),
+        hints: Mapping[str, int] | None = None,
+        failed: Sequence[str] = (),
+    ) -> str:
         try:
             # Another window may have recorded something meanwhile.
-            self.progress = record_progress(self.course.folder, solved=solved, hints=hints)
+            self.progress = record_progress(
+                self.course.folder, solved=solved, hints=hints, failed=failed
+            )
         except CallError as error:
-            self.progress = self.progress.with_(solved, hints)
+            self.progress = self.progress.with_(solved, hints, failed)
             return f"This is not remembered: {error}"
         return ""
 
