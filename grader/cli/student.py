@@ -150,7 +150,7 @@ def _print_checks(
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
-    from grader.student.running import left_out
+    from grader.student.running import told_of_file
 
     unit = None
     for result in results:
@@ -166,7 +166,8 @@ def _print_checks(
     if solved == len(results):
         console.print("[dim]hidden tests look at the same rules on other inputs[/dim]")
     if detail and in_place:
-        for line in dict.fromkeys(left_out(course, result.name) for result in results):
+        told = (line for result in results for line in told_of_file(course, result.name))
+        for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.feedback.verdict import verdict_of
+from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake.files import SOURCES, Listed, Unreadable, suffix
 from grader.intake.own import own_files
 from grader.records.faults import CallError
@@ -75,12 +75,19 @@ def objections(
         if result.solved or result.name in unwritten:
             continue
         again = ", solved before" if verdict.lost else ""
-        first = verdict.wrong[0].title if verdict.wrong else "it is not yet right"
-        why = verdict.mistake.heading if verdict.mistake else first
+        why = verdict.mistake.heading if verdict.mistake else _first(verdict)
         yield f"wrong: {result.name}{again}: {why} (grader check {result.name})"
     gone = [name for name in unwritten if name in known.solved]
     if gone:
         yield f"solved before, and not there now: {', '.join(gone)} (grader reset NAME --undo)"
+
+
+def _first(verdict: Verdict) -> str:
+    """What is wrong first: what the engine found, or what a test asks for."""
+    if not verdict.wrong:
+        return "it is not yet right"
+    finding = verdict.wrong[0]
+    return finding.message.partition("\n")[0] if finding.engines_own else finding.title
 
 
 def require_room(to: Path) -> None:

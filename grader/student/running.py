@@ -1,51 +1,75 @@
-"""A student's file as a program: what no check runs of it, and a run of all of it."""
+"""A student's file as a program: what a check makes of it, and a run of all of it."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader.course.course import Course
 from grader.records.faults import CallError
-from grader.wire.source import UNPARSABLE, flatten, parse
+from grader.wire.definitions import is_untouched, skeleton
+from grader.wire.source import DEFINITIONS, UNPARSABLE, flatten, parse
+
+SHOWN = 60  # characters of a line
 
 
 def run_file(course: Course, name: str) -> int:
     """Run the file of an exercise's unit from top to bottom, and return Python's exit code.
 
-    It may ask, print, and import what lies beside it; it is stopped by Ctrl-C.
+    It may ask, print, and import what lies beside it. Raises `CallError` where it is not there.
     """
-    path = _file_of(course, name)
+    unit, path = _file_of(course, name)
     if not path.is_file():
-        raise CallError(f"{path} is not there: grader reset {name} brings back its stub")
+        raise CallError(_gone(unit, path))
     return subprocess.run([sys.executable, str(path)], check=False).returncode
 
 
-def left_out(course: Course, name: str) -> str:
-    """Which lines of an exercise's file do something that no check runs, in words; or nothing."""
-    path = _file_of(course, name)
-    with suppress(OSError, *UNPARSABLE):
+def told_of_file(course: Course, name: str) -> Iterator[str]:
+    """What a check leaves out of an exercise's file, in lines; or that the file is gone."""
+    unit, path = _file_of(course, name)
+    try:
         text = path.read_text("utf-8")
-        for node in flatten(parse(text, magics=False).body):
-            if _acts(node):
-                line = text.splitlines()[node.lineno - 1].strip()[:60]
-                return (
-                    f"a check runs definitions only, and not line {node.lineno} of {path.name} "
-                    f"({line}): to run the whole file, type grader run {name}"
-                )
-    return ""
+        statements = list(flatten(parse(text, magics=False).body))
+    except FileNotFoundError:
+        yield _gone(unit, path)
+        return
+    except (OSError, *UNPARSABLE):  # which the verdict tells
+        return
+    written = [node for node in statements if _defines(node, name) and not is_untouched(node)]
+    if len({skeleton(node) for node in written}) > 1:
+        lines = " and ".join(str(node.lineno) for node in written)
+        yield f"{path.name} defines {name} in lines {lines}: the last one counts"
+    acting = next(filter(_acts, statements), None)
+    if acting is not None:
+        line = text.splitlines()[acting.lineno - 1].strip()[:SHOWN]
+        yield (
+            f"a check runs definitions only, and not line {acting.lineno} of {path.name} "
+            f"({line}): to run the whole file, type grader run {unit}"
+        )
 
 
-def _file_of(course: Course, name: str) -> Path:
+def _file_of(course: Course, name: str) -> tuple[str, Path]:
     course.select([name])  # says what is near, if nothing has this name
-    return course.stub_file(course.unit_of.get(name, name))
+    unit = course.unit_of.get(name, name)
+    return unit, course.stub_file(unit)
+
+
+def _gone(unit: str, path: Path) -> str:
+    return f"{path.name} is not there: grader reset {unit} brings back its stubs"
+
+
+def _defines(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, DEFINITIONS) and node.name == name
 
 
 def _acts(node: ast.stmt) -> bool:
-    """Whether a top-level statement does something, and binds no name."""
-    if isinstance(node, ast.Expr):
-        return any(isinstance(part, ast.Call) for part in ast.walk(node))
-    return isinstance(node, (ast.For, ast.While, ast.With, ast.If, ast.Assert))
+    """Whether a top-level statement calls something for what that does, not for what it gives.
+
+    A definition only does so when it is called.
+    """
+    return not isinstance(node, DEFINITIONS) and any(
+        isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) for part in ast.walk(node)
+    )

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from grader.wire import Place, SourceText
+from grader.wire import MAX_NAME, Place, SourceText
 
 FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type hint is evaluated
 CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths
@@ -140,7 +140,7 @@ class SourceFile:
             parse(text, magics=self.is_notebook)
         except UNPARSABLE as error:
             place = self.place(first - 1 + (getattr(error, "lineno", None) or 1))
-            message = getattr(error, "msg", None) or str(error) or type(error).__name__
+            message = _shown(error, text)
             for name in names_in_broken(text):
                 yield name, place, message
 
@@ -171,6 +171,18 @@ class SourceFile:
             return Place(self.name, line, text)
         cell = max((n for n, first in enumerate(self.cells, 1) if first <= line), default=1)
         return Place(f"{self.name} cell {cell}", line - self.cells[cell - 1] + 1, text)
+
+
+def _shown(error: BaseException, text: str) -> str:
+    """What Python says of a text that it cannot read, and where in the line, if it tells."""
+    said = str(getattr(error, "msg", None) or error) or type(error).__name__
+    line, column = getattr(error, "lineno", None) or 0, getattr(error, "offset", None) or 0
+    lines = text.splitlines()
+    if not (0 < line <= len(lines) and 0 < column <= len(lines[line - 1]) + 1 <= MAX_NAME):
+        return said
+    code = lines[line - 1].lstrip()
+    before = column - 1 - (len(lines[line - 1]) - len(code))
+    return f"{said}\n  {code}\n  {' ' * before}^" if before >= 0 else said
 
 
 def read_file(source: SourceText) -> SourceFile:

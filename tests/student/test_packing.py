@@ -151,7 +151,8 @@ def test_what_was_solved_once_and_is_gone_is_told(pack: Pack, folder: Path, tmp_
 
 def test_a_file_that_cannot_be_read_is_told(pack: Pack, folder: Path, tmp_path: Path) -> None:
     write(folder, "layers.py", "class Projection(nn.Module:\n    pass\n")
-    refused(pack(), tmp_path / "ada.zip", "wrong: Projection: The exercise is there")
+    told = "wrong: Projection: layers.py line 1 is not valid Python"
+    refused(pack(), tmp_path / "ada.zip", told)
 
 
 @pytest.mark.parametrize(

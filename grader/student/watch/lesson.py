@@ -19,7 +19,7 @@ from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
-from grader.student.running import left_out
+from grader.student.running import told_of_file
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 
@@ -125,7 +125,8 @@ class Lesson:
         """What to do after the current verdict, where that is not in the verdict."""
         if self.trouble or self.result is None:
             return ""
-        return "\n".join(filter(None, (self._step(self.result), left_out(self.course, self.name))))
+        told = self._step(self.result), *told_of_file(self.course, self.name)
+        return "\n".join(filter(None, told))
 
     def _step(self, result: ExerciseResult) -> str:
         if result.solved:
