@@ -5,19 +5,21 @@ references, hidden graders) is handed to it at run time; see ``grader/README.md`
 
 In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells,
 ``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
-matrix.
+matrix; ``grader.list()`` and ``grader.pack()`` do what these commands do.
 """
 
 # No import stands here, not of Python's own modules either: see `grader.__main__`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from grader.student.notebook import check, hint, unsolved
+    from grader.student.notebook import check, hint, pack, unsolved
+    from grader.student.notebook import list_ as list
     from grader.student.notebook_display import heatmap
 
 __version__ = "0.1.0"
-__all__ = ["check", "heatmap", "hint", "unsolved"]
+__all__ = ["check", "heatmap", "hint", "list", "pack", "unsolved"]
 
 
 def __getattr__(name: str) -> "Any":
@@ -25,10 +27,12 @@ def __getattr__(name: str) -> "Any":
     if name in __all__:
         from grader.student import notebook, notebook_display
 
-        return getattr(notebook_display if name == "heatmap" else notebook, name)
+        if name == "heatmap":
+            return notebook_display.heatmap
+        return getattr(notebook, "list_" if name == "list" else name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> "list[str]":
+def __dir__() -> "Sequence[str]":
     """What completion offers: also what is not loaded yet."""
     return sorted({*globals(), *__all__})

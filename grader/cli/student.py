@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from grader import __version__
 from grader.cli.app import (
@@ -187,6 +186,8 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List the exercises: which are solved, which fail now, and how many hints you have read."""
+    from grader.student.listing import listed
+
     opened = students_course(course)
     progress = read_progress(opened.folder)
     done = progress.solved - progress.failing if todo else frozenset()
@@ -210,41 +211,8 @@ def list_(
         print(json.dumps(rows))
         return
     console = Console(highlight=False)
-    for part in _listed(opened, chosen, progress):
+    for part in listed(opened, chosen, progress):
         console.print(part, soft_wrap=True)
-
-
-def _listed(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
-    """The exercises by unit, each with a sign, and the next one to solve."""
-    from grader.feedback.verdict import WORDINGS
-
-    for count, unit in enumerate(course.units, start=1):
-        chosen = [exercise for exercise in unit.exercise if exercise.name in names]
-        if not chosen:
-            continue
-        solved = sum(exercise.name in progress.solved - progress.failing for exercise in chosen)
-        yield Text.assemble(
-            f"\n{count} ",
-            (unit.name, "bold"),
-            f": {unit.title}",
-            (f"  {solved}/{len(chosen)}", "dim"),
-        )
-        for exercise in chosen:
-            fails = exercise.name in progress.failing
-            passed = exercise.name in progress.solved
-            wording = WORDINGS["failed" if fails else "passed" if passed else "missing"]
-            read = progress.hints.get(exercise.name, 0)
-            hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
-            other = "" if exercise.name in course.asked else "  (not asked)"
-            yield Text.assemble(
-                (f" {wording.sign} ", wording.color),
-                f"{exercise.name:32} {exercise.title}",
-                ("  (solved before, fails now)" if fails else "", "yellow"),
-                (other + hints, "dim"),
-            )
-    todo = progress.first_unsolved(course.asked)
-    if todo is not None:
-        yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
@@ -344,11 +312,8 @@ def pack(
     before = _remember_checks(opened, results)
     objections = [*packing.objections(opened, packed, results, before)]
     console = Console(highlight=False)
-    terminal.print_plain(console, f"to hand in: {', '.join(packed.names)}")
-    for line in objections:
+    for line in packing.told(opened, packed, results, objections):
         terminal.print_plain(console, line)
-    solved = sum(result.solved for result in results)
-    print(f"{solved} of {terminal.all_asked(opened)} pass the public checks")
     if objections and not anyway:
         print(f"{to} is not written; to hand this in as it is: grader pack --anyway")
         raise typer.Exit(1)

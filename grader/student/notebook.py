@@ -25,12 +25,15 @@ from grader.grading.order import Order
 from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
+from grader.student import packing
+from grader.student.listing import listed
 from grader.student.notebook_display import (
     BOX,
     OTHER_GROUND,
     Checked,
     CheckStopped,
     NotChecked,
+    Told,
     text,
 )
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
@@ -80,6 +83,8 @@ def _check(
         desk.seat(Submission("you", ()), chosen) as seat,
     ):
         results = grade_exercises(desk, seat, chosen)
+    _desks.solved |= {result.name for result in results if result.solved}
+    _desks.checked = next((r.name for r in results if not r.solved), chosen[-1])
     return _remembered(desk.course, tuple(results))
 
 
@@ -121,6 +126,8 @@ class _Desks:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._open: dict[Path, tuple[Notebook, Desk]] = {}
+        self.solved: set[str] = set()  # in this session, by what was defined then
+        self.checked: str | None = None  # the exercise last checked: of several, the first wrong
         atexit.register(self._stack.close)
 
     def at(self, folder: Path) -> tuple[Notebook, Desk]:
@@ -183,8 +190,9 @@ class Hint:
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
     """Give the next hint: first a question, then a pointer, then nearly the solution.
 
-    Without a name, of the first exercise that was never solved. Which hints were read is added to
-    the progress beside ``course.toml``. Raises `CallError` where there is no hint to give.
+    Without a name, of the exercise last checked, or of the first that is not solved. Which hints
+    were read is added to the progress beside ``course.toml``. Raises `CallError` where there is no
+    hint to give.
     """
     try:
         asked = getattr(name, "__name__", "") if callable(name) else name
@@ -200,6 +208,8 @@ def _hint(course: Course, name: str | None) -> Hint:
         progress = read_progress(course.folder)
     except CallError as error:
         note = f"progress is not recorded: {error}"
+    if name is None and _desks.checked in course.exercises.keys() - progress.solved:
+        name = _desks.checked
     name = progress.first_unsolved(course.asked) if name is None else name
     if name is None:
         raise CallError(ALL_SOLVED)
@@ -220,6 +230,54 @@ def unsolved(name: str, error: NotImplementedError) -> str:
     if raised in (name, "<module>"):
         return SOLVE_FIRST
     return f"{raised} is still to be written. {SOLVE_FIRST}"
+
+
+# --- the list, and the zip ------------------------------------------------------------------------
+
+
+def list_(*names: str, course: str | Path | None = None) -> Told:
+    """The exercises: which are solved, which fail now, and what comes next."""
+    try:
+        opened = load_course(found_course(course))
+        parts = listed(opened, opened.select(names), read_progress(opened.folder))
+        return Told("\n".join(part.plain for part in parts).strip("\n"))
+    except CallError as error:
+        raise NotChecked(str(error)) from None
+
+
+def pack(
+    to: str | Path = "answers.zip", *, anyway: bool = False, course: str | Path | None = None
+) -> Told:
+    """Make the zip to hand in, as ``grader pack`` does: what is saved is in it, and is checked.
+
+    If something is not solved, or may not be what you mean, nothing is written unless `anyway`.
+    """
+    try:
+        with undisturbed():
+            return _pack(load_course(found_course(course)), Path(to), anyway)
+    except CallError as error:
+        raise NotChecked(str(error)) from None
+
+
+def _pack(course: Course, to: Path, anyway: bool) -> Told:
+    packing.require_room(to)
+    packed = packing.pack_answers(course)
+    results = packing.check_packed(course, packed)
+    objections = [*packing.objections(course, packed, results, read_progress(course.folder))]
+    right = {result.name for result in results if result.solved}
+    unsaved = sorted((_desks.solved & {result.name for result in results}) - right)
+    if unsaved:
+        objections.append(
+            f"solved in this kernel, and not in what is saved: {', '.join(unsaved)} "
+            "(save the notebook, and pack again)"
+        )
+    lines = [*packing.told(course, packed, results, objections)]
+    if objections and not anyway:
+        lines.append(f"{to} is not written; to hand this in as it is: grader.pack(anyway=True)")
+    else:
+        packing.write_packed(packed, to)
+        lines.append(f"{to} is written")
+    return Told("\n".join(lines))
 
 
 # --- asserting -----------------------------------------------------------------------------------

@@ -51,6 +51,19 @@ class CheckStopped(_Brief, KeyboardInterrupt):
 
 
 @dataclass(frozen=True, repr=False)
+class Told:
+    """Lines of text, as they are."""
+
+    lines: str
+
+    def __repr__(self) -> str:
+        return terminal.safe(self.lines)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space: pre-wrap; color: inherit">{text(self.lines)}</pre>'
+
+
+@dataclass(frozen=True, repr=False)
 class Checked:
     """How the checks of some exercises ended; notebooks show it with pictures."""
 

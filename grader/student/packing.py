@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
+from grader.feedback.terminal import all_asked
 from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake.files import SOURCES, Listed, Unreadable, suffix
 from grader.intake.own import own_files
@@ -79,7 +80,23 @@ def objections(
         yield f"wrong: {result.name}{again}: {why} (grader check {result.name})"
     gone = [name for name in unwritten if name in known.solved]
     if gone:
-        yield f"solved before, and not there now: {', '.join(gone)} (grader reset NAME --undo)"
+        yield (
+            f"solved before, and not there now: {', '.join(gone)} (is a notebook not saved? was it "
+            "reset? grader reset NAME --undo)"
+        )
+
+
+def told(
+    course: Course,
+    packed: Packed,
+    results: Sequence[ExerciseResult],
+    objections: Sequence[str],
+) -> Iterator[str]:
+    """What is in a zip, in lines: its files, what a student should know, and how much is solved."""
+    yield f"to hand in: {', '.join(packed.names)}"
+    yield from objections
+    solved = sum(result.solved for result in results)
+    yield f"{solved} of {all_asked(course)} pass the public checks"
 
 
 def _first(verdict: Verdict) -> str:

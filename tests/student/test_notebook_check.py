@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -24,6 +25,7 @@ from nbclient import NotebookClient
 import grader
 from grader.course.course import NAMED, load_course
 from grader.records.faults import CallError
+from grader.student import notebook
 from grader.student.notebook_display import Checked
 from grader.student.progress import FILE, read_progress, record_progress
 from tests.support.places import REAL, ROOT
@@ -377,11 +379,37 @@ def test_import_grader_loads_no_torch() -> None:
     assert ran.stdout.strip() == "False"
 
 
+# --- the list, and the zip ------------------------------------------------------------------------
+
+
+def test_the_list_says_what_is_solved(cell: Cell, folder: Path) -> None:
+    record_progress(folder, solved=["softmax_naive"])
+    listed = cell('grader.list("softmax")')
+    assert "✓ softmax_naive" in repr(listed)
+    assert "· softmax_stable" in Page(listed._repr_html_()).text
+    with pytest.raises(CallError, match="did you mean softmax"):
+        cell('grader.list("softmx")')
+
+
+def test_what_was_solved_in_the_kernel_and_is_not_saved_is_told(
+    cell: Cell, folder: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "ada.zip"
+    cell(f'{RIGHT}grader.check("softmax_naive")')
+    told = repr(cell(f'grader.pack({str(to)!r}, course=".")'))
+    assert "solved in this kernel, and not in what is saved: softmax_naive" in told
+    assert "is not written" in told
+    assert not to.exists()
+    told = repr(cell(f'grader.pack({str(to)!r}, anyway=True, course=".")'))
+    assert told.endswith(f"{to} is written")
+    assert "averaging.py" in zipfile.ZipFile(to).namelist()
+
+
 def test_completion_offers_what_is_not_loaded_yet() -> None:
     code = "import sys, grader; print(*dir(grader)); print('torch' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, loaded = ran.stdout.splitlines()
-    assert {"check", "heatmap", "hint", "__version__"} <= set(names.split())
+    assert {"check", "heatmap", "hint", "list", "pack", "__version__"} <= set(names.split())
     assert loaded == "False"
 
 
@@ -445,7 +473,15 @@ def test_hints_come_one_by_one_and_are_remembered(cell: Cell, folder: Path) -> N
         assert read_progress(folder).hints == {"softmax_naive": number}
 
 
-def test_a_hint_without_a_name_is_for_the_next_exercise(cell: Cell, folder: Path) -> None:
+def test_a_hint_without_a_name_is_for_the_exercise_last_checked(cell: Cell) -> None:
+    cell(f'{WRONG_AXIS}grader.check("softmax_rows")')
+    assert cell("grader.hint()").name == "softmax_rows"
+
+
+def test_before_any_check_a_hint_without_a_name_is_for_the_next_exercise(
+    cell: Cell, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook._desks, "checked", None)
     first, second, *rest = load_course(folder).exercises
     record_progress(folder, solved=[first])
     assert cell("grader.hint()").name == second
