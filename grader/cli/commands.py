@@ -14,7 +14,7 @@ ROOM = __package__
 # In the order of the help, within each heading.
 MODULE_OF = {
     "check": "student", "list": "student", "hint": "student", "reset": "student",
-    "run": "student", "pack": "student", "watch": "student", "init": "init",
+    "run": "student", "pack": "student", "watch": "student", "mcp": "student", "init": "init",
     "grade": "grade",
     "explain": "conversation", "adjust": "conversation", "forget": "conversation",
     "diff": "conversation",

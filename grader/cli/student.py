@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -345,3 +345,26 @@ def watch(
     if name is not None and name not in opened.exercises:
         name = opened.select([name])[0]
     run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader mcp --config claude > .mcp.json")
+def mcp(
+    config: Annotated[
+        Literal["claude", "cursor", "vscode"] | None,
+        typer.Option("--config", help="Print the file by which this assistant starts it."),
+    ] = None,
+    backend: BackendOption = "auto",
+    course: CourseOption = None,
+) -> None:
+    """Serve an assistant that tutors: statements, checks and hints, and no solution.
+
+    An assistant starts this by itself, and talks to it over standard input and output (MCP). It
+    looks for how in .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
+    """
+    from grader.student.tutor import configuration, serve
+
+    opened = students_course(course)
+    if config is not None:
+        print(configuration(opened, config))
+        return
+    serve(opened, backend)

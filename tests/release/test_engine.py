@@ -98,7 +98,7 @@ def test_a_bundle_asks_to_install_what_it_imports(desk: dict[str, Module]) -> No
     asked = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     imported = {name for module in desk.values() for name in foreign_imports_of(module.text)}
     loaded = imported - set(sys.stdlib_module_names) - {"grader"}
-    optional = {"IPython", "pyseccomp", "sandlock"}  # used where they are there
+    optional = {"IPython", "mcp", "pyseccomp", "sandlock"}  # used where they are there
     assert loaded - optional == asked - EDITORS
 
 
@@ -169,7 +169,7 @@ def solve(student: Installed, text: str = RIGHT) -> None:
 def test_help_offers_a_students_commands_and_no_others(student: Installed) -> None:
     text = student.run("grader", "--help")
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
-    assert listed == ["check", "list", "hint", "reset", "pack", "watch", "doctor"]
+    assert listed == [*("check", "list", "hint", "reset", "run", "pack", "watch", "mcp", "doctor")]
     for command in listed:
         assert f"Example: grader {command}" in student.run("grader", command, "--help")
 
