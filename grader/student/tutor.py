@@ -129,7 +129,7 @@ class Tutor:
 
     def _show(self, name: str) -> str:
         self._course.one(name, "one exercise is shown")
-        command = [sys.executable, "-m", "grader", "check", name, "--show"]
+        command = [sys.executable, "-I", "-m", "grader", "check", name, "--show"]
         try:
             ran = subprocess.run(
                 [*command, "--course", str(self._course.folder)],
@@ -151,7 +151,7 @@ def configuration(course: Course, client: Client) -> str:
     """The JSON by which a client starts this; with whole paths, since it does so elsewhere."""
     starts = {
         "command": sys.executable,
-        "args": ["-m", "grader", "mcp", "--course", str(course.folder)],
+        "args": ["-I", "-m", "grader", "mcp", "--course", str(course.folder)],
     }
     servers = {"servers": {NAME: {"type": "stdio", **starts}}}
     return json.dumps(servers if client == "vscode" else {"mcpServers": {NAME: starts}}, indent=2)

@@ -392,8 +392,9 @@ def test_the_list_says_what_is_solved(cell: Cell, folder: Path) -> None:
 
 
 def test_what_was_solved_in_the_kernel_and_is_not_saved_is_told(
-    cell: Cell, folder: Path, tmp_path: Path
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(notebook._desks, "solved", set())
     to = tmp_path / "ada.zip"
     cell(f'{RIGHT}grader.check("softmax_naive")')
     told = repr(cell(f'grader.pack({str(to)!r}, course=".")'))

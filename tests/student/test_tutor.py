@@ -137,7 +137,7 @@ def test_each_client_gets_its_file_with_whole_paths(
     ran = cold_grader("mcp", "--config", client, "--course", folder)
     starts = json.loads(ran.out)[under]["attention-grader"]
     assert Path(starts["command"]).is_absolute()
-    assert starts["args"] == ["-m", "grader", "mcp", "--course", str(folder)]
+    assert starts["args"] == ["-I", "-m", "grader", "mcp", "--course", str(folder)]
 
 
 # --- as a process --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_an_assistant_starts_it_and_speaks_over_standard_input(folder: Path) -> 
     save(folder, WRONG + "print('on standard output')\n")
     starts = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "grader", "mcp", "--course", str(folder)],
+        args=["-I", "-m", "grader", "mcp", "--course", str(folder)],
         cwd=str(ROOT),
     )
 
