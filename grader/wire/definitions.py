@@ -95,16 +95,24 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
     first = [statement for statement in written if statement.file.is_notebook] or written
     at_home = [statement for statement in first if statement.file.stem == wanted.unit]
     winner = (at_home or first)[-1]
-    return _describe(name, winner, _told(name, winner, written, files)), winner
+    return _describe(name, winner, _told(wanted, winner, candidates, written, files)), winner
 
 
 def _told(
-    name: str, winner: TopStatement, written: Iterable[TopStatement], files: Iterable[SourceFile]
+    wanted: Wanted,
+    winner: TopStatement,
+    candidates: Sequence[TopStatement],
+    written: Sequence[TopStatement],
+    files: Sequence[SourceFile],
 ) -> Iterator[str]:
-    """That other files have another answer, or one that cannot be read, and which one counts.
+    """That other files have another answer, a stub or what cannot be read, and which one counts.
 
-    Earlier versions in the same file are ordinary work.
+    Earlier versions in the same file are ordinary work, and so is a notebook instead of a file.
     """
+    name, counts = wanted.name, f"the one in {winner.file.name} counts"
+    if not winner.file.is_notebook and winner.file.stem != wanted.unit:
+        for file_name in sorted({c.file.name for c in candidates if c.file.stem == wanted.unit}):
+            yield f"{name} is a stub in {file_name}; {counts}"
     last = {id(statement.file): statement for statement in written}  # of each file
     others = [
         statement.file.name
@@ -112,16 +120,14 @@ def _told(
         if statement.file is not winner.file and skeleton(statement.node) != skeleton(winner.node)
     ]
     if others:
-        yield (
-            f"{name} is defined in {', '.join(sorted(others))[:MAX_NAME]} and in "
-            f"{winner.file.name}; the one in {winner.file.name} counts"
-        )
+        listed = ", ".join(sorted(others))[:MAX_NAME]
+        yield f"{name} is defined in {listed} and in {winner.file.name}; {counts}"
     for file in files:
         broken = next((place for broken, place, _ in file.broken if broken == name), None)
         if broken is not None and file is not winner.file:
             yield (
                 f"{name} cannot be read in {broken.file} (line {broken.line} is not valid Python); "
-                f"the one in {winner.file.name} counts"
+                f"{counts}"
             )
 
 

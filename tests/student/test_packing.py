@@ -171,11 +171,22 @@ def test_two_answers_that_differ_are_told_with_the_one_that_counts(
     refused(pack(), tmp_path / "ada.zip", f"; the one in {counts} counts")
 
 
-def test_a_stray_copy_that_counts_in_place_of_a_stub_is_checked(pack: Pack, folder: Path) -> None:
+def test_a_stray_copy_that_counts_in_place_of_a_stub_is_checked_and_told(
+    pack: Pack, folder: Path, tmp_path: Path
+) -> None:
     (folder / "layers.py").rename(folder / "layers (1).py")
     shutil.copy(TINY / "exercises" / "layers.py", folder)
-    ran = pack()
-    assert (ran.code, "layers (1).py" in ran.out) == (0, True)
+    told = "Projection is a stub in layers.py; the one in layers (1).py counts"
+    refused(pack(), tmp_path / "ada.zip", told, "4 of 4 pass")
+
+
+def test_a_notebook_that_counts_in_place_of_a_stub_is_ordinary_work(
+    pack: Pack, folder: Path
+) -> None:
+    (folder / "../notebooks").mkdir()
+    write(folder, "../notebooks/layers.ipynb", notebook((folder / "layers.py").read_text("utf-8")))
+    shutil.copy(TINY / "exercises" / "layers.py", folder)
+    assert pack().code == 0
 
 
 def test_a_copy_that_says_the_same_is_no_reason_to_ask(pack: Pack, folder: Path) -> None:
