@@ -306,7 +306,7 @@ def pack(
     packing.require_room(to)
     packed = packing.pack_answers(opened)
     with terminal.waiting("checking what is handed in"):
-        results = packing.check_packed(opened, packed, backend)
+        results, packed = packing.check_packed(opened, packed, backend)
     if any(result.faulty for result in results):
         raise HostFault("a check failed by the grader's own fault: nothing was written")
     before = _remember_checks(opened, results)

@@ -444,7 +444,7 @@ def read_files(found: Iterable[FoundFile]) -> tuple[tuple[SourceText, ...], tupl
             break
         try:
             if file.size > MAX_FILE:
-                raise Unreadable(_too_large(file.name))
+                raise Unreadable(too_large(file.name))
             if file.size > left:
                 raise Unreadable(f"the submission is larger than {MAX_TOTAL // 2**20} MB in all")
             left -= file.size
@@ -464,7 +464,8 @@ def _source(name: str, data: bytes) -> SourceText:
     return SourceText(name[: -len(known)] + known, cells)
 
 
-def _too_large(name: str) -> str:
+def too_large(name: str) -> str:
+    """Why a file is not read that is larger than `MAX_FILE`, and what to do."""
     told = f"larger than {MAX_FILE // 2**20} MB"
     # Plots weigh more than any code.
     return f"{told}: clear its outputs, and hand it in again" if suffix(name) == ".ipynb" else told

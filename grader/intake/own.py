@@ -9,7 +9,15 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.intake.arrivals import find_submissions
-from grader.intake.files import FoundFile, Submission, folder_files, on_disk, read_files
+from grader.intake.files import (
+    FoundFile,
+    Problem,
+    Submission,
+    folder_files,
+    on_disk,
+    read_files,
+    skipped,
+)
 from grader.records.faults import CallError
 from grader.records.files import is_other, sums
 
@@ -27,10 +35,16 @@ def own_files(course: Course) -> list[FoundFile]:
     worked_in = [
         path
         for path in sorted(beside.glob("*.ipynb"))
-        if is_other(path, pristine.get(Path(NOTEBOOKS, path.name), ""))
+        if not skipped(path.name, folder=False)
+        and is_other(path, pristine.get(Path(NOTEBOOKS, path.name), ""))
     ]
-    notebooks = [on_disk(path, f"{NOTEBOOKS}/{path.name}") for path in worked_in]
-    return [*folder_files(course.folder), *notebooks]
+    found: dict[str, FoundFile] = {file.name: file for file in folder_files(course.folder)}
+    for path in worked_in:
+        name = f"{NOTEBOOKS}/{path.name}"
+        taken = Problem(name, f"{course.folder.name}/{name} has the same name: rename one of them")
+        found[name] = taken if name in found else on_disk(path, name)
+    # As a zip's are read: which of several counts does not depend on where they lie.
+    return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
 
 
 def read_answers(answers: Path, course: Course) -> Submission:

@@ -262,7 +262,7 @@ def pack(
 def _pack(course: Course, to: Path, anyway: bool) -> Told:
     packing.require_room(to)
     packed = packing.pack_answers(course)
-    results = packing.check_packed(course, packed)
+    results, packed = packing.check_packed(course, packed)
     objections = [*packing.objections(course, packed, results, read_progress(course.folder))]
     right = {result.name for result in results if result.solved}
     unsaved = sorted((_desks.solved & {result.name for result in results}) - right)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.course.course import Course
 from grader.feedback.terminal import all_asked
 from grader.feedback.verdict import Verdict, verdict_of
-from grader.intake.files import SOURCES, Listed, Unreadable, suffix
+from grader.intake import read_submission
+from grader.intake.files import MAX_FILE, SOURCES, ZIP, Listed, Unreadable, suffix, too_large
 from grader.intake.own import own_files
 from grader.records.faults import CallError
 from grader.records.files import write_whole, zipped
@@ -41,6 +42,8 @@ def pack_answers(course: Course) -> Packed:
     for file in own_files(course):
         if isinstance(file, Listed):
             try:
+                if file.size > MAX_FILE:
+                    raise Unreadable(too_large(file.name))
                 read[file.name] = file.read()
             except (OSError, Unreadable) as error:
                 unread.append(f"{file.name}: {error}")
@@ -53,13 +56,18 @@ def pack_answers(course: Course) -> Packed:
 
 def check_packed(
     course: Course, packed: Packed, backend: BackendName = "auto"
-) -> list[ExerciseResult]:
-    """What the public checks say of a zip, read from it as a grader reads it."""
+) -> tuple[list[ExerciseResult], Packed]:
+    """What the public checks say of a zip, read from it as a grader reads it.
+
+    With what a grader cannot read among what is unread.
+    """
     with tempfile.TemporaryDirectory() as folder:
         handed_in = Path(folder, "answers.zip")
         handed_in.write_bytes(packed.data)
+        problems = read_submission("answers", handed_in).problems
         with open_checker(course, course.asked, handed_in, backend) as checker:
-            return checker.check()
+            results = checker.check()
+    return results, replace(packed, unread=(*packed.unread, *problems))
 
 
 def objections(
@@ -109,6 +117,8 @@ def _first(verdict: Verdict) -> str:
 
 def require_room(to: Path) -> None:
     """Raise `CallError` where something else than a zip is there."""
+    if suffix(to.name) != ZIP:
+        raise CallError(f"{to} is no name of a zip: name a file that ends with {ZIP}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
         raise CallError(f"{to} is there already, and no zip: name another file with --to")
 

@@ -68,18 +68,19 @@ def undo(course: Course, name: str) -> Path | None:
     unit = _unit(course, name)
     path = course.stub_file(unit)
     with _as_call_errors(path):
-        made = _kept(course, name)
-        if not made:
-            return None
-        last, now = made[-1], _bytes_of(path)
-        back = last.path.read_bytes()
-        if last.of != name or not _is_one_step(course, name, back, now):
-            back = _brought_back(course, name, now, last)
-        _keep(course, name, now)
-        write_whole(path, back)
-        if last.of == name:
-            last.path.unlink()
-    return path
+        now = _bytes_of(path)
+        for kept in reversed(_kept(course, name)):
+            before = kept.path.read_bytes()
+            whole = kept.of == name and _is_one_step(course, name, before, now)
+            back = before if whole else _brought_back(course, name, now, kept)
+            if back == now:  # it was a stub then, too
+                continue
+            _keep(course, name, now)
+            write_whole(path, back)
+            if whole:  # else it holds more than what came back
+                kept.path.unlink(missing_ok=True)
+            return path
+    return None
 
 
 def can_undo(course: Course, name: str) -> bool:

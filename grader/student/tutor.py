@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from threading import Timer
 from typing import Literal
 
 from grader.course.course import Course
@@ -33,6 +34,7 @@ except ModuleNotFoundError as error:
 
 NAME = "attention-grader"
 Client = Literal["claude", "cursor", "vscode"]
+MOST_SHOWN = 2**16  # bytes
 SHOWING = 60.0  # seconds that the lines of an answer may run, to be shown
 INSTRUCTIONS = """\
 Exercises in PyTorch that a student solves in files. You are the tutor: ask questions, point to what
@@ -114,13 +116,14 @@ class Tutor:
         if self._checker is None:
             self._checker = self._stack.enter_context(self._open())
         results = tuple(self._checker.check(chosen))
-        before = read_progress(self._course.folder).solved
-        record_progress(
-            self._course.folder,
-            solved=[result.name for result in results if result.solved],
-            failed=[result.name for result in results if not (result.solved or result.faulty)],
-        )
-        return repr(Checked(results, before))
+        solved = [result.name for result in results if result.solved]
+        failed = [result.name for result in results if not (result.solved or result.faulty)]
+        try:
+            before = read_progress(self._course.folder).solved
+            record_progress(self._course.folder, solved=solved, failed=failed)
+        except CallError as error:  # it costs no verdict
+            return self._without_paths(f"{Checked(results)}\nprogress is not recorded: {error}")
+        return self._without_paths(repr(Checked(results, before)))
 
     def _hint(self, name: str) -> str:
         level, said = next_hint(self._course, name, read_progress(self._course.folder))
@@ -130,18 +133,21 @@ class Tutor:
     def _show(self, name: str) -> str:
         self._course.one(name, "one exercise is shown")
         command = [sys.executable, "-I", "-m", "grader", "check", name, "--show"]
-        try:
-            ran = subprocess.run(
-                [*command, "--course", str(self._course.folder)],
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=SHOWING,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise CallError(f"it did not end in {SHOWING:.0f} s: does a loop never end?") from None
-        return self._without_paths(ran.stdout or ran.stderr)
+        with subprocess.Popen(
+            [*command, "--course", str(self._course.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as ran:
+            late = Timer(SHOWING, ran.kill)
+            late.start()
+            assert ran.stdout is not None
+            shown = ran.stdout.read(MOST_SHOWN).decode(errors="replace")  # no more is kept
+            ran.kill()
+            late.cancel()
+        if not shown:
+            raise CallError(f"it showed nothing in {SHOWING:.0f} s: does a loop never end?")
+        return self._without_paths(shown)
 
     def _without_paths(self, text: str) -> str:
         return text.replace(f"{self._course.folder.parent}/", "")

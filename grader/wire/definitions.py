@@ -124,10 +124,10 @@ def _told(
         yield f"{name} is defined in {listed} and in {winner.file.name}; {counts}"
     for file in files:
         broken = next((place for broken, place, _ in file.broken if broken == name), None)
-        if broken is not None and file is not winner.file:
+        if broken is not None:
             yield (
                 f"{name} cannot be read in {broken.file} (line {broken.line} is not valid Python); "
-                f"{counts}"
+                f"the one in {winner.place.file} counts"
             )
 
 

@@ -86,7 +86,7 @@ def test_notebooks_and_helper_modules_go_along_and_checks_do_not(folder: Path) -
     write(folder, "work.ipynb", "{}")
     write(folder, "../notebooks/basics.ipynb", "{}")
     write(folder, "tools/means.py", "")
-    names = ["basics.py", "layers.py", "tools/means.py", "work.ipynb", "notebooks/basics.ipynb"]
+    names = ["basics.py", "layers.py", "notebooks/basics.ipynb", "tools/means.py", "work.ipynb"]
     assert list(pack_answers(load_course(folder)).names) == names
 
 
@@ -104,7 +104,7 @@ def test_a_file_that_is_no_zip_is_not_overwritten(
     thesis.write_text("years of work", "utf-8")
     ran = cold_grader("pack", "--to", thesis, "--course", folder)
     assert ran.code == 2
-    assert "no zip" in ran.err
+    assert "ends with .zip" in ran.err
     assert thesis.read_text("utf-8") == "years of work"
 
 
@@ -153,6 +153,42 @@ def test_a_file_that_cannot_be_read_is_told(pack: Pack, folder: Path, tmp_path: 
     write(folder, "layers.py", "class Projection(nn.Module:\n    pass\n")
     told = "wrong: Projection: layers.py line 1 is not valid Python"
     refused(pack(), tmp_path / "ada.zip", told)
+
+
+def test_what_a_grader_cannot_read_is_told(pack: Pack, folder: Path, tmp_path: Path) -> None:
+    write(folder, "work.ipynb", "no JSON")
+    write(folder, "big.py", "#" * 5 * 2**20)
+    refused(pack(), tmp_path / "ada.zip", "work.ipynb: ", "big.py: ")
+
+
+def test_of_two_files_of_one_name_none_is_lost_in_silence(
+    pack: Pack, folder: Path, tmp_path: Path
+) -> None:
+    for name in ("notebooks/basics.ipynb", "../notebooks/basics.ipynb"):
+        write(folder, name, notebook(RIGHT))
+    refused(pack(), tmp_path / "ada.zip", "has the same name: rename one of them")
+
+
+def test_a_hidden_notebook_is_nobodys_answer(folder: Path) -> None:
+    write(folder, "../notebooks/.basics.ipynb", notebook(RIGHT))
+    assert list(pack_answers(load_course(folder)).names) == ["basics.py", "layers.py"]
+
+
+def test_a_document_that_is_a_zip_inside_is_not_overwritten(
+    grader: Grader, folder: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "thesis.docx", "w") as archive:
+        archive.writestr("years", "of work")
+    ran = grader("pack", "--to", tmp_path / "thesis.docx", "--course", folder)
+    assert ran.code == 2
+    assert "ends with .zip" in ran.err
+
+
+def test_a_later_cell_that_cannot_be_read_is_told(pack: Pack, folder: Path, tmp_path: Path) -> None:
+    cells = notebook(RIGHT, "def center(x):\n    return (x\n")
+    write(folder, "../notebooks/basics.ipynb", cells)
+    told = "center cannot be read in notebooks/basics.ipynb cell 2"
+    refused(pack(), tmp_path / "ada.zip", told, "the one in notebooks/basics.ipynb cell 1 counts")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +240,7 @@ def test_a_copy_that_says_the_same_is_no_reason_to_ask(pack: Pack, folder: Path)
         ("../notebooks/basics.ipynb", notebook(RIGHT), True),
         ("basics copy.py", WRONG, True),
         ("zebra.ipynb", notebook(WRONG), False),
+        ("basics.ipynb", notebook(RIGHT), True),
     ],
 )
 def test_check_pack_and_grade_hold_the_same_answer_for_the_one_that_counts(
@@ -220,6 +257,19 @@ def test_check_pack_and_grade_hold_the_same_answer_for_the_one_that_counts(
     assert grader(*grade).code == 0
     (line,) = (out / "results.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["total"] == (2 if right else 0)
+
+
+def test_of_two_notebooks_of_a_unit_check_and_pack_hold_the_same_for_the_one_that_counts(
+    grader: Grader, pack: Pack, folder: Path, tmp_path: Path
+) -> None:
+    write(folder, "basics.ipynb", notebook(RIGHT))
+    write(folder, "../notebooks/basics.ipynb", notebook(WRONG))
+    pack("--anyway")
+    codes = [
+        grader("check", "center", "--course", folder, *more).code
+        for more in ((), ("--in", tmp_path / "ada.zip"))
+    ]
+    assert codes[0] == codes[1]
 
 
 def test_check_says_which_one_counts(grader: Grader, folder: Path) -> None:

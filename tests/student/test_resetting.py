@@ -293,6 +293,44 @@ def test_an_answer_that_is_no_python_comes_back_into_a_file_that_changed(
     assert LATER in path.read_text("utf-8")
 
 
+def test_no_undo_takes_away_the_only_copy_of_what_it_does_not_bring_back(
+    course: Course, write: Write
+) -> None:
+    first, second = CENTER.replace("1", "11"), CENTER.replace("1", "22")
+    path = write(f"{HEAD}{first}\n\n{second}")
+    reset_exercises(course, "center")
+    path.write_text(f"{path.read_text('utf-8')}# later\n", "utf-8")
+    undo(course, "center")
+    kept = [one.read_text("utf-8") for one in (course.folder / ".backups").iterdir()]
+    assert second in path.read_text("utf-8")
+    assert any(first in text for text in kept)
+
+
+def test_an_answer_is_found_behind_a_later_reset_of_its_unit(course: Course, write: Write) -> None:
+    path = write(f"{HEAD}{CENTER}")
+    reset_exercises(course, "center")
+    reset_exercises(course, "basics")
+    undo(course, "center")
+    assert CENTER in path.read_text("utf-8")
+
+
+def test_an_undo_of_the_oldest_backup_succeeds(course: Course, write: Write) -> None:
+    path = write(f"{HEAD}{CENTER}\n\n{STAIRCASE}")
+    reset_exercises(course, "center")
+    for number in range(KEPT - 1):
+        answer = f"def staircase(size):\n    return {number}\n"
+        text = path.read_text("utf-8")
+        stub = next(
+            ast.get_source_segment(text, node) or ""
+            for node in ast.parse(text).body
+            if isinstance(node, ast.FunctionDef) and node.name == "staircase"
+        )
+        path.write_text(text.replace(stub, answer.strip()), "utf-8")
+        reset_exercises(course, "staircase")
+    undo(course, "center")
+    assert CENTER in path.read_text("utf-8")
+
+
 def test_who_looks_later_sees_what_can_be_undone(course: Course, write: Write) -> None:
     """Another terminal does, or the same one the next day."""
     write(f"{HEAD}{CENTER}")
