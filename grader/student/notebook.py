@@ -23,7 +23,7 @@ from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
 from grader.grading.order import Order
 from grader.intake import Submission
-from grader.records.faults import CallError
+from grader.records.faults import CallError, HostFault
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
 from grader.student.listing import listed
@@ -263,6 +263,8 @@ def _pack(course: Course, to: Path, anyway: bool) -> Told:
     packing.require_room(to)
     packed = packing.pack_answers(course)
     results, packed = packing.check_packed(course, packed)
+    if any(result.faulty for result in results):
+        raise HostFault("a check failed by the grader's own fault: nothing was written")
     objections = [*packing.objections(course, packed, results, read_progress(course.folder))]
     right = {result.name for result in results if result.solved}
     unsaved = sorted((_desks.solved & {result.name for result in results}) - right)

@@ -31,7 +31,7 @@ def told_of_file(course: Course, name: str) -> Iterator[str]:
     """What a check leaves out of an exercise's file, in lines; or that the file is gone."""
     unit, path = _file_of(course, name)
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
         statements = list(flatten(parse(text, magics=False).body))
     except FileNotFoundError:
         yield _gone(unit, path)
@@ -41,7 +41,7 @@ def told_of_file(course: Course, name: str) -> Iterator[str]:
     written = [node for node in statements if _defines(node, name) and not is_untouched(node)]
     if len({skeleton(node) for node in written}) > 1:
         lines = " and ".join(str(node.lineno) for node in written)
-        yield f"{path.name} defines {name} in lines {lines}: the last one counts"
+        yield f"{path.name} defines {name} in lines {lines}: of these the last one counts"
     acting = next(filter(_acts, statements), None)
     if acting is not None:
         line = text.splitlines()[acting.lineno - 1].strip()[:SHOWN]

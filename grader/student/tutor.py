@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from threading import Timer
 from typing import Literal
@@ -127,7 +127,8 @@ class Tutor:
 
     def _hint(self, name: str) -> str:
         level, said = next_hint(self._course, name, read_progress(self._course.folder))
-        record_progress(self._course.folder, hints={name: level})
+        with suppress(CallError):  # that it was read cannot be kept: it is given all the same
+            record_progress(self._course.folder, hints={name: level})
         return f"hint {level} of {len(self._course.exercises[name].hints)}: {said}"
 
     def _show(self, name: str) -> str:

@@ -66,7 +66,7 @@ def test_a_name_that_is_defined_twice_is_told_with_the_one_that_counts(said: Say
     other, stub = (
         f"def center(x):\n    {body}\n" for body in ("return x", "raise NotImplementedError")
     )
-    told = "basics.py defines center in lines 1 and 4: the last one counts"
+    told = "basics.py defines center in lines 1 and 4: of these the last one counts"
     assert told in said(f"{other}\n{RIGHT}")
     assert "defines center" not in said(f"{stub}\n{RIGHT}")
 
