@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,9 +25,15 @@ from grader.cli.app import (
     students_course,
 )
 from grader.course.course import Course
-from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult
-from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
+from grader.records.faults import CallError
+from grader.student.progress import (
+    ALL_SOLVED,
+    Progress,
+    next_hint,
+    read_progress,
+    record_checks,
+    record_progress,
+)
 
 
 def _version(wanted: bool) -> None:
@@ -91,7 +98,8 @@ def check(
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
         results = checker.check()
-    before = _remember_checks(opened, results) if folder is None else Progress()
+    recorded = partial(record_checks, opened.folder, results)
+    before = _remember(recorded) if folder is None else Progress()
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
@@ -119,24 +127,16 @@ def _look_closer(
     return int(not show_cases(cases_of(course, names[0], folder), Console(highlight=False)))
 
 
-def _remember_checks(course: Course, results: Sequence[ExerciseResult]) -> Progress:
-    """Add what was solved, and what failed, and return what was known before."""
-    failed = [result.name for result in results if not (result.solved or result.faulty)]
-    return _remember(course, solved=[r.name for r in results if r.solved], failed=failed)
-
-
-def _remember(course: Course, **news: Any) -> Progress:
-    """Add to a student's progress, and return what was known before.
+def _remember(record: Callable[[], Progress]) -> Progress:
+    """Add to a student's progress, and return what it comes to, or nothing.
 
     A folder that cannot be read or written costs a warning, and no verdict.
     """
     try:
-        before = read_progress(course.folder)
-        record_progress(course.folder, **news)
+        return record()
     except CallError as error:
         print(f"grader: progress is not recorded: {error}", file=sys.stderr)
         return Progress()
-    return before
 
 
 def _print_checks(
@@ -232,7 +232,7 @@ def hint(
             return
     level, text = next_hint(opened, name, progress)
     levels = len(opened.exercises[name].hints)
-    _remember(opened, hints={name: level})
+    _remember(partial(record_progress, opened.folder, hints={name: level}))
     console = Console(highlight=False)
     console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
     console.print(text, markup=False)
@@ -303,22 +303,14 @@ def pack(
 
     opened = students_course(course)
     opened.require_answers()
-    packing.require_room(to)
-    packed = packing.pack_answers(opened)
     with terminal.waiting("checking what is handed in"):
-        results, packed = packing.check_packed(opened, packed, backend)
-    if any(result.faulty for result in results):
-        raise HostFault("a check failed by the grader's own fault: nothing was written")
-    before = _remember_checks(opened, results)
-    objections = [*packing.objections(opened, packed, results, before)]
+        packed = packing.pack_answers(opened, to, backend)
+    before = _remember(partial(record_checks, opened.folder, packed.results))
+    objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)
-    for line in packing.told(opened, packed, results, objections):
+    for line in packing.settle(opened, packed, objections, to, "grader pack --anyway", anyway):
         terminal.print_plain(console, line)
-    if objections and not anyway:
-        print(f"{to} is not written; to hand this in as it is: grader pack --anyway")
-        raise typer.Exit(1)
-    packing.write_packed(packed, to)
-    print(f"{to} is written")
+    raise typer.Exit(int(bool(objections) and not anyway))
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader watch causal_mask")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -40,3 +40,8 @@ def listed(course: Course, names: Sequence[str], progress: Progress) -> Iterator
     todo = progress.first_unsolved(course.asked)
     if todo is not None:
         yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+
+
+def as_text(parts: Iterable[Text]) -> str:
+    """The list without its colours."""
+    return "\n".join(part.plain for part in parts).strip("\n")

@@ -23,10 +23,10 @@ from grader.grading.desk import Desk
 from grader.grading.ladder import grade_exercises
 from grader.grading.order import Order
 from grader.intake import Submission
-from grader.records.faults import CallError, HostFault
+from grader.records.faults import CallError
 from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
-from grader.student.listing import listed
+from grader.student.listing import as_text, listed
 from grader.student.notebook_display import (
     BOX,
     OTHER_GROUND,
@@ -239,8 +239,7 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
     """The exercises: which are solved, which fail now, and what comes next."""
     try:
         opened = load_course(found_course(course))
-        parts = listed(opened, opened.select(names), read_progress(opened.folder))
-        return Told("\n".join(part.plain for part in parts).strip("\n"))
+        return Told(as_text(listed(opened, opened.select(names), read_progress(opened.folder))))
     except CallError as error:
         raise NotChecked(str(error)) from None
 
@@ -260,26 +259,16 @@ def pack(
 
 
 def _pack(course: Course, to: Path, anyway: bool) -> Told:
-    packing.require_room(to)
-    packed = packing.pack_answers(course)
-    results, packed = packing.check_packed(course, packed)
-    if any(result.faulty for result in results):
-        raise HostFault("a check failed by the grader's own fault: nothing was written")
-    objections = [*packing.objections(course, packed, results, read_progress(course.folder))]
-    right = {result.name for result in results if result.solved}
-    unsaved = sorted((_desks.solved & {result.name for result in results}) - right)
+    packed = packing.pack_answers(course, to)
+    objections = [*packing.objections(course, packed, read_progress(course.folder))]
+    unsaved = [r.name for r in packed.results if r.name in _desks.solved and not r.solved]
     if unsaved:
         objections.append(
-            f"solved in this kernel, and not in what is saved: {', '.join(unsaved)} "
+            f"solved in this kernel, and not in what is saved: {', '.join(sorted(unsaved))} "
             "(save the notebook, and pack again)"
         )
-    lines = [*packing.told(course, packed, results, objections)]
-    if objections and not anyway:
-        lines.append(f"{to} is not written; to hand this in as it is: grader.pack(anyway=True)")
-    else:
-        packing.write_packed(packed, to)
-        lines.append(f"{to} is written")
-    return Told("\n".join(lines))
+    as_it_is = "grader.pack(anyway=True)"
+    return Told("\n".join(packing.settle(course, packed, objections, to, as_it_is, anyway)))
 
 
 # --- asserting -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
@@ -14,7 +14,7 @@ from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake import read_submission
 from grader.intake.files import MAX_FILE, SOURCES, ZIP, Listed, Unreadable, suffix, too_large
 from grader.intake.own import own_files
-from grader.records.faults import CallError
+from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole, zipped
 from grader.records.grade import ExerciseResult
 from grader.records.rows import counted
@@ -29,14 +29,17 @@ class Packed:
 
     data: bytes
     names: tuple[str, ...]
-    unread: tuple[str, ...]  # a line for each source file that could not be packed
+    unread: tuple[str, ...]  # a line for each source file that is not in it, or cannot be graded
+    results: tuple[ExerciseResult, ...]  # of the public checks, on the zip as a grader reads it
 
 
-def pack_answers(course: Course) -> Packed:
-    """Zip what a student hands in; the same files give the same bytes.
+def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Packed:
+    """Zip what a student hands in, and check it; the same files give the same bytes.
 
-    Raises `CallError` where there is nothing to hand in.
+    It is to be written to `to`. Raises `CallError` where that is no place for it, or where there is
+    nothing to hand in, and `HostFault` where a check fails by the grader's own fault.
     """
+    _require_room(to)
     read: dict[str, bytes] = {}
     unread: list[str] = []
     for file in own_files(course):
@@ -51,34 +54,25 @@ def pack_answers(course: Course) -> Packed:
             unread.append(f"{file.name}: {file.why}")
     if not read:
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
-    return Packed(zipped(read), tuple(read), tuple(unread))
-
-
-def check_packed(
-    course: Course, packed: Packed, backend: BackendName = "auto"
-) -> tuple[list[ExerciseResult], Packed]:
-    """What the public checks say of a zip, read from it as a grader reads it.
-
-    With what a grader cannot read among what is unread.
-    """
+    data = zipped(read)
     with tempfile.TemporaryDirectory() as folder:
         handed_in = Path(folder, "answers.zip")
-        handed_in.write_bytes(packed.data)
-        problems = read_submission("answers", handed_in).problems
+        handed_in.write_bytes(data)
+        unread += read_submission("answers", handed_in).problems
         with open_checker(course, course.asked, handed_in, backend) as checker:
             results = checker.check()
-    return results, replace(packed, unread=(*packed.unread, *problems))
+    if any(result.faulty for result in results):
+        raise HostFault("a check failed by the grader's own fault: nothing was written")
+    return Packed(data, tuple(read), tuple(unread), tuple(results))
 
 
-def objections(
-    course: Course, packed: Packed, results: Sequence[ExerciseResult], known: Progress
-) -> Iterator[str]:
+def objections(course: Course, packed: Packed, known: Progress) -> Iterator[str]:
     """What a student should know before handing this in, in lines, and how to mend it."""
     yield from packed.unread
-    unwritten = [result.name for result in results if result.untouched]
+    unwritten = [result.name for result in packed.results if result.untouched]
     if unwritten:
         yield f"not written: {', '.join(_by_unit(course, unwritten))}"
-    for result in results:
+    for result in packed.results:
         verdict = verdict_of(result, result.name in known.solved)
         yield from filter(None, [verdict.which_counts])
         if result.solved or result.name in unwritten:
@@ -94,17 +88,31 @@ def objections(
         )
 
 
-def told(
+def settle(
     course: Course,
     packed: Packed,
-    results: Sequence[ExerciseResult],
     objections: Sequence[str],
+    to: Path,
+    all_the_same: str,
+    anyway: bool,
 ) -> Iterator[str]:
-    """What is in a zip, in lines: its files, what a student should know, and how much is solved."""
+    """Write a zip to which nothing is objected, or `anyway`, and say so, in lines.
+
+    `all_the_same` is what a student types to have it written as it is. Raises `CallError` where it
+    cannot be written.
+    """
     yield f"to hand in: {', '.join(packed.names)}"
     yield from objections
-    solved = sum(result.solved for result in results)
+    solved = sum(result.solved for result in packed.results)
     yield f"{solved} of {all_asked(course)} pass the public checks"
+    if objections and not anyway:
+        yield f"{to} is not written; to hand this in as it is: {all_the_same}"
+        return
+    try:
+        write_whole(to, packed.data)
+    except OSError as error:
+        raise CallError(f"{error.filename or to}: {error.strerror}") from None
+    yield f"{to} is written"
 
 
 def _first(verdict: Verdict) -> str:
@@ -115,20 +123,12 @@ def _first(verdict: Verdict) -> str:
     return finding.message.partition("\n")[0] if finding.engines_own else finding.title
 
 
-def require_room(to: Path) -> None:
+def _require_room(to: Path) -> None:
     """Raise `CallError` where something else than a zip is there."""
     if suffix(to.name) != ZIP:
         raise CallError(f"{to} is no name of a zip: name a file that ends with {ZIP}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
         raise CallError(f"{to} is there already, and no zip: name another file with --to")
-
-
-def write_packed(packed: Packed, to: Path) -> None:
-    """Write the zip; raise `CallError` where that is not possible."""
-    try:
-        write_whole(to, packed.data)
-    except OSError as error:
-        raise CallError(f"{error.filename or to}: {error.strerror}") from None
 
 
 def _by_unit(course: Course, names: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from grader.records.files import write_whole
 
 if TYPE_CHECKING:
     from grader.course.course import Course
+    from grader.records.grade import ExerciseResult
 
 
 FILE = "progress.txt"  # beside course.toml
@@ -90,6 +91,21 @@ def record_progress(
     if after.failing != before.failing:
         _write(folder / FAILING, sorted(after.failing))
     return after
+
+
+def record_checks(folder: Path, results: Iterable[ExerciseResult]) -> Progress:
+    """Add what was solved and what failed, and return what was known before.
+
+    Of what the grader itself failed in, nothing is known.
+    """
+    before = read_progress(folder)
+    known = [result for result in results if not result.faulty]
+    record_progress(
+        folder,
+        solved=[result.name for result in known if result.solved],
+        failed=[result.name for result in known if not result.solved],
+    )
+    return before
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -21,9 +21,9 @@ from grader.course.course import Course
 from grader.course.statements import statement
 from grader.records.faults import CallError, HostFault
 from grader.student.checking import Checker, open_checker
-from grader.student.listing import listed
+from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
-from grader.student.progress import next_hint, read_progress, record_progress
+from grader.student.progress import next_hint, read_progress, record_checks, record_progress
 from grader.unsandboxed.worker import BackendName
 
 try:
@@ -103,8 +103,7 @@ class Tutor:
 
     def _list(self) -> str:
         progress = read_progress(self._course.folder)
-        parts = listed(self._course, tuple(self._course.exercises), progress)
-        return "\n".join(part.plain for part in parts).strip("\n")
+        return as_text(listed(self._course, tuple(self._course.exercises), progress))
 
     def _statement(self, name: str) -> str:
         self._course.one(name, "a statement is of one exercise")
@@ -116,14 +115,11 @@ class Tutor:
         if self._checker is None:
             self._checker = self._stack.enter_context(self._open())
         results = tuple(self._checker.check(chosen))
-        solved = [result.name for result in results if result.solved]
-        failed = [result.name for result in results if not (result.solved or result.faulty)]
         try:
-            before = read_progress(self._course.folder).solved
-            record_progress(self._course.folder, solved=solved, failed=failed)
+            told = Checked(results, record_checks(self._course.folder, results).solved)
         except CallError as error:  # it costs no verdict
-            return self._without_paths(f"{Checked(results)}\nprogress is not recorded: {error}")
-        return self._without_paths(repr(Checked(results, before)))
+            told = Checked(results, note=f"progress is not recorded: {error}")
+        return self._without_paths(repr(told))
 
     def _hint(self, name: str) -> str:
         level, said = next_hint(self._course, name, read_progress(self._course.folder))

@@ -20,15 +20,9 @@ from tests.benchmarks.startup import COURSE, GRADER
 class Pace:
     """Between the first grade and the last: submissions a second, and CPU seconds of each."""
 
-    graded: int
     rate: float
     trusted: float  # workers, mistakes that they replay, and who keeps the gradebook
     jails: float  # and what they are forked from
-
-    @property
-    def cores_used(self) -> float:
-        """Cores at work, on the average."""
-        return self.rate * (self.trusted + self.jails)
 
 
 def write(folder: Path, students: int) -> Path:
@@ -58,7 +52,7 @@ def pace(handed_in: Path, out: Path, cache: Path, jobs: int) -> Pace:
     trusted, jails = (
         (spent[-1][jailed] - spent[jobs - 1][jailed]) / graded for jailed in (False, True)
     )
-    return Pace(graded, graded / (moments[-1] - moments[jobs - 1]), trusted, jails)
+    return Pace(graded / (moments[-1] - moments[jobs - 1]), trusted, jails)
 
 
 def _spent(process: psutil.Process) -> Mapping[bool, float]:

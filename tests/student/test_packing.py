@@ -77,17 +77,19 @@ def test_what_is_solved_in_it_counts_as_solved(pack: Pack, folder: Path) -> None
     assert len(read_progress(folder).solved) == 4
 
 
+@pytest.mark.usefixtures("one_warm_process")
 def test_the_same_answers_make_the_same_zip(folder: Path) -> None:
-    course = load_course(folder)
-    assert pack_answers(course).data == pack_answers(course).data
+    course, to = load_course(folder), folder / "ada.zip"
+    assert pack_answers(course, to).data == pack_answers(course, to).data
 
 
+@pytest.mark.usefixtures("one_warm_process")
 def test_notebooks_and_helper_modules_go_along_and_checks_do_not(folder: Path) -> None:
     write(folder, "work.ipynb", "{}")
     write(folder, "../notebooks/basics.ipynb", "{}")
     write(folder, "tools/means.py", "")
     names = ["basics.py", "layers.py", "notebooks/basics.ipynb", "tools/means.py", "work.ipynb"]
-    assert list(pack_answers(load_course(folder)).names) == names
+    assert list(pack_answers(load_course(folder), folder / "ada.zip").names) == names
 
 
 def test_a_helper_module_is_there_where_the_answers_are_graded(pack: Pack, folder: Path) -> None:
@@ -169,9 +171,13 @@ def test_of_two_files_of_one_name_none_is_lost_in_silence(
     refused(pack(), tmp_path / "ada.zip", "has the same name: rename one of them")
 
 
+@pytest.mark.usefixtures("one_warm_process")
 def test_a_hidden_notebook_is_nobodys_answer(folder: Path) -> None:
     write(folder, "../notebooks/.basics.ipynb", notebook(RIGHT))
-    assert list(pack_answers(load_course(folder)).names) == ["basics.py", "layers.py"]
+    assert list(pack_answers(load_course(folder), folder / "ada.zip").names) == [
+        "basics.py",
+        "layers.py",
+    ]
 
 
 def test_a_document_that_is_a_zip_inside_is_not_overwritten(

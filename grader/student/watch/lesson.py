@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.course.course import Course
 from grader.course.file import Exercise
@@ -58,6 +59,7 @@ class Lesson:
         self.checked_at = ""  # when the current exercise was checked last
         self.trouble = ""  # why it could not be
         self._results: dict[str, ExerciseResult] = {}
+        self._of_file: dict[str, tuple[str, ...]] = {}  # what each check leaves out of a file
         self._statements: dict[str, Statement] = {}
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
@@ -125,7 +127,7 @@ class Lesson:
         """What to do after the current verdict, where that is not in the verdict."""
         if self.trouble or self.result is None:
             return ""
-        told = self._step(self.result), *told_of_file(self.course, self.name)
+        told = self._step(self.result), *self._of_file.get(self.name, ())
         return "\n".join(filter(None, told))
 
     def _step(self, result: ExerciseResult) -> str:
@@ -241,6 +243,7 @@ class Lesson:
         said = ""
         if isinstance(news, CheckedOne):
             self._results[name] = news.result
+            self._of_file[name] = (*told_of_file(self.course, name),)  # as it was checked
             if news.result.solved:
                 said = self._record(solved=[name])
             elif not news.result.faulty:
@@ -268,19 +271,12 @@ class Lesson:
         faults = sum(not known for known in found.values())
         return words.all_checked(self.course, len(passing), broken, faults)
 
-    def _record(
-        self,
-        solved: Sequence[str] = (),
-        hints: Mapping[str, int] | None = None,
-        failed: Sequence[str] = (),
-    ) -> str:
+    def _record(self, **news: Any) -> str:
         try:
             # Another window may have recorded something meanwhile.
-            self.progress = record_progress(
-                self.course.folder, solved=solved, hints=hints, failed=failed
-            )
+            self.progress = record_progress(self.course.folder, **news)
         except CallError as error:
-            self.progress = self.progress.with_(solved, hints, failed)
+            self.progress = self.progress.with_(**news)
             return f"This is not remembered: {error}"
         return ""
 
