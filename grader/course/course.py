@@ -134,6 +134,14 @@ class Course:
         """The text of each unit's stubs as they were."""
         return {unit.name: self.pristine(unit.name).read_text("utf-8") for unit in self.units}
 
+    def afterwards_file(self, unit: str) -> Path:
+        """What is read once exercises of a unit are solved; a course need not have it."""
+        return self.folder / "afterwards" / f"{unit}.toml"
+
+    def look_file(self, unit: str) -> Path:
+        """What is there to look at once a unit is solved: a script that runs the student's own."""
+        return self.folder / "afterwards" / f"{unit}.py"
+
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
