@@ -419,44 +419,6 @@ def test_grader_has_no_other_names() -> None:
         _ = grader.chekc
 
 
-# --- heat-maps -----------------------------------------------------------------------------------
-
-
-def test_a_heatmap_is_blocks_in_text_and_a_picture_in_a_notebook() -> None:
-    weights = torch.tensor([[1.0, 0.0], [0.3, -0.7]])
-    heatmap = grader.heatmap(weights, rows="queries", columns="keys", title="weights")
-    assert repr(heatmap).splitlines() == [
-        "weights",
-        "0 ██ ·",
-        "1 ▒▒-▓",
-        "2 by 2, rows: queries, columns: keys",
-    ]
-    assert "queries" in heatmap._repr_html_()
-    assert heatmap._repr_svg_() == heatmap._repr_html_()
-
-
-@pytest.mark.parametrize(
-    ("size", "call", "told"),
-    [
-        ((1, 3), 'columns="tokens"', "1 by 3, columns: tokens"),
-        ((3, 1), 'rows="tokens"', "3 by 1, rows: tokens"),
-        ((2, 2), "", "2 by 2"),
-        ((88, 40), "", "88 by 40"),
-        ((89, 40), "", "89 by 40, shown are rows 0–87"),
-        (
-            (90, 41),
-            'rows="time"',
-            "90 by 41, rows: time, shown are rows 0–87, shown are columns 0–39",
-        ),
-    ],
-)
-def test_the_text_of_a_heatmap_says_what_is_there(
-    cell: Cell, size: tuple[int, int], call: str, told: str
-) -> None:
-    heatmap = cell(f"grader.heatmap(torch.ones{size}, {call})")
-    assert repr(heatmap).splitlines()[-1] == told
-
-
 # --- hints ---------------------------------------------------------------------------------------
 
 
