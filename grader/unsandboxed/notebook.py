@@ -1,8 +1,8 @@
 """A notebook's own definitions as a back end.
 
-Nothing is isolated or limited here. A notebook is the student's own process, in which they can stop
-what does not end. What a check must not do is disturb it, so no operation is taken away for good:
-uses of forbidden ones are seen by the trace alone.
+Nothing is isolated here: a notebook is the student's own process. What a check must not do is
+disturb it. So an answer has a limited time and cannot end the kernel (`guard`), and no operation is
+taken away for good: uses of forbidden ones are seen by the trace alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import linecache
 import random
 import re
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ import torch
 from grader import wire
 from grader.guest.server import Guest, Prints
 from grader.sandbox.session import Limits
+from grader.unsandboxed.guard import GivenUp, Guard
 from grader.unsandboxed.in_process import InProcess
 from grader.wire.definitions import is_untouched
 from grader.wire.source import DEFINITIONS, UNPARSABLE
@@ -83,15 +85,37 @@ class Notebook:
             self._namespace, self._cell_name = before
 
     def open(self, limits: Limits) -> InProcess:
-        """A channel to the namespace; `limits` are not enforced."""
+        """A channel to the namespace; of `limits`, those of time are enforced."""
         del limits
-        namespace, prints = self._namespace, Prints()
-        places = _Places(namespace, self._cell_name)
-        return InProcess(
+        return _Cells(self._namespace, _Places(self._namespace, self._cell_name))
+
+
+class _Cells(InProcess):
+    """The channel to a namespace: each exchange has its time."""
+
+    def __init__(self, namespace: Mapping[str, Any], places: _Places) -> None:
+        prints = Prints()
+        super().__init__(
             _NotebookGuest(namespace, prints, places),
             prints=prints,
             listing=partial(_listing, namespace, places),
         )
+        self._places = places
+        self._used = 0.0
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """See `Channel`; raises `StudentLost` for an answer that takes longer."""
+        started = time.process_time()
+        try:
+            with Guard().watching(cpu_seconds, self._places.files):
+                return super().exchange(request, cpu_seconds)
+        finally:
+            self._used += time.process_time() - started
+        raise AssertionError  # a guard that lets an answer go without a reply says why
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all exchanges so far."""
+        return self._used
 
 
 class _NotebookGuest(Guest):
@@ -119,6 +143,8 @@ class _NotebookGuest(Guest):
         return None
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
+        if isinstance(error, GivenUp):
+            raise error
         frames = traceback.walk_tb(error.__traceback__)
         lines = [
             (frame.f_code.co_filename, line)
