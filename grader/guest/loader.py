@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
-from grader.wire.definitions import evasions, find_definitions, thrown_away
+from grader.wire.definitions import OWN, evasions, find_definitions, thrown_away
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
@@ -124,6 +124,12 @@ class LoadedSubmission:
             raise winner.error
         return winner.file.namespace[name]
 
+    def answer(self, name: str) -> Any:
+        """The same for ``from grader.mine import``, which fails where there is none."""
+        if self.winner(name) is None:
+            raise AttributeError(name)
+        return self.definition(name)
+
     def attribute(self, file: SourceFile, name: str) -> Any:
         """A name of a file that another file imports."""
         if name not in file.namespace:
@@ -204,6 +210,7 @@ class LoadedSubmission:
                 yield winner
         if statement.is_import:
             words = set(re.findall(r"\w+", ast.unparse(statement.node)))
+            yield from (w for w in map(self.winner, words) if w is not None)
             for file in self.files:
                 if file is not statement.file and file.stem in words:
                     yield from file.statements
@@ -306,6 +313,9 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 def install(submission: LoadedSubmission) -> None:
     """Let imports find the submission's own files, after everything that is installed."""
     sys.meta_path.append(OwnFiles(submission))
+    own = _OwnModule(OWN)
+    own.__dict__["_lookup"] = submission.answer
+    sys.modules.setdefault(OWN, own)
     for file in submission.files:
         # Dataclasses and `inspect` look for the module that a class says it is from.
         with suppress(ImportError):

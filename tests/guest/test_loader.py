@@ -881,3 +881,30 @@ def test_nothing_of_the_submission_runs_before_it_is_called(sit: Sit) -> None:
 def test_arguments_are_read_from_the_text(sit: Sit, head: str, listed: list[Any]) -> None:
     arguments = found(sit({"a.py": f"def center({head}):\n    return 1\n"})).arguments
     assert [(a.name, a.kind, a.optional) for a in arguments or []] == listed
+
+
+# --- one's own answers by name -----------------------------------------------------------------
+
+MEAN = "def staircase(x):\n    return x.mean()\n"
+BY_NAME = (
+    "from grader.mine import staircase\n\ndef center(x):\n    return x * 0 + staircase(x) + 1\n"
+)
+
+
+@pytest.mark.parametrize("other", ["basics.py", "deep/basics.py", "mine.py"])
+def test_an_import_of_ones_own_answer_brings_what_was_handed_in(
+    sit: Sit, center: Ask, other: str
+) -> None:
+    assert center(sit({"layers.ipynb": [BY_NAME], other: MEAN})) == 2
+
+
+def test_such_an_import_hides_nothing(sit: Sit) -> None:
+    hidden = "def staircase(x):\n    import sys\n    return sys._getframe()\n"
+    assert found(sit({"layers.ipynb": [BY_NAME], "basics.py": MEAN})).evasions == []
+    uses = found(sit({"layers.ipynb": [BY_NAME], "basics.py": hidden})).evasions
+    assert [use.function for use in uses] == ["_getframe"]
+
+
+def test_an_import_of_an_answer_that_was_not_handed_in_is_named(sit: Sit, desk: Desk) -> None:
+    told = complaint(sit({"layers.py": BY_NAME}), desk)
+    assert "staircase was not made: layers.py line 1 raised ImportError" in told.text
