@@ -221,6 +221,21 @@ SCANS = frozenset(
     }
 )  # fmt: skip
 
+# What finds the largest of its elements, and what takes their exponentials: the order of the two
+# tells whether a softmax read its scores once or twice.
+MAXIMA = frozenset(
+    {
+        "amax", "max", "maximum", "fmax", "aminmax", "argmax", "cummax", "sort", "argsort", "msort",
+        "topk", "kthvalue", "gt", "ge", "lt", "le",
+    }
+)  # fmt: skip
+EXPONENTIALS = frozenset(
+    {
+        "exp", "exp2", "expm1", "pow", "sigmoid", "logaddexp", "logaddexp2", "logsumexp",
+        "logcumsumexp", "softmax", "log_softmax", "safe_softmax",
+    }
+)  # fmt: skip
+
 EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
 

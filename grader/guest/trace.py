@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from grader.guest import interpreter
-from grader.guest.operations import Cost, Refusals, cost, plain_name
+from grader.guest.operations import EXPONENTIALS, MAXIMA, Cost, Refusals, cost, plain_name
 from grader.wire import AUTOGRAD, Operations, Place, Use
 from grader.wire.source import CODE_PREFIX
 
@@ -171,14 +171,16 @@ class Record:
     failures: list[BaseException] = field(default_factory=list)  # what torch functions raised
     names: set[str] = field(default_factory=set)
     count: int = 0
-    largest: int = 0  # see `Operations` for this and the next two
+    largest: int = 0  # see `Operations` for this and the next three
     work: int = 0
     widest: int = 0
+    compared: int = 0
+    exponential: bool = False  # whether one was taken yet
 
     @property
     def operations(self) -> Operations:
         """The counts so far."""
-        return Operations(self.count, self.largest, self.work, self.widest)
+        return Operations(self.count, self.largest, self.work, self.widest, self.compared)
 
     def note(self, name: str) -> None:
         """Report a function if it is watched."""
@@ -190,12 +192,15 @@ class Record:
         self.count += numbers
         self.work += numbers
 
-    def add(self, operation: Cost) -> None:
-        """Count one operation more."""
+    def add(self, name: str, operation: Cost) -> None:
+        """Count one operation more, of this plain name."""
         self.count += 1
         self.largest = max(self.largest, operation.stored)
         self.work += operation.work
         self.widest = max(self.widest, operation.width)
+        self.exponential = self.exponential or name in EXPONENTIALS
+        if name in MAXIMA and not self.exponential:
+            self.compared += operation.work
 
 
 _current: Record | None = None
@@ -265,7 +270,7 @@ def _count_operation(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
     kwargs = kwargs or {}
     result = func(*args, **kwargs)
     if _current is not None:
-        _current.add(cost(func, args, kwargs, result))
+        _current.add(plain_name(func), cost(func, args, kwargs, result))
     return result
 
 

@@ -31,6 +31,7 @@ from grader.course.tolerances import (
 from grader.proxies.calls import StudentRaised
 from grader.proxies.remote import Student
 from grader.testing.costs import (
+    assert_maxima_do_not_run_ahead,
     assert_memory_grows_at_most,
     assert_operations_do_not_grow,
     assert_reduces_at_most,
@@ -61,8 +62,8 @@ __all__ = [
     "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights", "agree",
     "assert_agrees", "assert_agrees_to_float64", "assert_batch_rows_do_not_mix",
     "assert_causal", "assert_drops_weights", "assert_gradients_agree", "assert_input_unchanged",
-    "assert_learns_no_more", "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
-    "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
-    "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
+    "assert_learns_no_more", "assert_maxima_do_not_run_ahead", "assert_memory_grows_at_most",
+    "assert_moves", "assert_one_bias", "assert_operations_do_not_grow", "assert_reduces_at_most",
+    "assert_refuses", "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
     "assert_work_grows_at_most", "rung",
 ]  # fmt: skip

@@ -81,6 +81,21 @@ def assert_reduces_at_most(
     )
 
 
+def assert_maxima_do_not_run_ahead(
+    call: RemoteFunction | RemoteModule, small: Sequence[Any], large: Sequence[Any]
+) -> None:
+    """Fail if, on the larger input, maxima run over more elements before the first exponential.
+
+    Who finds the largest of all scores before anything is added up reads the scores twice.
+    """
+    few, many = (_counted(call, arguments).compared for arguments in (small, large))
+    assert_that(
+        _within(call, "compared", many, few),
+        f"before the first exponential, maxima run over {few:,} elements of a small input and "
+        f"{many:,} of a larger one: do you read all blocks for their maximum first?",
+    )
+
+
 def _counted(call: RemoteFunction | RemoteModule, arguments: Sequence[Any]) -> Operations:
     """What one call costs; fails if numbers leave torch by a door where nobody counts them.
 

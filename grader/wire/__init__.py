@@ -193,6 +193,7 @@ class Operations(msgspec.Struct, frozen=True):
     largest: int  # elements that its largest tensor stores
     work: int  # multiply-adds of products, and elements that other operations write or reduce
     widest: int  # the most elements that one sum, product, maximum, softmax or the like runs over
+    compared: int = 0  # elements that maxima and comparisons ran over before the first exponential
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):

@@ -581,6 +581,25 @@ def test_observe_tells_what_a_call_stores_computes_and_runs_over(
     assert seen.operations.largest == max(stored, before.operations.largest)
 
 
+COMPARED = {
+    "x.amax(dim=-1)": 15,
+    "x.max(dim=0).values": 15,
+    "torch.maximum(x[0], x[1])": 5,
+    "torch.where(x[0] > x[1], x[0], x[1])": 5,
+    "x.amax() + (x[:2] - 1).exp().amax()": 15,  # what comes after an exponential does not count
+    "x.exp().amax()": 0,
+    "x.sum()": 0,
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), COMPARED.items())
+def test_observe_tells_what_maxima_read_before_the_first_exponential(
+    open_seat: OpenSeat, code: str, expected: int
+) -> None:
+    seat = open_seat(f"import torch\ndef free(x):\n    return {code}", free)
+    assert seat.student().free.observe(torch.ones(3, 5)).operations.compared == expected
+
+
 def test_a_test_may_give_less_memory_than_the_course(open_seat: OpenSeat) -> None:
     source = "import torch\ndef free(x):\n    return torch.ones(len(x), 1024, 1024).sum()"
     seat = open_seat(source, free)
