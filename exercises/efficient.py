@@ -25,6 +25,62 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def online_step(
+    maximum: Float[Tensor, " ..."], total: Float[Tensor, " ..."], block: Float[Tensor, "... n"]
+) -> tuple[Float[Tensor, " ..."], Float[Tensor, " ..."]]:
+    """Add a block of scores to a running maximum and a running sum.
+
+        new   = max(maximum, largest score of the block)
+        total = total · exp(maximum - new) + Σ exp(score - new)   over the block
+
+    Two numbers describe all scores that a row has seen: `maximum`, the largest of them, and
+    `total`, the sum of exp(score - maximum). When a block brings a larger score, the total still
+    belongs to the old maximum. Bring it to the new one before you add to it.
+
+    Why: a softmax needs no more than these two numbers of its row. With this step, it can read a
+    row of any length a block at a time. The next exercise does so.
+
+    Takes:
+        maximum: (...), the largest score so far, -inf if there was none.
+        total: (...), the sum of exp(score - maximum) so far, 0 if there was none.
+        block: (..., n), the next scores of each row, finite numbers, n ≥ 1.
+
+    Returns:
+        A pair (maximum, total): (...), (...), which now count the block too. Rows stay as they
+        are: no dimension of size 1 is left for the scores.
+
+    Rules:
+        empty: The first state, (-inf, 0), counts as no score at all.
+        leading: There may be any number of leading dimensions, none included.
+        large: Scores may be as large as ±1000, and a block may lie far above or below what came
+            before it.
+        forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
+            ready-made attention functions.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `maximum`, `total` and `block` stay as they were.
+        gradients: Gradients of maximum + log(total) flow back to `maximum`, `total` and `block`.
+
+    Example: the scores 1 and 3, and then 2 and 5. After the first block the maximum is 3 and the
+    total exp(-2) + 1 = 1.1353. The second has a larger score, 5: the old total becomes
+    1.1353 · exp(3 - 5) = 0.1537, and exp(-3) + 1 is added. The last line makes weights of the four
+    scores, as a softmax does.
+
+    >>> maximum, total = torch.tensor(-torch.inf), torch.tensor(0.0)
+    >>> maximum, total = online_step(maximum, total, torch.tensor([1.0, 3.0]))
+    >>> maximum, total
+    (tensor(3.), tensor(1.1353))
+    >>> maximum, total = online_step(maximum, total, torch.tensor([2.0, 5.0]))
+    >>> maximum, total
+    (tensor(5.), tensor(1.2034))
+    >>> torch.exp(torch.tensor([1.0, 3.0, 2.0, 5.0]) - maximum) / total
+    tensor([0.0152, 0.1125, 0.0414, 0.8310])
+
+    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3,
+    https://arxiv.org/abs/1805.02867. Algorithm 3 there takes one score where this takes a block.
+    """
+    raise NotImplementedError
+
+
 def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Tensor, "... n"]:
     """Compute a softmax over the last dimension, and read only a block of scores at a time.
 
@@ -32,13 +88,12 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         lₖ = lₖ₋₁ · exp(mₖ₋₁ - mₖ) + Σ exp(score - mₖ)   over block k
         weights = exp(scores - m) / l                    with m and l of the last block
 
-    Read the scores in blocks of `block_size`, from left to right. Per row, remember two numbers:
-    m, the largest score so far, and l, the sum of exp(score - m) so far. When a block brings a
-    larger score, the sum still belongs to the old maximum: bring it to the new one before you add
-    to it. The last line may read all scores, because it adds nothing up.
+    Read the scores in blocks of `block_size`, and take each block into a running maximum m and a
+    running sum l by the step of `online_step`. The last line may read all scores, because it adds
+    nothing up.
 
-    Why: a chip has little fast memory, and a row of scores may not fit. The next exercise builds
-    on this.
+    Why: a chip has little fast memory, and a row of scores may not fit. Reading it is slow, so one
+    reading should do for maximum and sum. `flash_attention` builds on this.
 
     Takes:
         scores: (..., n), finite numbers, n ≥ 1.
@@ -50,6 +105,9 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
     Rules:
         block: No maximum or sum runs over more than `block_size` scores at once; without this, at
             most half of the points.
+        once: Maximum and sum come out of one reading: a block's exponentials are taken before the
+            next block's maximum. All maxima first and all sums after them are two readings, and
+            earn at most half of the points.
         leading: There may be any number of leading dimensions, none included.
         large: Scores may be as large as ±1000, in whole rows, and the largest may come last.
         forbidden: Torch's softmax, log_softmax, softmin and logsumexp are off limits, and so are
@@ -57,17 +115,79 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         dtype: float64 in, float64 out, to its full precision.
         unchanged: `scores` stays as it was.
 
-    Example: five scores, two at a time. The first block has the maximum 3 and the sum
-    exp(-2) + 1 = 1.1353. The second has a larger score, 5: the old sum becomes
-    1.1353 · exp(3 - 5) = 0.1537, and exp(-3) + 1 is added. The last score, 4, adds exp(-1), which
-    makes 1.5713.
+    Example: five scores, two at a time. The first two blocks are those of `online_step`, and leave
+    the maximum 5 and the sum 1.2034. The last score, 4, adds exp(-1), which makes 1.5713.
 
     >>> softmax_online(torch.tensor([1.0, 3.0, 2.0, 5.0, 4.0]), 2)
     tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
 
     Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3,
-    https://arxiv.org/abs/1805.02867. Algorithm 3 there reads one score at a time; section 3.1
-    merges blocks.
+    https://arxiv.org/abs/1805.02867. Algorithm 3 there reads one score at a time.
+    """
+    raise NotImplementedError
+
+
+def merge_states(
+    first: tuple[
+        Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+    ],
+    second: tuple[
+        Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+    ],
+) -> tuple[
+    Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+]:
+    """Merge what queries remember of two sets of keys into what they remember of both.
+
+        new   = max(maximum₁, maximum₂)
+        total = total₁ · exp(maximum₁ - new) + total₂ · exp(maximum₂ - new)
+        mix   = mix₁ · exp(maximum₁ - new) + mix₂ · exp(maximum₂ - new)
+
+    A query remembers three things of the keys it has met: `maximum`, the largest score; `total`,
+    the sum of exp(score - maximum); and `mix`, the sum of exp(score - maximum) · value. Together
+    they are a state. The mix is not divided by the total: that is done once, at the very end, when
+    mix / total is attention over all keys. It does not matter which state comes first.
+
+    A query that has met no key yet has the state (-inf, 0, 0), with a mix of zeros.
+
+    Why: keys can be read in blocks, one after another or all at the same time, and their states
+    merged in any order. `flash_attention` reads blocks in a loop; large models spread them over
+    several machines. With a causal mask, some queries see no key of a block at all.
+
+    Takes:
+        first: (maximum, total, mix), the state of some keys:
+            (..., queries), (..., queries), (..., queries, d).
+        second: the same of other keys: (..., queries), (..., queries), (..., queries, d).
+
+    Returns:
+        A triple (maximum, total, mix), the state of all these keys:
+        (..., queries), (..., queries), (..., queries, d).
+
+    Rules:
+        empty: Merging with an empty state, (-inf, 0, 0), changes nothing, and two empty states
+            make an empty one, never NaN. One query may be empty where another is not. Without
+            this, at most half of the points.
+        leading: There may be any number of leading dimensions, none included.
+        large: Maxima may be as large as ±1000, and far from one another.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: Both states stay as they were.
+        gradients: Gradients of mix / total and of maximum + log(total) flow back to both states,
+            where neither is empty.
+
+    Example: one query. Its first state is that of a key with score 0 and value (1, 0), its second
+    that of two keys with score ln 2 and value (0, 1). In the end the keys have weights in the ratio
+    1 : 2 : 2.
+
+    >>> first = torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([[1.0, 0.0]])
+    >>> second = torch.tensor([2.0]).log(), torch.tensor([2.0]), torch.tensor([[0.0, 2.0]])
+    >>> maximum, total, mix = merge_states(first, second)
+    >>> maximum, total, mix
+    (tensor([0.6931]), tensor([2.5000]), tensor([[0.5000, 2.0000]]))
+    >>> mix / total[:, None]
+    tensor([[0.2000, 0.8000]])
+
+    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", section 3.1,
+    https://arxiv.org/abs/1805.02867. It merges maximum and total; the mix is added here.
     """
     raise NotImplementedError
 
@@ -85,8 +205,8 @@ def flash_attention(
                                                               for query i if `causal`
 
     Take keys and values in blocks of `block_size` tokens. For each query, remember the largest
-    score so far, the sum of exponentials so far, and the mix of values so far. When the maximum
-    grows, bring sum and mix to the new one, as in `softmax_online`.
+    score so far, the sum of exponentials so far, and the mix of values so far: the state of
+    `merge_states`. Each block has a state of its own, which is merged into it.
 
     Why: for 4096 tokens, the weights of one head alone are 16 million numbers. A block of 512 keys
     needs an eighth of that, and nothing is approximated.
@@ -139,6 +259,50 @@ def flash_attention(
     raise NotImplementedError
 
 
+def softmax_backward(
+    weights: Float[Tensor, "... n"], grad_weights: Float[Tensor, "... n"]
+) -> Float[Tensor, "... n"]:
+    """Compute by hand the gradient that autograd would find for the scores of a softmax.
+
+        weights      = softmax(scores)             given, the scores are not
+        grad_weights = ∂loss / ∂weights            given
+        grad_scores  = ∂loss / ∂scores             wanted
+                     = weights · (grad_weights - Σ weights · grad_weights)
+
+    The sum runs over the last dimension. It is the row's average gradient, in which each gradient
+    counts by its weight. A softmax gives to one score what it takes from the others, so a larger
+    weight is worth having only as far as its gradient is above this average.
+
+    Why: this is the middle step of `attention_backward`, and the one that is hard to guess. It
+    needs the weights and not the scores, so a framework keeps the result of a softmax and forgets
+    what went in.
+
+    Takes:
+        weights: (..., n), the result of a softmax: each row sums to one.
+        grad_weights: (..., n), how the loss changes with each weight.
+
+    Returns:
+        (..., n): how the loss changes with each score. Gradients of these gradients are not asked
+        for.
+
+    Rules:
+        hidden: A hidden key has a weight of 0, and its score gets a gradient of 0, never NaN.
+        leading: There may be any number of leading dimensions, none included.
+        forbidden: Autograd is off limits in any form.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `weights` and `grad_weights` stay as they were.
+
+    Example: three weights, and a loss that grows with the first one only. The average is
+    0.5 · 4 = 2, so the gradients differ from it by 2, -2 and -2.
+
+    >>> softmax_backward(torch.tensor([0.5, 0.25, 0.25]), torch.tensor([4.0, 0.0, 0.0]))
+    tensor([ 1.0000, -0.5000, -0.5000])
+
+    Source: Dao et al. 2022, "FlashAttention", appendix B.2, https://arxiv.org/abs/2205.14135.
+    """
+    raise NotImplementedError
+
+
 def attention_backward(
     queries: Float[Tensor, "batch tokens d"],
     keys: Float[Tensor, "batch tokens d"],
@@ -157,10 +321,9 @@ def attention_backward(
         grad_values  = ∂loss / ∂values                               wanted
 
     Go back through three steps, the last one first. The output is weights · values: what arrives at
-    the values, and what at the weights? The weights are a softmax: if one weight of a row grows,
-    the others must shrink, so the gradient of a weight counts only as far as it differs from the
-    row's average, and in this average each gradient counts by its weight. The scores are
-    queries · keysᵀ / √d: what arrives at the queries, and what at the keys?
+    the values, and what at the weights? The weights are a softmax: `softmax_backward` takes you
+    from the weights to the scores. The scores are queries · keysᵀ / √d: what arrives at the
+    queries, and what at the keys?
 
     Why: `.backward()` does this for you. Whoever writes a fast attention writes this part as well,
     because autograd would keep the whole matrix of weights from the forward pass.

@@ -24,7 +24,7 @@ import torch  # noqa: F401 - your answers will need it
 from torch import nn
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from torch import Tensor
 
 
@@ -135,6 +135,41 @@ class GroupedQueryAttention(nn.Module):
         raise NotImplementedError
 
 
+def causal_mask_after(seen: int, tokens: int) -> Bool[Tensor, "tokens seen+tokens"]:
+    """Build the causal mask for new tokens that have a past.
+
+        mask[i, j] = True    for j > seen + i: key j comes after query i, and is hidden
+        mask[i, j] = False   for j ≤ seen + i
+
+    Rows are the new tokens, and only those. Columns are all keys: first the `seen` keys of the
+    past, then the new ones. New token i is at position seen + i of the text, so it may look at the
+    whole past, at itself and at the new tokens before it. Without a past the mask is square:
+    `causal_mask_after(0, tokens)` is `causal_mask(tokens)`.
+
+    Why: a model that writes has the keys of the past in a cache, and queries for the new tokens
+    only. So its mask has fewer rows than columns, and the triangle belongs in the bottom right
+    corner. In the top left corner it would hide the past.
+
+    Takes:
+        seen: int, 0 or more, how many tokens came before.
+        tokens: int, 1 or more, how many tokens are new.
+
+    Returns:
+        bool (tokens, seen+tokens): True where the query may not look.
+
+    Example: two new tokens after a past of three. The first may not look at the last key, which
+    belongs to the second. The second sees all.
+
+    >>> causal_mask_after(3, 2)
+    tensor([[False, False, False, False,  True],
+            [False, False, False, False, False]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3,
+    https://arxiv.org/abs/1706.03762, for a mask without a past.
+    """
+    raise NotImplementedError
+
+
 class CachedAttention(nn.Module):
     """Compute causal multi-head attention for new tokens, whose past comes as a cache.
 
@@ -152,7 +187,7 @@ class CachedAttention(nn.Module):
     Think about the mask. The new tokens are the *last* ones: query i is at position seen + i, so
     it sees the whole cache, itself and the new tokens before it. The scores of a head are
     (tokens, seen + tokens), no longer square. A mask whose triangle starts in the top left corner
-    hides the wrong keys.
+    hides the wrong keys; `causal_mask_after` builds the right one.
 
     Why: a model writes one token at a time. Without a cache, it would project all earlier tokens
     again for every new one. With a cache, it only reads their keys and values.

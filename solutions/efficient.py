@@ -8,12 +8,26 @@ from jaxtyping import Float
 from torch import Tensor
 
 
+def online_step(
+    maximum: Float[Tensor, " ..."], total: Float[Tensor, " ..."], block: Float[Tensor, "... n"]
+) -> tuple[Float[Tensor, " ..."], Float[Tensor, " ..."]]:
+    """Add a block of scores to a running maximum and a running sum, (...) and (...).
+
+    A step of Algorithm 3 of Milakov and Gimelshein 2018, with a block where they take a score.
+    """
+    new_max = torch.maximum(maximum, block.amax(dim=-1))  # (...)
+
+    rescale = torch.exp(maximum - new_max)  # 1 where the maximum stays, 0 at the start
+    block_sum = torch.exp(block - new_max[..., None]).sum(dim=-1)  # (...)
+    return new_max, total * rescale + block_sum
+
+
 def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Tensor, "... n"]:
     """Softmax over the last dimension that looks at block_size scores at a time, (..., n) to same.
 
-    A maximum and a sum are kept while the blocks go by. Whenever the maximum grows, what was
-    summed up so far is brought down to the new one: Milakov and Gimelshein 2018, section 3, with
-    a block where they take a single score.
+    The steps of `online_step`, written out. A maximum and a sum are kept while the blocks go by.
+    Whenever the maximum grows, what was summed up so far is brought down to the new one: Milakov
+    and Gimelshein 2018, section 3, with a block where they take a single score.
     """
     running_max = torch.full_like(scores[..., :1], -torch.inf)  # (..., 1)
     running_sum = torch.zeros_like(running_max)  # (..., 1)
@@ -28,6 +42,34 @@ def softmax_online(scores: Float[Tensor, "... n"], block_size: int) -> Float[Ten
         running_max = new_max
 
     return torch.exp(scores - running_max) / running_sum
+
+
+def merge_states(
+    first: tuple[
+        Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+    ],
+    second: tuple[
+        Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+    ],
+) -> tuple[
+    Float[Tensor, "... queries"], Float[Tensor, "... queries"], Float[Tensor, "... queries d"]
+]:
+    """The state (maximum, total, mix) of two sets of keys together, out of a state for each.
+
+    Milakov and Gimelshein 2018, section 3.1, with a mix of values beside the total.
+    """
+    first_max, first_total, first_mix = first
+    second_max, second_total, second_mix = second
+    new_max = torch.maximum(first_max, second_max)  # (..., queries)
+
+    # Where both are empty, -inf - -inf would be NaN. Any finite number makes exp(-inf) = 0 of it.
+    shift = new_max.masked_fill(new_max == -torch.inf, 0.0)
+    first_factor = torch.exp(first_max - shift)  # (..., queries), 0 where a state is empty
+    second_factor = torch.exp(second_max - shift)
+
+    total = first_total * first_factor + second_total * second_factor
+    mix = first_mix * first_factor[..., None] + second_mix * second_factor[..., None]
+    return new_max, total, mix
 
 
 def flash_attention(
@@ -71,6 +113,17 @@ def flash_attention(
         running_max = new_max
 
     return context / running_sum
+
+
+def softmax_backward(
+    weights: Float[Tensor, "... n"], grad_weights: Float[Tensor, "... n"]
+) -> Float[Tensor, "... n"]:
+    """The gradient for the scores of a softmax, out of the one for its weights: (..., n) to same.
+
+    A weight that grows takes from all others of its row: Dao et al. 2022, appendix B.2.
+    """
+    average = (weights * grad_weights).sum(dim=-1, keepdim=True)  # (..., 1)
+    return weights * (grad_weights - average)
 
 
 def attention_backward(

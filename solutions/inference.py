@@ -4,7 +4,7 @@ A boolean mask is True where a query may NOT look, which is what `masked_fill` w
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from .causal_attention import causal_mask, masked_softmax
@@ -60,6 +60,15 @@ class GroupedQueryAttention(nn.Module):
         return self.out_proj(context_vec)  # (batch, tokens, d_out)
 
 
+def causal_mask_after(seen: int, tokens: int) -> Bool[Tensor, "tokens seen+tokens"]:
+    """True where a new token must not look at a key: the lower right part of a causal mask.
+
+    `seen` tokens came before, and their keys are the first columns.
+    """
+    everything = torch.ones(tokens, seen + tokens, dtype=torch.bool)
+    return torch.triu(everything, diagonal=seen + 1)  # query i stands at position seen + i
+
+
 class CachedAttention(nn.Module):
     """Causal heads that remember the keys and values of tokens that were there before.
 
@@ -108,8 +117,7 @@ class CachedAttention(nn.Module):
         # attn_scores: (batch, num_heads, tokens, total)
 
         seen = total - tokens
-        everything = torch.ones(tokens, total, dtype=torch.bool, device=x.device)
-        mask = torch.triu(everything, diagonal=seen + 1)  # query i stands at position seen + i
+        mask = causal_mask_after(seen, tokens).to(x.device)
         attn_weights = masked_softmax(attn_scores, mask)
 
         context_vec = merge_heads(attn_weights @ values)  # (batch, tokens, d_out)

@@ -5,6 +5,7 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    ALL_DIGITS,
     LARGE_SCORES,
     PRINTED,
     agree,
@@ -12,6 +13,7 @@ from grader.testing import (
     assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_maxima_do_not_run_ahead,
     assert_memory_grows_at_most,
     assert_operations_do_not_grow,
     assert_reduces_at_most,
@@ -19,6 +21,107 @@ from grader.testing import (
     assert_work_at_most,
     assert_work_grows_at_most,
 )
+
+# --- online_step ---------------------------------------------------------------------------------
+
+
+def state_and_block(make, n, dtype=torch.float32, **rows):
+    """A running maximum and total of each row, and the scores that come next."""
+    maximum = make.normal(2.0, dtype=dtype, **rows)
+    return (
+        maximum,
+        make.uniform(1.0, 4.0, dtype=dtype, **rows),
+        make.normal(2.0, dtype=dtype, **rows, n=n),
+    )
+
+
+@rung.shape("online_step", rules=("returns", "leading"))
+@pytest.mark.parametrize(
+    "rows", [{"queries": 3}, {}, {"batch": 2, "heads": 4, "queries": 3}], ids=len
+)
+def test_online_step_gives_two_numbers_per_row(student, make, rows):
+    """A maximum and a total come back for each row, however the rows are arranged."""
+    student.online_step(*state_and_block(make, 5, **rows))
+
+
+@rung.value("online_step")
+def test_online_step_gives_the_numbers_of_the_example(student):
+    """After the scores 1 and 3, the block of 2 and 5 leaves maximum 5 and total 1.2034."""
+    result = student.online_step(torch.tensor(3.0), torch.tensor(1.1353), torch.tensor([2.0, 5.0]))
+    assert_agrees(result[0], torch.tensor(5.0), what="the maximum of the example")
+    expected = torch.tensor(1.2034)
+    assert_agrees(result[1], expected, within=PRINTED, what="the total of the example")
+
+
+@rung.value("online_step")
+@pytest.mark.parametrize("n", [1, 4, 7], ids="{} scores in a block".format)
+def test_online_step_takes_a_block_of_any_size(student, reference, make, n):
+    """It is right for other numbers: some blocks bring a larger score, and some do not."""
+    state = state_and_block(make, n, batch=3, queries=5)
+    assert_agrees(student.online_step(*state), reference.online_step(*state))
+
+
+@rung.property("online_step", rules=("empty",))
+def test_online_step_begins_with_nothing(student, reference, make):
+    """From (-inf, 0), the first block alone makes maximum and total."""
+    block = make.normal(2.0, queries=3, n=4)
+    state = torch.full((3,), -torch.inf), torch.zeros(3), block
+    maximum, total = student.online_step(*state)
+    assert_that(
+        not total.isnan().any(),
+        "there is a NaN: what becomes of a maximum of -inf on its way through your lines?",
+    )
+    assert_agrees((maximum, total), reference.online_step(*state))
+
+
+@rung.property("online_step", rules=("dtype",))
+def test_online_step_computes_in_float64(student, reference, make):
+    """A state and a block in float64 give a state in float64, to its precision."""
+    state = state_and_block(make, 6, dtype=torch.float64, queries=20)
+    assert_agrees_to_float64(
+        student.online_step(*state), reference.online_step(*state), within=ALL_DIGITS
+    )
+
+
+@rung.property("online_step", rules=("unchanged",))
+def test_online_step_builds_new_tensors(student, make):
+    """Maximum, total and block stay as they were."""
+    assert_input_unchanged(student.online_step, *state_and_block(make, 4, queries=5))
+
+
+@rung.stability("online_step", rules=("large",))
+@pytest.mark.parametrize(
+    ("so_far", "centre"),
+    [(1000.0, 1000.0), (-1000.0, -1000.0), (-1000.0, 1000.0), (1000.0, -1000.0)],
+    ids=["around 1000", "around -1000", "rising to 1000", "falling to -1000"],
+)
+def test_online_step_survives_large_scores(student, reference, so_far, centre):
+    """Scores around ±1000 give numbers, not NaN and not infinity."""
+    block = torch.tensor([[0.0, 1.0, -1.0], [-2.0, 0.0, -1.0]]) + centre
+    state = torch.full((2,), so_far), torch.tensor([1.5, 2.5]), block
+    result = student.online_step(*state)
+    assert_that(
+        bool(result[1].isfinite().all()),
+        "the total is NaN or infinite: is every exponent a score less a maximum that is at least "
+        "as large?",
+    )
+    assert_agrees(result, reference.online_step(*state), within=LARGE_SCORES)
+
+
+def logarithm_of(state):
+    """What maximum and total stand for: the logarithm of the sum of all exponentials."""
+    maximum, total = state[:2]
+    return maximum + total.log()
+
+
+@rung.gradient("online_step", rules=("gradients",))
+def test_online_step_can_be_learned_through(student, reference, make):
+    """Gradients come back to maximum, total and block."""
+    state = state_and_block(make, 4, queries=5)
+    assert_gradients_agree(
+        student.online_step, reference.online_step, *state, make=make, of=logarithm_of
+    )
+
 
 # --- softmax_online ------------------------------------------------------------------------------
 
@@ -41,7 +144,7 @@ def test_softmax_online_gives_the_weights_of_the_example(student):
     assert_that(
         abs(weights.sum().item() - 1) < 1e-4,
         f"the weights of the example sum to {weights.sum().item():.4g} and should sum to 1: after "
-        "the second block the sum so far should be 1.2035, and 1.5713 at the end. Is yours?",
+        "the second block the sum so far should be 1.2034, and 1.5713 at the end. Is yours?",
     )
     expected = torch.tensor([0.0117, 0.0861, 0.0317, 0.6364, 0.2341])
     assert_agrees(weights, expected, within=PRINTED, what="the weights of the example")
@@ -96,6 +199,149 @@ def test_softmax_online_survives_large_scores(student, reference, row):
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
     assert_reduces_at_most(student.softmax_online, 5, make.normal(queries=3, n=23), 5)
+
+
+@rung.efficiency("softmax_online", rules=("once",))
+def test_softmax_online_takes_maximum_and_sum_in_one_pass(student, make):
+    """Exponentials of the first block are taken before the maximum of the next."""
+    small, large = make.normal(queries=2, n=20), make.normal(queries=2, n=60)
+    assert_maxima_do_not_run_ahead(student.softmax_online, (small, 10), (large, 10))
+
+
+# --- merge_states --------------------------------------------------------------------------------
+
+
+def some_state(make, d, dtype=torch.float32, **queries):
+    """Maximum, total and mix of each query."""
+    maximum = make.normal(2.0, dtype=dtype, **queries)
+    total = make.uniform(1.0, 4.0, dtype=dtype, **queries)
+    return maximum, total, make.normal(3.0, dtype=dtype, **queries, d=d)
+
+
+def two_states(make, d, dtype=torch.float32, **queries):
+    """The states of two sets of keys."""
+    return some_state(make, d, dtype, **queries), some_state(make, d, dtype, **queries)
+
+
+def empty_state(d, *queries):
+    """The state of queries that have met no key."""
+    return torch.full(queries, -torch.inf), torch.zeros(queries), torch.zeros(*queries, d)
+
+
+@rung.shape("merge_states", rules=("returns", "leading"))
+@pytest.mark.parametrize("more", [{}, {"batch": 2}, {"batch": 2, "heads": 4}], ids=len)
+def test_merge_states_gives_a_state(student, make, more):
+    """Maximum, total and mix come back for each query, however the queries are arranged."""
+    student.merge_states(*two_states(make, 5, **more, queries=3))
+
+
+@rung.value("merge_states")
+def test_merge_states_gives_the_numbers_of_the_example(student):
+    """One key of score 0 and two of score ln 2 have the state of the statement."""
+    first = torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([[1.0, 0.0]])
+    second = torch.tensor([2.0]).log(), torch.tensor([2.0]), torch.tensor([[0.0, 2.0]])
+    maximum, total, mix = student.merge_states(first, second)
+    assert_agrees(maximum, torch.tensor([2.0]).log(), what="the maximum of the example")
+    assert_agrees(total, torch.tensor([2.5]), what="the total of the example")
+    assert_agrees(mix, torch.tensor([[0.5, 2.0]]), what="the mix of the example")
+
+
+@rung.value("merge_states")
+@pytest.mark.parametrize("queries", [1, 4, 6], ids="{} queries".format)
+def test_merge_states_works_for_other_states(student, reference, make, queries):
+    """It is right for other numbers, whichever state has the larger maximum."""
+    first, second = two_states(make, 5, batch=2, queries=queries)
+    assert_agrees(student.merge_states(first, second), reference.merge_states(first, second))
+    assert_agrees(student.merge_states(second, first), reference.merge_states(first, second))
+
+
+def state_of(scores, values):
+    """The state of keys with these scores, (queries, keys), and values, (keys, d)."""
+    maximum = scores.amax(dim=-1)
+    positive = torch.exp(scores - maximum[:, None])
+    return maximum, positive.sum(dim=-1), positive @ values
+
+
+@rung.value("merge_states")
+def test_merge_states_of_two_blocks_is_attention(student, make):
+    """When a block of keys is merged with another, mix / total is attention over all of them."""
+    scores, values = make.normal(2.0, queries=4, keys=9), make.normal(keys=9, d=5)
+    first = state_of(scores[:, :3], values[:3])
+    second = state_of(scores[:, 3:], values[3:])
+    _maximum, total, mix = student.merge_states(first, second)
+    expected = torch.softmax(scores, dim=-1) @ values
+    assert_agrees(mix / total[:, None], expected, what="mix / total")
+
+
+@rung.property("merge_states", rules=("empty",))
+def test_merge_states_takes_empty_states(student, make):
+    """An empty state changes nothing, and two empty ones stay empty."""
+    some, empty = some_state(make, 5, queries=3), empty_state(5, 3)
+    for what, pair, expected, within in (
+        ("an empty state and another", (empty, some), some, None),
+        ("a state and an empty one", (some, empty), some, None),
+        ("two empty states", (empty, empty), empty, ALL_DIGITS),
+    ):
+        result = student.merge_states(*pair)
+        assert_that(
+            not any(part.isnan().any() for part in result),
+            f"{what}: there is a NaN. What is -inf - (-inf)?",
+        )
+        assert_agrees(result, expected, within=within, what=what)
+
+
+@rung.property("merge_states", rules=("dtype",))
+def test_merge_states_computes_in_float64(student, reference, make):
+    """States in float64 give a state in float64, to its precision."""
+    states = two_states(make, 5, dtype=torch.float64, queries=20)
+    assert_agrees_to_float64(
+        student.merge_states(*states), reference.merge_states(*states), within=ALL_DIGITS
+    )
+
+
+@rung.property("merge_states", rules=("unchanged",))
+def test_merge_states_builds_new_tensors(student, make):
+    """Both states stay as they were."""
+    assert_input_unchanged(student.merge_states, *two_states(make, 5, queries=4))
+
+
+@rung.stability("merge_states", rules=("large",))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1000.0, 1000.0), (-1000.0, -1000.0), (-1000.0, 1000.0)],
+    ids=["both around 1000", "both around -1000", "2000 from one another"],
+)
+def test_merge_states_survives_large_scores(student, reference, make, one, other):
+    """Maxima around ±1000 give numbers, not NaN and not infinity."""
+    (_, first_total, first_mix), (_, second_total, second_mix) = two_states(make, 5, queries=3)
+    near = torch.tensor([0.0, 1.0, -0.5])
+    first, second = (one + near, first_total, first_mix), (other - near, second_total, second_mix)
+    result = student.merge_states(first, second)
+    assert_that(
+        all(bool(part.isfinite().all()) for part in result),
+        "there is NaN or infinity: is every exponent a maximum less one that is at least as large?",
+    )
+    assert_agrees(result, reference.merge_states(first, second), within=LARGE_SCORES)
+
+
+def meaning_of(state):
+    """What a state stands for: the mean of the values, and the logarithm of all exponentials."""
+    _maximum, total, mix = state
+    return mix / total[..., None], logarithm_of(state)
+
+
+@rung.gradient("merge_states", rules=("gradients",))
+def test_merge_states_can_be_learned_through(student, reference, make):
+    """Gradients come back to both states."""
+    first, second = two_states(make, 5, queries=4)
+    assert_gradients_agree(
+        lambda *parts: student.merge_states(parts[:3], parts[3:]),
+        lambda *parts: reference.merge_states(parts[:3], parts[3:]),
+        *first,
+        *second,
+        make=make,
+        of=meaning_of,
+    )
 
 
 # --- flash_attention -----------------------------------------------------------------------------
@@ -202,6 +448,75 @@ def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
     assert_reduces_at_most(student.flash_attention, 5, *inputs, 5)
+
+
+# --- softmax_backward ----------------------------------------------------------------------------
+
+
+def weights_and_gradient(make, dtype=torch.float32, **sizes):
+    """The result of a softmax, and the gradient that arrives at it."""
+    weights = torch.softmax(make.normal(1.5, dtype=dtype, **sizes), dim=-1)
+    return weights, make.normal(2.0, dtype=dtype, **sizes)
+
+
+@rung.shape("softmax_backward", rules=("returns", "leading"))
+@pytest.mark.parametrize(
+    "sizes",
+    [{"queries": 3, "n": 5}, {"n": 4}, {"batch": 2, "heads": 3, "queries": 5, "n": 4}],
+    ids=len,
+)
+def test_softmax_backward_gives_a_gradient_per_score(student, make, sizes):
+    """The result has the shape of the weights, whatever is in front of the last dimension."""
+    student.softmax_backward(*weights_and_gradient(make, **sizes))
+
+
+@rung.value("softmax_backward")
+def test_softmax_backward_gives_the_numbers_of_the_example(student):
+    """With an average of 2, the gradients are 1, -0.5 and -0.5."""
+    weights, gradient = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([4.0, 0.0, 0.0])
+    result = student.softmax_backward(weights, gradient)
+    assert_that(
+        abs(result.sum().item()) < 1e-4,
+        f"the gradients of the example sum to {result.sum().item():.4g}. They should sum to 0: "
+        "moving all scores of a row alike changes no weight.",
+    )
+    assert_agrees(result, torch.tensor([1.0, -0.5, -0.5]), what="the result of the example")
+
+
+@rung.value("softmax_backward")
+@pytest.mark.parametrize("n", [6, 2, 1], ids="rows of {}".format)
+def test_softmax_backward_works_for_other_rows(student, reference, make, n):
+    """It is right for other numbers, each row by itself."""
+    inputs = weights_and_gradient(make, batch=3, queries=4, n=n)
+    assert_agrees(student.softmax_backward(*inputs), reference.softmax_backward(*inputs))
+
+
+@rung.property("softmax_backward", rules=("hidden",))
+def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference):
+    """The scores of hidden keys get a gradient of 0, and the others are right."""
+    weights = torch.tensor([[0.25, 0.75, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    gradient = torch.tensor([[2.0, -1.0, 3.0, 1.0], [1.0, -2.0, 2.0, 0.5]])
+    result = student.softmax_backward(weights, gradient)
+    assert_that(
+        not result.isnan().any(),
+        "there is a NaN: do you divide by a weight, or take its logarithm?",
+    )
+    assert_agrees(result, reference.softmax_backward(weights, gradient))
+
+
+@rung.property("softmax_backward", rules=("dtype",))
+def test_softmax_backward_computes_in_float64(student, reference, make):
+    """Weights in float64 give a gradient in float64, to its precision."""
+    inputs = weights_and_gradient(make, dtype=torch.float64, queries=20, n=7)
+    assert_agrees_to_float64(
+        student.softmax_backward(*inputs), reference.softmax_backward(*inputs), within=ALL_DIGITS
+    )
+
+
+@rung.property("softmax_backward", rules=("unchanged",))
+def test_softmax_backward_builds_a_new_tensor(student, make):
+    """The weights and their gradient stay as they were."""
+    assert_input_unchanged(student.softmax_backward, *weights_and_gradient(make, queries=3, n=5))
 
 
 # --- attention_backward --------------------------------------------------------------------------

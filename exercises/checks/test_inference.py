@@ -1,5 +1,6 @@
 """Public checks of unit 9, fast decoding."""
 
+import pytest
 import torch
 
 from grader.course.collection import rung
@@ -201,6 +202,31 @@ def test_grouped_query_attention_survives_a_head_of_large_scores(student, refere
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
     assert_agrees(theirs(x), ours(x), **LOUD)
+
+
+# --- causal_mask_after ---------------------------------------------------------------------------
+
+
+@rung.shape("causal_mask_after")
+def test_causal_mask_after_has_a_row_per_new_token(student):
+    """The mask is boolean, with a row for each new token and a column for each key."""
+    student.causal_mask_after(2, 3)
+
+
+@rung.value("causal_mask_after")
+def test_causal_mask_after_hides_the_key_of_the_example(student):
+    """Of two new tokens after three, the first may not look at the second."""
+    expected = torch.tensor([[False, False, False, False, True], [False] * 5])
+    assert_agrees(student.causal_mask_after(3, 2), expected, what="the mask of the example")
+
+
+@rung.value("causal_mask_after")
+@pytest.mark.parametrize(("seen", "tokens"), [(2, 4), (5, 3), (4, 1), (0, 3)])
+def test_causal_mask_after_fits_any_past(student, reference, seen, tokens):
+    """It is right for other numbers of old and new tokens, no past included."""
+    assert_agrees(
+        student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
+    )
 
 
 # --- CachedAttention -----------------------------------------------------------------------------

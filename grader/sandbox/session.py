@@ -25,7 +25,7 @@ WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many 
 # or is stopped. One that has used all its time for that may still rest for a moment in a test.
 IDLE_TEST, IDLE_SUBMISSION, IDLE_MOMENT = 3.0, 10.0, 0.1
 # After so many time-outs one more is likely: CPU seconds for each further test of an exercise that
-# has not come to an end yet. In all that makes less than 20 s for 47 exercises of which none ends.
+# has not come to an end yet. In all that makes less than 20 s for 51 exercises of which none ends.
 SHORT_TESTS = {3: 0.3, 10: 0.12}
 # The same where the exercise has: right answers to the longest test need a third of it.
 SHORT_BUT_ENDING = 1.0

@@ -5,12 +5,14 @@ import torch
 
 from grader.course.collection import rung
 from grader.testing import (
+    ALL_DIGITS,
     LARGE_SCORES,
     REORDERED,
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_maxima_do_not_run_ahead,
     assert_memory_grows_at_most,
     assert_operations_do_not_grow,
     assert_reduces_at_most,
@@ -20,6 +22,127 @@ from grader.testing import (
 
 # One float32 step at 1000 is 6e-5, and exp(scores - logarithm of the sum) loses one or two: that
 # road is right as well.
+
+# --- online_step ---------------------------------------------------------------------------------
+
+BLOCKS = {  # sizes of the rows, and how many scores come
+    "one row dimension": ({"queries": 3}, 5),
+    "no leading dimensions": ({}, 4),
+    "a single score": ({"queries": 4}, 1),
+    "a single row": ({"queries": 1}, 6),
+    "a large block": ({"batch": 2, "queries": 3}, 11),
+    "many leading dimensions": ({"batch": 3, "heads": 2, "queries": 4}, 7),
+}
+
+
+def quoting_leading(cases):
+    """These cases by name; those of leading dimensions quote the rule on them."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=name,
+            marks=rung.quotes("returns", "leading") if "leading" in name else (),
+        )
+        for name, case in cases.items()
+    ]
+
+
+def state_and_block(make, n, dtype=torch.float32, **rows):
+    """A running maximum and total of each row, and the scores that come next."""
+    maximum = make.normal(2.0, dtype=dtype, **rows)
+    total = make.uniform(1.0, 4.0, dtype=dtype, **rows)
+    return maximum, total, make.normal(2.0, dtype=dtype, **rows, n=n)
+
+
+@rung.shape("online_step")
+@pytest.mark.parametrize(("rows", "n"), quoting_leading(BLOCKS))
+def test_online_step_gives_two_numbers_per_row(student, make, rows, n):
+    """A maximum and a total come back for each row."""
+    student.online_step(*state_and_block(make, n, **rows))
+
+
+@rung.value("online_step", points=9)
+@pytest.mark.parametrize(("rows", "n"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_online_step_agrees_with_the_reference(student, reference, make, rows, n):
+    """Maximum and total are right, whether the block lies above what came before or below."""
+    for before, now, where in (
+        (0.0, 0.0, "about"),
+        (0.0, 3.0, "above"),
+        (0.0, -3.0, "below"),
+        (-30.0, 0.0, "far above"),
+        (0.0, -30.0, "far below"),
+    ):
+        maximum, total, block = state_and_block(make, n, **rows)
+        state = maximum + before, total, block + now
+        assert_agrees(
+            student.online_step(*state),
+            reference.online_step(*state),
+            what=f"maximum and total, with a block {where} what came before,",
+        )
+
+
+@rung.property("online_step", points=2, rules=("empty",))
+def test_online_step_counts_the_first_state_as_nothing(student, make):
+    """From (-inf, 0) on, step by step, maximum and total are those of all scores so far."""
+    scores = make.normal(2.0, batch=2, queries=4, n=8) - 9.0  # all of them below 0
+    maximum, total = torch.full((2, 4), -torch.inf), torch.zeros(2, 4)
+    seen = 0
+    for block in scores.split([3, 1, 4], dim=-1):
+        maximum, total = student.online_step(maximum, total, block)
+        seen += block.shape[-1]
+        largest = scores[..., :seen].amax(dim=-1)
+        expected = torch.exp(scores[..., :seen] - largest[..., None]).sum(dim=-1)
+        assert_agrees((maximum, total), (largest, expected), what=f"what {seen} scores leave")
+
+
+@rung.property("online_step", rules=("empty",))
+def test_online_step_takes_rows_that_begin_beside_others(student, reference, make):
+    """Some rows have seen no score yet, and others have."""
+    maximum, total, block = state_and_block(make, 5, batch=3, queries=4)
+    nothing = torch.zeros(3, 4, dtype=torch.bool)
+    nothing[0], nothing[1, ::2] = True, True
+    state = maximum.masked_fill(nothing, -torch.inf), total.masked_fill(nothing, 0.0), block
+    assert_agrees(student.online_step(*state), reference.online_step(*state))
+
+
+@rung.property("online_step", rules=("dtype",))
+def test_online_step_keeps_float64(student, reference, make):
+    """A state and a block in float64 give a state in float64, to its precision."""
+    state = state_and_block(make, 6, dtype=torch.float64, rows=50)
+    assert_agrees_to_float64(
+        student.online_step(*state), reference.online_step(*state), within=ALL_DIGITS
+    )
+
+
+@rung.property("online_step", rules=("unchanged",))
+def test_online_step_leaves_its_inputs_alone(student, make):
+    """Maximum, total and block stay as they were."""
+    assert_input_unchanged(student.online_step, *state_and_block(make, 4, rows=5))
+
+
+@rung.stability("online_step", points=2, rules=("large",))
+def test_online_step_takes_scores_of_a_thousand(student, reference, make):
+    """Scores of ±1000 give right states: before the block, in it, and in both."""
+    so_far = torch.tensor([1000.0, -1000.0, 0.0, 1000.0, 0.0, -1000.0, 999.0])
+    centres = torch.tensor([1000.0, -1000.0, 1000.0, 0.0, -1000.0, 1000.0, 1000.0])
+    maximum, total, block = state_and_block(make, 5, rows=7)
+    state = maximum + so_far, total, block + centres[:, None]
+    assert_agrees(student.online_step(*state), reference.online_step(*state), within=LARGE_SCORES)
+
+
+def logarithm_of(state):
+    """The logarithm of the sum of the exponentials of all scores that a state has met."""
+    return torch.log(state[1]) + state[0]
+
+
+@rung.gradient("online_step", rules=("gradients",))
+def test_online_step_has_the_right_gradients(student, reference, make):
+    """Gradients reach maximum, total and block."""
+    state = state_and_block(make, 4, batch=2, queries=5)
+    assert_gradients_agree(
+        student.online_step, reference.online_step, *state, make=make, of=logarithm_of
+    )
+
 
 # --- softmax_online ------------------------------------------------------------------------------
 
@@ -33,24 +156,16 @@ ROWS = {  # sizes of the scores, and the block size
     "a single score": ({"queries": 4, "n": 1}, 3),
     "many leading dimensions": ({"batch": 3, "heads": 2, "queries": 4, "n": 7}, 5),
 }
-QUOTING_LEADING = [
-    pytest.param(
-        *row,
-        id=name,
-        marks=rung.quotes("returns", "leading") if "leading" in name else (),
-    )
-    for name, row in ROWS.items()
-]
 
 
 @rung.shape("softmax_online")
-@pytest.mark.parametrize(("sizes", "block_size"), QUOTING_LEADING)
+@pytest.mark.parametrize(("sizes", "block_size"), quoting_leading(ROWS))
 def test_softmax_online_gives_a_weight_per_score(student, make, sizes, block_size):
     """The weights have the shape and dtype of the scores."""
     student.softmax_online(make.normal(**sizes), block_size)
 
 
-@rung.value("softmax_online", points=9)
+@rung.value("softmax_online", points=12)
 @pytest.mark.parametrize(("sizes", "block_size"), ROWS.values(), ids=ROWS.keys())
 def test_softmax_online_agrees_with_the_reference(student, reference, make, sizes, block_size):
     """The weights are those of a softmax, however the scores are cut, wherever the largest is."""
@@ -100,6 +215,142 @@ def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
     scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
     assert_reduces_at_most(student.softmax_online, block_size, scores, block_size)
+
+
+@rung.efficiency("softmax_online", points=2, rules=("once",))
+def test_softmax_online_reads_the_scores_once(student, make):
+    """The sum does not wait until the maximum of all blocks is known."""
+    small, large = make.normal(rows=3, n=16), make.normal(rows=3, n=64)
+    assert_maxima_do_not_run_ahead(student.softmax_online, (small, 8), (large, 8))
+
+
+# --- merge_states --------------------------------------------------------------------------------
+
+QUERIES = {  # sizes of the queries, and of a value
+    "a batch": ({"batch": 2, "queries": 3}, 5),
+    "no leading dimensions": ({"queries": 4}, 3),
+    "a single query": ({"batch": 3, "queries": 1}, 4),
+    "values of one number": ({"batch": 2, "queries": 5}, 1),
+    "many leading dimensions": ({"batch": 3, "heads": 2, "queries": 4}, 7),
+}
+
+
+def two_states(make, d, dtype=torch.float32, **queries):
+    """Maximum, total and mix of each query, for two sets of keys."""
+    return tuple(
+        (
+            make.normal(2.0, dtype=dtype, **queries),
+            make.uniform(1.0, 4.0, dtype=dtype, **queries),
+            make.normal(3.0, dtype=dtype, **queries, d=d),
+        )
+        for _ in range(2)
+    )
+
+
+def emptied(state, nothing):
+    """A state in which these queries have met no key."""
+    maximum, total, mix = state
+    return (
+        maximum.masked_fill(nothing, -torch.inf),
+        total.masked_fill(nothing, 0.0),
+        mix.masked_fill(nothing[..., None], 0.0),
+    )
+
+
+@rung.shape("merge_states")
+@pytest.mark.parametrize(("queries", "d"), quoting_leading(QUERIES))
+def test_merge_states_gives_a_state(student, make, queries, d):
+    """Maximum, total and mix come back for each query."""
+    student.merge_states(*two_states(make, d, **queries))
+
+
+@rung.value("merge_states", points=11)
+@pytest.mark.parametrize(("queries", "d"), QUERIES.values(), ids=QUERIES.keys())
+def test_merge_states_agrees_with_the_reference(student, reference, make, queries, d):
+    """Maximum, total and mix are right, whichever state comes first."""
+    for apart in (0.0, 30.0):
+        first, (maximum, *sums) = two_states(make, d, **queries)
+        second = maximum - apart, *sums
+        expected = reference.merge_states(first, second)
+        assert_agrees(student.merge_states(first, second), expected, what="the merged state")
+        assert_agrees(student.merge_states(second, first), expected, what="the other way round: it")
+
+
+@rung.property("merge_states", points=3, rules=("empty",))
+@pytest.mark.parametrize("which", ["first", "second", "both"])
+def test_merge_states_takes_empty_states(student, make, which):
+    """An empty state changes nothing, and two empty ones make an empty one."""
+    some, _ = two_states(make, 5, batch=2, queries=3)
+    empty = emptied(some, torch.ones(2, 3, dtype=torch.bool))
+    pair, expected, within = {
+        "first": ((empty, some), some, None),
+        "second": ((some, empty), some, None),
+        "both": ((empty, empty), empty, ALL_DIGITS),
+    }[which]
+    merged = student.merge_states(*pair)
+    assert_agrees(merged, expected, within=within, what="the merged state")
+
+
+@rung.property("merge_states", points=2, rules=("empty",))
+def test_merge_states_takes_queries_that_are_empty_beside_others(student, reference, make):
+    """Each query by itself may be empty: in the first state, in the second, in both, in none."""
+    first, second = two_states(make, 5, batch=2, queries=4)
+    not_first = torch.tensor([[True, False, True, False]] * 2)
+    not_second = torch.tensor([[False, True, True, False]] * 2)
+    merged = student.merge_states(emptied(first, not_first), emptied(second, not_second))
+    both = reference.merge_states(first, second)
+    empty = emptied(first, torch.ones(2, 4, dtype=torch.bool))
+    for number, name in enumerate(("maximum", "total", "mix")):
+        for query, expected in enumerate((second, first, empty, both)):
+            assert_agrees(
+                merged[number][:, query],
+                expected[number][:, query],
+                what=f"the {name} of query {query}",
+            )
+
+
+@rung.property("merge_states", rules=("dtype",))
+def test_merge_states_keeps_float64(student, reference, make):
+    """States in float64 give a state in float64, to its precision."""
+    states = two_states(make, 5, dtype=torch.float64, queries=30)
+    assert_agrees_to_float64(
+        student.merge_states(*states), reference.merge_states(*states), within=ALL_DIGITS
+    )
+
+
+@rung.property("merge_states", rules=("unchanged",))
+def test_merge_states_leaves_both_states_alone(student, make):
+    """The two states stay as they were."""
+    assert_input_unchanged(student.merge_states, *two_states(make, 5, batch=2, queries=4))
+
+
+@rung.stability("merge_states", points=2, rules=("large",))
+def test_merge_states_takes_maxima_of_a_thousand(student, reference, make):
+    """Maxima of ±1000 give right states: in one of them, and in both."""
+    one = torch.tensor([1000.0, -1000.0, 1000.0, -1000.0, 0.0, 999.0])
+    other = torch.tensor([1000.0, -1000.0, -1000.0, 1000.0, -1000.0, 1000.0])
+    first, second = two_states(make, 5, queries=6)
+    pair = (first[0] + one, *first[1:]), (second[0] + other, *second[1:])
+    assert_agrees(student.merge_states(*pair), reference.merge_states(*pair), within=LARGE_SCORES)
+
+
+def meaning_of(state):
+    """What the order of merging leaves alone: the values' weighted mean, and `logarithm_of`."""
+    return state[2] / state[1].unsqueeze(-1), logarithm_of(state)
+
+
+@rung.gradient("merge_states", rules=("gradients",))
+def test_merge_states_has_the_right_gradients(student, reference, make):
+    """Gradients reach all three parts of both states."""
+    first, second = two_states(make, 5, batch=2, queries=4)
+    assert_gradients_agree(
+        lambda *parts: student.merge_states(parts[:3], parts[3:]),
+        lambda *parts: reference.merge_states(parts[:3], parts[3:]),
+        *first,
+        *second,
+        make=make,
+        of=meaning_of,
+    )
 
 
 # --- flash_attention -----------------------------------------------------------------------------
@@ -230,6 +481,64 @@ def test_flash_attention_fits_into_little_memory(student, reference, make):
     inputs = three(make, batch=1, heads=1, tokens=4096, head_dim=8)
     expected = reference.flash_attention(*inputs, 128)
     assert_agrees(student.flash_attention(*inputs, 128), expected, within=REORDERED)
+
+
+# --- softmax_backward ----------------------------------------------------------------------------
+
+WEIGHTS = {  # sizes of the weights
+    "rows of a matrix": {"queries": 3, "n": 5},
+    "no leading dimensions": {"n": 6},
+    "a single weight": {"queries": 4, "n": 1},
+    "two weights": {"batch": 3, "queries": 4, "n": 2},
+    "many leading dimensions": {"batch": 3, "heads": 2, "queries": 5, "n": 7},
+}
+
+
+def rows_and_their_gradient(make, **sizes):
+    """Rows that sum to one, by a softmax, and how a loss changes with each of their numbers."""
+    scores, gradient = make.normal(1.5, **sizes), make.normal(2.0, **sizes)
+    return scores.softmax(dim=-1), gradient
+
+
+@rung.shape("softmax_backward")
+@pytest.mark.parametrize("sizes", quoting_leading(WEIGHTS))
+def test_softmax_backward_gives_a_gradient_per_score(student, make, sizes):
+    """The result has the shape of the weights."""
+    student.softmax_backward(*rows_and_their_gradient(make, **sizes))
+
+
+@rung.value("softmax_backward", points=5)
+@pytest.mark.parametrize("sizes", WEIGHTS.values(), ids=WEIGHTS.keys())
+def test_softmax_backward_agrees_with_the_reference(student, reference, make, sizes):
+    """The gradient of each score is right, each row by itself."""
+    inputs = rows_and_their_gradient(make, **sizes)
+    assert_agrees(student.softmax_backward(*inputs), reference.softmax_backward(*inputs))
+
+
+@rung.property("softmax_backward", rules=("hidden",))
+def test_softmax_backward_gives_nothing_to_hidden_keys(student, reference, make):
+    """Keys of weight 0 get a gradient of 0, and all others theirs."""
+    hidden = torch.ones(6, 6, dtype=torch.bool).triu(1)  # the first row sees a single key
+    scores = make.normal(1.5, batch=2, queries=6, keys=6).masked_fill(hidden, -torch.inf)
+    inputs = torch.softmax(scores, dim=-1), make.normal(2.0, batch=2, queries=6, keys=6)
+    assert_agrees(student.softmax_backward(*inputs), reference.softmax_backward(*inputs))
+
+
+@rung.property("softmax_backward", rules=("dtype",))
+def test_softmax_backward_agrees_with_autograd_in_float64(student, make):
+    """In float64 the gradient is what autograd finds, to its precision."""
+    scores = make.normal(1.5, dtype=torch.float64, rows=30, n=7).requires_grad_()
+    weights = torch.softmax(scores, dim=-1)
+    gradient = make.normal(2.0, dtype=torch.float64, rows=30, n=7)
+    (found,) = torch.autograd.grad(weights, scores, gradient)
+    theirs = student.softmax_backward(weights.detach(), gradient)
+    assert_agrees_to_float64(theirs, found, within=ALL_DIGITS)
+
+
+@rung.property("softmax_backward", rules=("unchanged",))
+def test_softmax_backward_leaves_its_inputs_alone(student, make):
+    """The weights and their gradient stay as they were."""
+    assert_input_unchanged(student.softmax_backward, *rows_and_their_gradient(make, rows=3, n=5))
 
 
 # --- attention_backward --------------------------------------------------------------------------

@@ -252,6 +252,34 @@ def test_grouped_query_attention_has_the_right_gradients(student, reference, mak
     assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=7, d_in=5), make=make)
 
 
+# --- causal_mask_after ---------------------------------------------------------------------------
+
+
+@rung.shape("causal_mask_after")
+@pytest.mark.parametrize(("seen", "tokens"), [(3, 2), (4, 7), (5, 1), (0, 6)])
+def test_causal_mask_after_has_the_shape_of_the_statement(student, seen, tokens):
+    """The mask is boolean, a row for each new token, a column for each key."""
+    student.causal_mask_after(seen, tokens)
+
+
+@rung.value("causal_mask_after", points=2)
+@pytest.mark.parametrize(("seen", "tokens"), [(3, 5), (6, 4), (1, 2), (2, 9), (8, 3)])
+def test_causal_mask_after_agrees_with_the_reference(student, reference, seen, tokens):
+    """After a past, True exactly where a new token may not look."""
+    assert_agrees(
+        student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
+    )
+
+
+@rung.value("causal_mask_after")
+@pytest.mark.parametrize(("seen", "tokens"), [(0, 1), (0, 5), (7, 1)])
+def test_causal_mask_after_takes_no_past_and_a_single_token(student, reference, seen, tokens):
+    """Without a past it is the usual causal mask, and a single token sees everything."""
+    assert_agrees(
+        student.causal_mask_after(seen, tokens), reference.causal_mask_after(seen, tokens)
+    )
+
+
 # --- CachedAttention -----------------------------------------------------------------------------
 
 # batch, tokens, d_in, d_out, num_heads; head_dim is 4 and 5

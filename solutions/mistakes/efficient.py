@@ -8,6 +8,583 @@ from torch import nn
 
 from grader.mistakes import accepted, common_mistakes, mistake
 
+# --- online_step ---------------------------------------------------------------------------------
+
+mistake(
+    "online_step", "sum-not-rescaled", "The sum so far is not brought to the new maximum",
+    hint="The total was made of exp(score - 3). What is it worth once the maximum is 5?",
+    change={"total * rescale + block_sum": "total + block_sum"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "rescaling-inverted", "The sum is multiplied by the inverse of the factor",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={"torch.exp(maximum - new_max)": "torch.exp(new_max - maximum)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "divided-by-the-factor", "The sum is divided by the factor",
+    hint="When the maximum grows, should the sum so far become larger or smaller?",
+    change={"total * rescale + block_sum": "total / rescale + block_sum"},
+    same_as={"rescaling-inverted": "to divide by a factor is to multiply by its inverse"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-on-the-block", "The factor falls on the new block's sum",
+    hint="Which of the two sums still belongs to the old maximum?",
+    change={"total * rescale + block_sum": "total + block_sum * rescale"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-on-both", "The factor falls on the new block's sum as well",
+    hint="Which of the two sums still belongs to the old maximum?",
+    change={"total * rescale + block_sum": "(total + block_sum) * rescale"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-without-exp", "The factor is a difference, without exp",
+    hint="exp(s - 5) is exp(s - 3) times what?",
+    change={"torch.exp(maximum - new_max)": "(maximum - new_max)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-is-a-ratio", "The factor is the ratio of the two maxima",
+    hint="exp(s - 5) is exp(s - 3) times what?",
+    change={"torch.exp(maximum - new_max)": "(maximum / new_max)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "last-block-counts", "Only the block's sum is left",
+    hint="What becomes of the scores before, when a block comes?",
+    change={"total * rescale + block_sum": "block_sum"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-not-added", "The block's exponentials are never added",
+    hint="Which scores does the new total count?",
+    change={"total * rescale + block_sum": "total * rescale"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-sum-by-its-own-maximum",
+    "A block's sum belongs to the block's maximum, and is added to one of another",
+    hint="Which maximum do both parts of the new total have to belong to?",
+    change={"block - new_max[..., None]": "block - block.amax(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-sum-by-the-old-maximum", "The block's exponentials keep the old maximum",
+    hint="Which maximum do both parts of the new total have to belong to?",
+    change={"block - new_max[..., None]": "block - maximum[..., None]"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "old-maximum-throughout", "The old maximum is kept when a larger score comes",
+    hint="Which is the largest score that the row has seen now?",
+    change={"torch.maximum(maximum, block.amax(dim=-1))": "maximum"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "old-maximum-returned", "The total is new, and the maximum the old one",
+    hint="Which maximum does the total that you return belong to?",
+    change={"return new_max,": "return maximum,"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-maximum-kept", "The block's maximum is kept, even where it is lower",
+    hint="Can a maximum fall when more scores come?",
+    change={"torch.maximum(maximum, block.amax(dim=-1))": "block.amax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-maximum-returned", "The block's maximum is returned",
+    hint="Can a maximum fall when more scores come?",
+    change={"return new_max,": "return block.amax(dim=-1),"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "updated-too-early", "The factor is computed after the maximum was replaced",
+    hint="Does the factor still know the old maximum?",
+    change={
+        "rescale = torch.exp(maximum - new_max)": (
+            "maximum = new_max\n    rescale = torch.exp(maximum - new_max)"
+        ),
+    },
+    same_as={"sum-not-rescaled": "a factor of 1 is no factor"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "minimum-for-maximum", "The smaller of the two maxima is kept",
+    hint="Which is the largest score that the row has seen now?",
+    change={"torch.maximum(": "torch.minimum("},
+)  # fmt: skip
+
+mistake(
+    "online_step", "maxima-added", "The two maxima are added",
+    hint="Which is the largest score that the row has seen now?",
+    change={"torch.maximum(maximum, block.amax(dim=-1))": "maximum + block.amax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "mean-of-the-block", "The block's exponentials are averaged, not summed",
+    hint="Does a block of four scores count more than a block of one?",
+    change={"sum(dim=-1)": "mean(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "largest-of-the-block", "Only the block's largest score is added",
+    hint="How many exponentials does a block of four scores bring?",
+    change={"torch.exp(block - new_max[..., None]).sum(dim=-1)": (
+        "torch.exp(block.amax(dim=-1) - new_max)"
+    )},
+)  # fmt: skip
+
+mistake(
+    "online_step", common="no-exp",
+    change={"torch.exp(block - new_max[..., None]).sum(dim=-1)": (
+        "(block - new_max[..., None]).sum(dim=-1)"
+    )},
+)  # fmt: skip
+
+mistake(
+    "online_step", "logarithm-of-the-total", "The logarithm of the total is returned",
+    hint="Is the total a sum of exponentials or its logarithm?",
+    change={"total * rescale + block_sum": "torch.log(total * rescale + block_sum)"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "total-of-plain-exponentials", "No maximum is taken off the exponentials",
+    hint="Which exponents does the total that you return add up?",
+    breaks=("computes", "large"),
+    change={
+        "torch.exp(maximum - new_max)": "torch.exp(maximum)",
+        "torch.exp(block - new_max[..., None])": "torch.exp(block)",
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-of-two-exponentials", "The factor is made of two exponentials",
+    hint="What is exp(1000), on its own?",
+    breaks=("large",),
+    change={"torch.exp(maximum - new_max)": "torch.exp(maximum) / torch.exp(new_max)"},
+)  # fmt: skip
+
+
+@mistake(
+    "online_step", "shifted-afterwards", "Exponentials are taken first, and the shift comes later",
+    hint="What is exp(1000), on its own?",
+    breaks=("large",),
+    same_as={"factor-of-two-exponentials": "both take exp(1000), and infinity follows"},
+)  # fmt: skip
+def step_shifted_afterwards(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(-1))
+    return new, (total * maximum.exp() + block.exp().sum(-1)) / new.exp()
+
+
+mistake(
+    "online_step", "maximum-never-below-zero", "The maximum is never below 0, and scores can be",
+    hint="What does the maximum become when every score is -1000, and what is exp(-1000 - 0)?",
+    change={"torch.maximum(maximum,": "torch.maximum(maximum.clamp(min=0.0),"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "maximum-never-below-minus-hundred",
+    "The maximum is never below -100, and scores can be",
+    hint="What does the maximum become when every score is -1000?",
+    breaks=("large",),
+    change={"torch.maximum(maximum,": "torch.maximum(maximum.clamp(min=-100.0),"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "exponents-clamped", "Exponents stop at -10, so that low scores count too much",
+    hint="How much does a score add that lies 30 below the maximum?",
+    change={
+        "torch.exp(maximum - new_max)": "torch.exp((maximum - new_max).clamp(min=-10.0))",
+        "block - new_max[..., None]": "(block - new_max[..., None]).clamp(min=-10.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "maximum-by-absolute-value",
+    "The maximum is made of a sum and a difference, which is NaN at the start",
+    hint="What is -inf + inf?",
+    breaks=("empty",),
+    change={
+        "torch.maximum(maximum, block.amax(dim=-1))": (
+            "(maximum + block.amax(dim=-1) + (maximum - block.amax(dim=-1)).abs()) / 2"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "infinite-maximum-becomes-zero",
+    "A maximum of -inf is replaced by 0, and scores can lie below",
+    hint="Which is the largest of the scores -3 and -5, when there were none before?",
+    breaks=("empty",),
+    change={
+        "torch.maximum(maximum,": (
+            "torch.maximum(maximum.masked_fill(maximum == -torch.inf, 0.0),"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "one-empty-row-for-all", "All rows start anew where one has seen no score yet",
+    hint="If one row begins, what becomes of the others?",
+    breaks=("empty",),
+    change={
+        "new_max = torch.maximum(": (
+            "if (total == 0).any():\n"
+            "        total = torch.zeros_like(total)\n"
+            "    new_max = torch.maximum("
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "first-block-not-shifted",
+    "At the very start, exponentials are taken without the maximum",
+    hint="Which maximum does the total of the first block belong to?",
+    breaks=("empty",),
+    change={
+        "return new_max,": (
+            "if (total == 0).all():\n"
+            "        return new_max, torch.exp(block).sum(dim=-1)\n"
+            "    return new_max,"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "one-maximum-for-all-rows", "All rows share the block's maximum",
+    hint="Which is the largest score of each row?",
+    change={"block.amax(dim=-1)": "block.max()"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "one-sum-for-all-rows", "The exponentials of all rows go into one sum",
+    hint="Whose scores does the total of a row count?",
+    change={"sum(dim=-1)": "sum()"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "summed-over-rows", "Maximum and sum run over the first dimension",
+    hint="Along which dimension do the scores of one row lie?",
+    change={
+        "block.amax(dim=-1)": "block.amax(dim=0).max()",
+        "sum(dim=-1)": "sum(dim=0).sum()",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "online_step", "matrices-only", "The block must have two dimensions",
+    hint="What stands in front of n in the shape of the block?",
+    breaks=("leading",),
+)  # fmt: skip
+def step_for_a_matrix(maximum, total, block):
+    _rows, _n = block.shape
+    new = torch.maximum(maximum, block.amax(dim=1))
+    return new, total * torch.exp(maximum - new) + torch.exp(block - new[:, None]).sum(dim=1)
+
+
+mistake(
+    "online_step", "axis-counted-from-the-front",
+    "The axis is counted from the front, and moves with a batch in front",
+    hint="Which number has the axis of the scores in a matrix, and in a batch of matrices?",
+    breaks=("leading",),
+    change={"block.amax(dim=-1)": "block.amax(dim=1)", "sum(dim=-1)": "sum(dim=1)"},
+    same_as={"matrices-only": "both are right for matrices alone"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "numbers-only", "Rows are turned into Python numbers",
+    hint="How many rows has a state whose maximum is a tensor of shape (2, 3)?",
+    breaks=("computes", "leading", "returns", "gradients", "dtype"),
+    change={
+        "new_max = torch.maximum(maximum, block.amax(dim=-1))": (
+            "new_max = torch.tensor(max(float(maximum), float(block.max())))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "total-first", "The total comes first, and then the maximum",
+    hint="In which order are the two passed in?",
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return total * rescale + block_sum, new_max"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "keepdim-left", "A dimension of size one is left for the scores",
+    hint="Which shapes did the maximum and the total have when they came in?",
+    breaks=("returns",),
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return new_max[..., None], (total * rescale + block_sum)[..., None]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", common="squeezed",
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return new_max.squeeze(), (total * rescale + block_sum).squeeze()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "total-only", "The total is returned, and the maximum is not",
+    hint="What does the next step need to know?",
+    breaks=("returns",),
+    change={"return new_max, ": "return "},
+)  # fmt: skip
+
+mistake(
+    "online_step", "weights-too", "The block's weights are returned along with the state",
+    hint="How many tensors does the caller expect?",
+    breaks=("returns",),
+    change={
+        "total * rescale + block_sum": (
+            "total * rescale + block_sum, torch.exp(block - new_max[..., None])"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "stacked", "One tensor comes back, not two",
+    hint="How many tensors does the caller expect?",
+    breaks=("returns",),
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return torch.stack([new_max, total * rescale + block_sum], dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake("online_step", "no-return", common="nothing-returned")
+
+mistake(
+    "online_step", "state-returned", "The state comes back as it was",
+    hint="Which scores does the state count after the step?",
+    change={
+        "return new_max, total * rescale + block_sum": "return maximum.clone(), total.clone()",
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-overwritten", "The block is overwritten with its exponentials",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged", "gradients"),
+    change={
+        "return new_max,": (
+            "block.data.copy_(torch.exp(block - new_max[..., None]).data)\n    return new_max,"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "maximum-overwritten", "The new maximum is written into the caller's tensor",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change={
+        "return new_max,": "maximum.data.copy_(new_max.data)\n    return new_max,",
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", common="float32-inside",
+    change={
+        "torch.exp(block - new_max[..., None])": (
+            "torch.exp((block - new_max[..., None]).float()).to(block)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "factor-of-float32", "The factor passes through float32",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={"torch.exp(maximum - new_max)": "torch.exp((maximum - new_max).float())"},
+    same_as={"float32-inside": "both lose digits of the total"},
+)  # fmt: skip
+
+mistake(
+    "online_step", common="returns-float64",
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return new_max.double(), (total * rescale + block_sum).double()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "torch-logsumexp", "Torch's own logsumexp does the work",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={
+        "torch.exp(block - new_max[..., None]).sum(dim=-1)": (
+            "torch.exp(torch.logsumexp(block, dim=-1) - new_max)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", common="torch-softmax",
+    change={
+        "torch.exp(block - new_max[..., None]).sum(dim=-1)": (
+            "torch.exp(block.amax(dim=-1) - new_max) / torch.softmax(block, dim=-1).amax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", common="no-gradient",
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return new_max.detach(), (total * rescale + block_sum).detach()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "online_step", "total-without-gradient", "No gradient flows to the total so far",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"total * rescale": "total.detach() * rescale"},
+)  # fmt: skip
+
+mistake(
+    "online_step", "block-without-gradient", "No gradient flows through the block's exponentials",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"torch.exp(block - ": "torch.exp(block.detach() - "},
+)  # fmt: skip
+
+mistake(
+    "online_step", "shift-without-gradient",
+    "The maximum has a gradient where it is returned, and none where it is taken off",
+    hint="Does the total not depend on the maximum that was taken off?",
+    breaks=("gradients",),
+    change={
+        "torch.exp(maximum - new_max)": "torch.exp(maximum - new_max.detach())",
+        "block - new_max[..., None]": "block - new_max.detach()[..., None]",
+    },
+)  # fmt: skip
+
+accepted(
+    "online_step", "max-values", "torch.max and its values, and unsqueeze",
+    change={
+        "block.amax(dim=-1)": "block.max(dim=-1).values",
+        "new_max[..., None]": "new_max.unsqueeze(-1)",
+    },
+)  # fmt: skip
+
+accepted(
+    "online_step", "list", "A list of two",
+    change={
+        "return new_max, total * rescale + block_sum": (
+            "return [new_max, total * rescale + block_sum]"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "online_step", "lowest-number", "The dtype's lowest number instead of -inf",
+    change={"torch.exp(maximum - new_max)": (
+        "torch.exp(maximum.clamp(min=torch.finfo(maximum.dtype).min) - new_max)"
+    )},
+)  # fmt: skip
+
+accepted(
+    "online_step", "maximum-without-gradient", "The maximum is a constant everywhere",
+    change={"torch.maximum(maximum, block.amax(dim=-1))": (
+        "torch.maximum(maximum, block.amax(dim=-1)).detach()"
+    )},
+)  # fmt: skip
+
+
+@accepted("online_step", "logaddexp", "Logarithms of both sums are added by logaddexp")
+def step_by_logaddexp(m, l, x):  # noqa: E741
+    top = x.max(dim=-1)[0]
+    of_block = top + (x - top[..., None]).exp().sum(-1).log()
+    everything = torch.logaddexp(m + l.log(), of_block)
+    new = torch.maximum(m, top)
+    return new, (everything - new).exp()
+
+
+@accepted("online_step", "one-score-at-a-time", "A loop over single scores, as in the paper")
+def step_a_score_at_a_time(maximum, total, block):
+    for j in range(block.size(-1)):
+        old, score = maximum, block[..., j]
+        maximum = torch.where(score > old, score, old)
+        total = total * torch.exp(old - maximum) + torch.exp(score - maximum)
+    return maximum, total
+
+
+@accepted("online_step", "two-factors", "The block by its own maximum, and then a factor for each")
+def step_with_two_factors(maximum, total, block):
+    own = block.amax(dim=-1, keepdim=True)
+    own_total = torch.exp(block - own).sum(dim=-1, keepdim=True)
+    old, old_total = maximum.unsqueeze(-1), total.unsqueeze(-1)
+    new = torch.maximum(old, own)
+    both = old_total * torch.exp(old - new) + own_total * torch.exp(own - new)
+    return new.squeeze(-1), both.squeeze(-1)
+
+
+@accepted(
+    "online_step", "one-row-longer", "The maximum as one score more, which counts `total` times"
+)
+def step_with_a_longer_block(maximum, total, block):
+    scores = torch.cat([maximum[..., None], block], dim=-1)
+    counts = torch.cat([total[..., None], torch.ones_like(block)], dim=-1)
+    new = scores.amax(dim=-1)
+    return new, torch.einsum("...n,...n->...", counts, torch.exp(scores - new[..., None]))
+
+
+@accepted("online_step", "by-cases", "Rows whose maximum grows, and rows whose maximum stays")
+def step_by_cases(maximum, total, block):
+    top = block.amax(-1)
+    grown = torch.exp(block - top[..., None]).sum(-1) + total * torch.exp(maximum - top)
+    stayed = total + torch.exp(block - maximum[..., None]).sum(-1)
+    return torch.where(top > maximum, top, maximum), torch.where(top > maximum, grown, stayed)
+
+
+@accepted("online_step", "named-result", "A class of its own for the state, and prints")
+def step_with_a_named_result(maximum, total, block):
+    from collections import namedtuple
+
+    State = namedtuple("State", "maximum total")
+    new = torch.stack([maximum, block.amax(-1)]).amax(0)
+    print("maximum:", new)
+    # With nothing before it, log(0) - inf is -inf, and exp makes 0 of it.
+    kept = (total.log() + maximum - new).exp()
+    return State(new, kept + torch.exp(block - new.unsqueeze(-1)).sum(-1))
+
+
+@accepted("online_step", "in-place-on-own", "Its own tensors are changed in place")
+def step_with_buffers(maximum, total, block):
+    new = torch.maximum(maximum, block.amax(-1))
+    added = (block - new.unsqueeze(-1)).exp().sum(-1)
+    kept = (maximum - new).exp()
+    kept = kept * total
+    kept += added
+    return new, kept
+
+
+@accepted("online_step", "float64-inside", "In float64 inside, and back")
+def step_in_float64(maximum, total, block):
+    m, b = maximum.double(), block.double()
+    new = torch.maximum(m, b.amax(-1))
+    result = total.double() * torch.exp(m - new) + torch.exp(b - new[..., None]).sum(-1)
+    return new.to(block.dtype), result.to(block.dtype)
+
+
 # --- softmax_online ------------------------------------------------------------------------------
 
 mistake(
@@ -225,7 +802,7 @@ def exponentials_not_brought_down(scores, block_size):
 @mistake(
     "softmax_online", "not-in-blocks", "Something runs over more scores than a block has",
     hint="How many scores does each maximum and each sum look at?",
-    breaks=("block",),
+    breaks=("block", "once"),
 )  # fmt: skip
 def softmax_in_one_go(scores, block_size):  # noqa: ARG001
     positive = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
@@ -235,7 +812,7 @@ def softmax_in_one_go(scores, block_size):  # noqa: ARG001
 @mistake(
     "softmax_online", "maximum-in-one-go", "The maximum looks at the whole row",
     hint="How many scores does each maximum look at?",
-    breaks=("block",),
+    breaks=("block", "once"),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def only_sums_in_blocks(scores, block_size):
@@ -249,7 +826,7 @@ def only_sums_in_blocks(scores, block_size):
 @mistake(
     "softmax_online", "sum-in-one-go", "The sum looks at the whole row",
     hint="How many scores does each sum look at?",
-    breaks=("block",),
+    breaks=("block", "once"),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def only_maxima_in_blocks(scores, block_size):
@@ -263,7 +840,7 @@ def only_maxima_in_blocks(scores, block_size):
 @mistake(
     "softmax_online", "sum-by-a-product", "A product with ones looks at the whole row",
     hint="How many numbers does a dot product with ones add up?",
-    breaks=("block",),
+    breaks=("block", "once"),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def sum_by_a_product(scores, block_size):
@@ -277,7 +854,7 @@ def sum_by_a_product(scores, block_size):
 @mistake(
     "softmax_online", "running-maximum-of-torch", "A cumulative maximum looks at the whole row",
     hint="How many scores does cummax look at?",
-    breaks=("block",),
+    breaks=("block", "once"),
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
 def by_cumulative_maximum(scores, block_size):
@@ -303,6 +880,35 @@ def blocks_of_sixteen(scores, block_size):
         total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
         largest = new
     return torch.exp(scores - largest) / total
+
+
+@mistake(
+    "softmax_online", "two-passes", "The scores are read twice: for all maxima, then for all sums",
+    hint="What can you do with a block's exponentials when its maximum is not yet the last one?",
+    breaks=("once",),
+)  # fmt: skip
+def softmax_in_two_passes(scores, block_size):
+    blocks = torch.split(scores, block_size, dim=-1)
+    largest = blocks[0].amax(-1, keepdim=True)
+    for block in blocks[1:]:
+        largest = torch.max(largest, block.amax(-1, keepdim=True))
+    total = sum(torch.exp(block - largest).sum(-1, keepdim=True) for block in blocks)
+    return torch.exp(scores - largest).div(total)
+
+
+@mistake(
+    "softmax_online", "all-blocks-side-by-side", "All blocks' maxima are found before any sum",
+    hint="How often is each score read before the last line?",
+    breaks=("once",),
+    same_as={"two-passes": "both find the largest of all scores before they add anything up"},
+)  # fmt: skip
+def softmax_on_two_levels(scores, block_size):
+    missing = -scores.shape[-1] % block_size
+    blocks = F.pad(scores, (0, missing), value=-torch.inf).unflatten(-1, (-1, block_size))
+    maxima = blocks.amax(dim=-1)
+    largest = maxima.amax(dim=-1, keepdim=True)
+    sums = torch.exp(blocks - largest[..., None]).sum(dim=-1)
+    return torch.exp(scores - largest) / sums.sum(dim=-1, keepdim=True)
 
 
 @mistake(
@@ -518,6 +1124,20 @@ accepted(
 )  # fmt: skip
 
 
+@accepted("softmax_online", "states-merged", "A maximum and a sum for each block, merged in pairs")
+def softmax_merging_states(scores, block_size):
+    states = []
+    for block in scores.split(block_size, dim=-1):
+        top = block.amax(-1)
+        states.append((top, (block - top.unsqueeze(-1)).exp().sum(-1)))
+    while len(states) > 1:
+        (m1, l1), (m2, l2) = states[:2]
+        m = torch.maximum(m1, m2)
+        states = [*states[2:], (m, l1 * (m1 - m).exp() + l2 * (m2 - m).exp())]
+    m, total = states[0]
+    return (scores - m[..., None]).exp() / total[..., None]
+
+
 @accepted("softmax_online", "one-score-at-a-time", "A loop over single scores, as in the paper")
 def softmax_a_score_at_a_time(x, block):
     m = torch.full(x.shape[:-1], float("-inf"), dtype=x.dtype)
@@ -527,26 +1147,6 @@ def softmax_a_score_at_a_time(x, block):
         m = torch.where(x[..., j] > m, x[..., j], m)
         d = d * torch.exp(old - m) + torch.exp(x[..., j] - m)
     return torch.stack([torch.exp(x[..., j] - m) / d for j in range(x.size(-1))], dim=-1)
-
-
-@accepted("softmax_online", "two-levels", "Maxima of blocks, and then the maximum of those")
-def softmax_on_two_levels(scores, block_size):
-    missing = -scores.shape[-1] % block_size
-    blocks = F.pad(scores, (0, missing), value=-torch.inf).unflatten(-1, (-1, block_size))
-    maxima = blocks.amax(dim=-1)
-    largest = maxima.amax(dim=-1, keepdim=True)
-    sums = torch.exp(blocks - largest[..., None]).sum(dim=-1)
-    return torch.exp(scores - largest) / sums.sum(dim=-1, keepdim=True)
-
-
-@accepted("softmax_online", "two-passes", "All maxima first, then all sums")
-def softmax_in_two_passes(scores, block_size):
-    blocks = torch.split(scores, block_size, dim=-1)
-    largest = blocks[0].amax(-1, keepdim=True)
-    for block in blocks[1:]:
-        largest = torch.max(largest, block.amax(-1, keepdim=True))
-    total = sum(torch.exp(block - largest).sum(-1, keepdim=True) for block in blocks)
-    return torch.exp(scores - largest).div(total)
 
 
 @accepted(
@@ -606,6 +1206,592 @@ def softmax_row_by_row(scores, block_size):
             m = m_new
         rows.append(torch.exp(row - m) / d)
     return torch.stack(rows).reshape(scores.shape)
+
+
+# --- merge_states --------------------------------------------------------------------------------
+
+mistake(
+    "merge_states", "nan-of-two-empty", "Two empty states give NaN",
+    hint="What is -inf - (-inf), and when does that happen?",
+    breaks=("empty",),
+    change={"new_max.masked_fill(new_max == -torch.inf, 0.0)": "new_max"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "empty-ends-at-zero", "The maximum of two empty states is 0",
+    hint="Which score have two empty states seen together?",
+    breaks=("empty",),
+    change={"return new_max, total": "return shift, total"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "empty-ends-at-lowest", "The maximum of two empty states is a finite number",
+    hint="What does nan_to_num make of -inf?",
+    breaks=("empty",),
+    change={"return new_max, total": "return new_max.nan_to_num(), total"},
+    same_as={"empty-ends-at-zero": "both leave a finite maximum"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "nan-becomes-zero", "NaN becomes 0 at the end, and so does -inf",
+    hint="Which maximum has a state without any key?",
+    breaks=("empty",),
+    change={
+        "new_max.masked_fill(new_max == -torch.inf, 0.0)": "new_max",
+        "return new_max, total, mix": (
+            "return new_max.nan_to_num(neginf=0.0), total.nan_to_num(), mix.nan_to_num()"
+        ),
+    },
+    same_as={"empty-ends-at-zero": "both end at 0"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "empty-only-as-a-whole",
+    "A state counts as empty only where all of its queries are",
+    hint="What if one query has met no key, and the next one has?",
+    breaks=("empty",),
+    change={
+        "new_max = torch.maximum(first_max, second_max)": (
+            "if (first_max == -torch.inf).all():\n"
+            "        return second_max.clone(), second_total.clone(), second_mix.clone()\n"
+            "    new_max = torch.maximum(first_max, second_max)"
+        ),
+        "new_max.masked_fill(new_max == -torch.inf, 0.0)": "new_max",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "one-empty-query-for-all",
+    "One query without keys makes the state count as empty",
+    hint="If one query has met no key, what becomes of the others?",
+    breaks=("empty",),
+    change={
+        "new_max = torch.maximum(first_max, second_max)": (
+            "if (first_max == -torch.inf).any():\n"
+            "        return second_max.clone(), second_total.clone(), second_mix.clone()\n"
+            "    if (second_max == -torch.inf).any():\n"
+            "        return first_max.clone(), first_total.clone(), first_mix.clone()\n"
+            "    new_max = torch.maximum(first_max, second_max)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "empty-one-returned", "Merged with an empty state, everything is lost",
+    hint="Which of the two states is left when the other one is empty?",
+    breaks=("empty",),
+    change={
+        "new_max = torch.maximum(first_max, second_max)": (
+            "if (first_max == -torch.inf).all():\n"
+            "        return first_max.clone(), first_total.clone(), first_mix.clone()\n"
+            "    new_max = torch.maximum(first_max, second_max)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "empty-total-never-zero", "The total of two empty states is not quite 0",
+    hint="How many keys have two empty states met together?",
+    breaks=("empty",),
+    change={"return new_max, total": "return new_max, total.clamp(min=1e-6)"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "infinite-maxima-become-zero", "A maximum of -inf is replaced by 0",
+    hint="Which is the larger maximum: that of a state at -3, or that of an empty one?",
+    breaks=("empty",),
+    change={
+        "new_max = torch.maximum(first_max, second_max)": (
+            "first_max = first_max.masked_fill(first_max == -torch.inf, 0.0)\n"
+            "    second_max = second_max.masked_fill(second_max == -torch.inf, 0.0)\n"
+            "    new_max = torch.maximum(first_max, second_max)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mix-not-rescaled", "The mixes are added as they are",
+    hint="Both mixes were made with maxima of their own. Which maximum should they have now?",
+    change={
+        "first_mix * first_factor[..., None] + second_mix * second_factor[..., None]": (
+            "first_mix + second_mix"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "sum-not-rescaled", "The totals are added as they are",
+    hint="Both totals were made with maxima of their own. Which maximum should they have now?",
+    change={
+        "first_total * first_factor + second_total * second_factor": "first_total + second_total",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "nothing-rescaled", "Neither totals nor mixes are brought to one maximum",
+    hint="Both states were made with maxima of their own. Which maximum should they have now?",
+    change={
+        "first_total * first_factor + second_total * second_factor": "first_total + second_total",
+        "first_mix * first_factor[..., None] + second_mix * second_factor[..., None]": (
+            "first_mix + second_mix"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "first-not-rescaled", "Only the second state is brought to the new maximum",
+    hint="Which of the two may have the lower maximum?",
+    change={"torch.exp(first_max - shift)": "torch.ones_like(first_max)"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "second-not-rescaled", "Only the first state is brought to the new maximum",
+    hint="Which of the two may have the lower maximum?",
+    change={"torch.exp(second_max - shift)": "torch.ones_like(second_max)"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "factors-swapped", "Each state gets the factor of the other",
+    hint="Which state shrinks: the one with the larger maximum, or the other one?",
+    change={
+        "first_max - shift": "those - shift",
+        "second_max - shift": "first_max - shift",
+        "those - shift": "second_max - shift",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "rescaling-inverted", "The factors are the inverse of what they should be",
+    hint="When the maximum grows, should a sum become larger or smaller?",
+    change={
+        "torch.exp(first_max - shift)": "torch.exp(shift - first_max).nan_to_num(posinf=0.0)",
+        "torch.exp(second_max - shift)": "torch.exp(shift - second_max).nan_to_num(posinf=0.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "factor-without-exp", "The factors are differences, without exp",
+    hint="exp(s - 5) is exp(s - 3) times what?",
+    change={
+        "torch.exp(first_max - shift)": "(first_max - shift).nan_to_num(neginf=0.0)",
+        "torch.exp(second_max - shift)": "(second_max - shift).nan_to_num(neginf=0.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "brought-to-the-lower-maximum", "Both go to the smaller maximum",
+    hint="Which of two maxima is the maximum of both?",
+    change={"torch.maximum(": "torch.minimum("},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "second-maximum-wins", "Everything is brought to the second maximum",
+    hint="What if the first state has met the larger score?",
+    change={"torch.maximum(first_max, second_max)": "second_max.clone()"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "first-maximum-wins", "Everything is brought to the first maximum",
+    hint="What if the second state has met the larger score?",
+    change={"torch.maximum(first_max, second_max)": "first_max.clone()"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "maxima-added", "The two maxima are added",
+    hint="Which is the largest score of both?",
+    change={"torch.maximum(first_max, second_max)": "first_max + second_max"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "old-maximum-returned", "The first maximum is returned with the new sums",
+    hint="Which maximum do the sums that you return belong to?",
+    change={"return new_max, total": "return first_max.clone(), total"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mix-divided", "The mix is divided by the total too early",
+    hint="What becomes of a divided mix when it is merged once more?",
+    change={"return new_max, total, mix": "return new_max, total, mix / total[..., None]"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mixes-taken-as-means", "The mixes are taken for means, and weighed by totals",
+    hint="Are the mixes that come in divided by their totals?",
+    change={
+        "first_mix * first_factor[..., None]": (
+            "first_mix * (first_factor * first_total)[..., None]"
+        ),
+        "second_mix * second_factor[..., None]": (
+            "second_mix * (second_factor * second_total)[..., None]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "means-and-a-mean-again", "The mixes are means, before and after",
+    hint="Are the mixes that come in divided by their totals?",
+    change={
+        "first_mix * first_factor[..., None] + second_mix * second_factor[..., None]": (
+            "(first_mix * (first_factor * first_total)[..., None]\n"
+            "        + second_mix * (second_factor * second_total)[..., None]\n"
+            "    ) / total[..., None]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mixes-averaged", "The two mixes are averaged",
+    hint="Is the mix a sum over keys, or a mean?",
+    change={"second_mix * second_factor[..., None]\n": (
+        "second_mix * second_factor[..., None]\n    mix = mix / 2\n"
+    )},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "second-forgotten", "The second total is left out",
+    hint="How many keys does the total of both count?",
+    change={" + second_total * second_factor": ""},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "second-mix-forgotten", "The second mix is left out",
+    hint="Whose values does the mix of both hold?",
+    change={" + second_mix * second_factor[..., None]": ""},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "factor-along-the-features",
+    "The factor of the first query goes to all of them",
+    hint="A factor belongs to a query: how does it line up with (queries, d)?",
+    change={
+        "first_mix * first_factor[..., None]": "first_mix * first_factor[..., :1, None]",
+        "second_mix * second_factor[..., None]": "second_mix * second_factor[..., :1, None]",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "no-new-axis", "The factors line up with the features, not with the queries",
+    hint="What are the shapes of a factor and of a mix?",
+    change={
+        "first_factor[..., None]": "first_factor",
+        "second_factor[..., None]": "second_factor",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "one-maximum-for-all", "One maximum is taken for all queries",
+    hint="What is the largest score of each query?",
+    change={"torch.maximum(first_max, second_max)": (
+        "torch.maximum(first_max, second_max).max().expand_as(first_max)"
+    )},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "logarithm-of-the-total", "The logarithm of the total is returned",
+    hint="Is the total a sum of exponentials or its logarithm?",
+    change={"return new_max, total": "return new_max, total.log()"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "logarithm-for-maximum", "The logarithm of all exponentials is the maximum",
+    hint="Which number of a state is its largest score?",
+    change={"return new_max, total": "return new_max + total.log(), total"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "factor-of-two-exponentials", "The factors are made of two exponentials",
+    hint="What is exp(1000), on its own?",
+    breaks=("large",),
+    change={
+        "torch.exp(first_max - shift)": "torch.exp(first_max) / torch.exp(shift)",
+        "torch.exp(second_max - shift)": "torch.exp(second_max) / torch.exp(shift)",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "shift-never-below-minus-hundred",
+    "Low states are brought to -100, and vanish",
+    hint="What is exp(-1000 - (-100))?",
+    breaks=("large",),
+    change={"new_max.masked_fill(new_max == -torch.inf, 0.0)": "new_max.clamp(min=-100.0)"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "exponents-clamped", "Exponents stop at -10, so that low states count too much",
+    hint="How much does a state add whose maximum lies 30 below the other?",
+    change={
+        "torch.exp(first_max - shift)": "torch.exp((first_max - shift).clamp(min=-10.0))",
+        "torch.exp(second_max - shift)": "torch.exp((second_max - shift).clamp(min=-10.0))",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "lower-state-dropped", "Only the state with the larger maximum is left",
+    hint="Does a state count for nothing because another one has met a larger score?",
+    change={
+        "torch.exp(first_max - shift)": "(first_max >= second_max).to(total_of)",
+        "torch.exp(second_max - shift)": "(second_max > first_max).to(total_of)",
+        "shift = ": "total_of = first_total\n    shift = ",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "merge_states", "two-dimensions-only", "Queries must stand in one dimension",
+    hint="What may stand in front of the queries?",
+    breaks=("leading",),
+)  # fmt: skip
+def merge_for_one_sentence(first, second):
+    (m1, l1, o1), (m2, l2, o2) = first, second
+    (_queries,) = m1.shape
+    new = torch.maximum(m1, m2)
+    shift = torch.where(new.isinf(), torch.zeros_like(new), new)
+    f1, f2 = torch.exp(m1 - shift), torch.exp(m2 - shift)
+    return new, l1 * f1 + l2 * f2, o1 * f1[:, None] + o2 * f2[:, None]
+
+
+mistake(
+    "merge_states", "axis-counted-from-the-front", "The new axis is counted from the front",
+    hint="Behind which dimension should the new one stand, however many come before it?",
+    breaks=("leading",),
+    change={
+        "first_factor[..., None]": "first_factor.unsqueeze(1)",
+        "second_factor[..., None]": "second_factor.unsqueeze(1)",
+    },
+    same_as={"two-dimensions-only": "both are right for a single sentence alone"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "other-order", "The parts of the state come in another order",
+    hint="In which order do maximum, total and mix come in?",
+    breaks=("returns",),
+    change={"return new_max, total, mix": "return mix, new_max, total"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "total-first", "The total comes first, and then the maximum",
+    hint="In which order do maximum, total and mix come in?",
+    change={"return new_max, total, mix": "return total, new_max, mix"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "attention-returned", "The mean of the values is returned, and not the state",
+    hint="What does the next merge need to know?",
+    breaks=("returns",),
+    change={"return new_max, total, mix": "return mix / total[..., None]"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "maximum-missing", "The maximum does not come back",
+    hint="What does the next merge need to know?",
+    breaks=("returns",),
+    change={"return new_max, total, mix": "return total, mix"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "keepdim-left", "Maximum and total keep a dimension of size one",
+    hint="Which shapes did maximum and total have when they came in?",
+    breaks=("returns",),
+    change={"return new_max, total, mix": "return new_max[..., None], total[..., None], mix"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", common="squeezed",
+    change={
+        "return new_max, total, mix": "return new_max.squeeze(), total.squeeze(), mix.squeeze()",
+    },
+)  # fmt: skip
+
+mistake("merge_states", "no-return", common="nothing-returned")
+
+mistake(
+    "merge_states", "first-returned", "The first state comes back as it was",
+    hint="Which keys does the state count after the merge?",
+    change={
+        "return new_max, total, mix": (
+            "return first_max.clone(), first_total.clone(), first_mix.clone()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "first-overwritten", "The merged state is written into the first one",
+    hint="Who else holds the tensors that you were given?",
+    breaks=("unchanged",),
+    change={
+        "return new_max, total, mix": (
+            "first_max.data.copy_(new_max.data)\n    return new_max, total, mix"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mix-overwritten", "The second mix is overwritten",
+    hint="Who else holds the tensors that you were given?",
+    breaks=("unchanged",),
+    change={
+        "return new_max, total, mix": "second_mix.data.zero_()\n    return new_max, total, mix",
+        "second_mix * second_factor": "second_mix.clone() * second_factor",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", common="float32-inside",
+    change={
+        "torch.exp(first_max - shift)": "torch.exp((first_max - shift).float()).to(first_max)",
+        "torch.exp(second_max - shift)": "torch.exp((second_max - shift).float()).to(second_max)",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", common="returns-float64",
+    change={
+        "return new_max, total, mix": "return new_max.double(), total.double(), mix.double()",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", common="no-gradient",
+    change={
+        "return new_max, total, mix": "return new_max.detach(), total.detach(), mix.detach()",
+    },
+)  # fmt: skip
+
+mistake(
+    "merge_states", "mix-without-gradient", "No gradient flows to the second mix",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"second_mix * second": "second_mix.detach() * second"},
+)  # fmt: skip
+
+mistake(
+    "merge_states", "factors-without-gradient", "No gradient flows through the factors",
+    hint="Do the factors not depend on the maxima?",
+    breaks=("gradients",),
+    change={
+        "torch.exp(first_max - shift)": "torch.exp(first_max - shift).detach()",
+        "torch.exp(second_max - shift)": "torch.exp(second_max - shift).detach()",
+    },
+)  # fmt: skip
+
+accepted(
+    "merge_states", "list", "A list of three",
+    change={"return new_max, total, mix": "return [new_max, total, mix]"},
+)  # fmt: skip
+
+accepted(
+    "merge_states", "lowest-number", "The shift never falls below the dtype's lowest number",
+    change={
+        "new_max.masked_fill(new_max == -torch.inf, 0.0)": (
+            "new_max.clamp(min=torch.finfo(new_max.dtype).min)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "merge_states", "factors-without-nan", "NaN factors become 0",
+    change={
+        "new_max.masked_fill(new_max == -torch.inf, 0.0)": "new_max",
+        "torch.exp(first_max - shift)": "torch.exp(first_max - shift).nan_to_num(nan=0.0)",
+        "torch.exp(second_max - shift)": "torch.exp(second_max - shift).nan_to_num(nan=0.0)",
+    },
+)  # fmt: skip
+
+
+@accepted("merge_states", "logaddexp", "By logarithms of the totals, and logaddexp")
+def merge_by_logaddexp(first, second):
+    (m1, l1, o1), (m2, l2, o2) = first, second
+    both = torch.logaddexp(m1 + torch.log(l1), m2 + torch.log(l2))
+    m = torch.maximum(m1, m2)
+    safe = torch.where(m == -torch.inf, 0.0, m)
+    o = o1 * (m1 - safe).exp().unsqueeze(-1) + o2 * (m2 - safe).exp().unsqueeze(-1)
+    return m, (both - safe).exp(), o
+
+
+@accepted("merge_states", "stacked", "Both states in one tensor, with a dimension for which")
+def merge_in_one_tensor(first, second):
+    maxima, totals, mixes = (torch.stack(pair) for pair in zip(first, second, strict=True))
+    top = maxima.amax(dim=0)
+    finite = torch.where(torch.isfinite(top), top, torch.zeros_like(top))
+    factors = torch.exp(maxima - finite)
+    return top, (factors * totals).sum(0), torch.einsum("i...,i...d->...d", factors, mixes)
+
+
+@accepted("merge_states", "by-cases", "The one with the larger maximum stays, the other shrinks")
+def merge_by_cases(a, b):
+    a_is_larger = a[0] >= b[0]
+    high = [torch.where(a_is_larger, x, y) for x, y in zip(a[:2], b[:2], strict=True)]
+    low = [torch.where(a_is_larger, y, x) for x, y in zip(a[:2], b[:2], strict=True)]
+    shrink = torch.exp(low[0] - high[0])
+    shrink = torch.where(low[0] == -torch.inf, torch.zeros_like(shrink), shrink)
+    wide = a_is_larger.unsqueeze(-1)
+    mix = torch.where(wide, a[2], b[2]) + shrink[..., None] * torch.where(wide, b[2], a[2])
+    return high[0], high[1] + shrink * low[1], mix
+
+
+@accepted("merge_states", "column-of-totals", "The total as one more column of the mix")
+def merge_with_one_column_more(first, second):
+    m1, m2 = first[0], second[0]
+    new = torch.max(m1, m2)
+    shift = new.clone()
+    shift[shift == -math.inf] = 0
+    sums = [
+        torch.cat([mix, total[..., None]], dim=-1) * torch.exp(m - shift).unsqueeze(-1)
+        for m, total, mix in (first, second)
+    ]
+    both = sums[0] + sums[1]
+    return new, both[..., -1], both[..., :-1]
+
+
+@accepted("merge_states", "named-result", "A class of its own for the state, and prints")
+def merge_into_a_named_result(first, second):
+    from collections import namedtuple
+
+    State = namedtuple("State", ["maximum", "total", "mix"])
+    one, other = State(*first), State(*second)
+    top = torch.maximum(one.maximum, other.maximum)
+    nothing = top.isneginf()
+    total, mix = 0, 0
+    for part in (one, other):
+        factor = torch.exp(torch.where(nothing, -torch.inf, part.maximum - top))
+        total = total + part.total * factor
+        mix = mix + part.mix * factor[..., None]
+    print("merged", total.shape)
+    return State(top, total, mix)
+
+
+@accepted("merge_states", "empty-ones-looked-for", "Empty queries are looked for, and filled in")
+def merge_looking_for_empty_queries(first, second):
+    (m1, l1, o1), (m2, l2, o2) = first, second
+    new = torch.maximum(m1, m2)
+    d1, d2 = (m1 - new).exp(), (m2 - new).exp()
+    total, mix = l1 * d1 + l2 * d2, o1 * d1[..., None] + o2 * d2[..., None]
+    empty = torch.isinf(m1) & torch.isinf(m2)
+    return new, total.masked_fill(empty, 0.0), mix.masked_fill(empty[..., None], 0.0)
+
+
+@accepted("merge_states", "query-by-query", "A loop over queries, in float64")
+def merge_query_by_query(first, second):
+    d = first[2].shape[-1]
+    rows = []
+    flat = [
+        [part.double().reshape(-1, *part.shape[first[0].dim() :]) for part in state]
+        for state in (first, second)
+    ]
+    for m1, l1, o1, m2, l2, o2 in zip(*flat[0], *flat[1], strict=True):
+        if m1 == -math.inf:
+            rows.append((m2, l2, o2))
+        elif m2 == -math.inf:
+            rows.append((m1, l1, o1))
+        else:
+            m = max(m1, m2)
+            f1, f2 = torch.exp(m1 - m), torch.exp(m2 - m)
+            rows.append((m, l1 * f1 + l2 * f2, o1 * f1 + o2 * f2))
+    maximum, total, mix = (
+        torch.stack(parts).type_as(first[0]) for parts in zip(*rows, strict=True)
+    )
+    shape = first[0].shape
+    return maximum.view(shape), total.view(shape), mix.view(*shape, d)
 
 
 # --- flash_attention -----------------------------------------------------------------------------
@@ -1491,6 +2677,337 @@ def attention_head_by_head(queries, keys, values, block_size, causal=False):
                 out[b, h].mul_(factor).add_(scores @ v[start : start + block_size])
                 m = m_new
             out[b, h] /= total
+    return out
+
+
+# --- softmax_backward ----------------------------------------------------------------------------
+
+mistake(
+    "softmax_backward", "no-average", "The row's average is not taken off",
+    hint="If all gradients of a row are equal, which score should grow?",
+    change={"(grad_weights - average)": "grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weights-missing", "The difference from the average is not weighed",
+    hint="How much does a weight of nearly 0 change when its score does?",
+    change={"weights * (grad_weights - average)": "grad_weights - average"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "plain-mean", "The average counts all keys alike",
+    hint="In the average of a row, how much does each gradient count?",
+    change={"(weights * grad_weights).sum(": "grad_weights.mean("},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "sum-without-weights", "The average is a sum that does not weigh",
+    hint="In the average of a row, how much does each gradient count?",
+    change={"(weights * grad_weights).sum(": "grad_weights.sum("},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weighted-mean", "The weighted sum is divided by how many there are",
+    hint="What do the weights of a row add up to already?",
+    change={"(weights * grad_weights).sum(": "(weights * grad_weights).mean("},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "gradient-of-log-softmax", "That is the gradient of a log-softmax",
+    hint="Did the loss see weights, or their logarithms?",
+    change={
+        "weights * (grad_weights - average)": (
+            "grad_weights - weights * grad_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "average-not-weighed", "The average is taken off, and not weighed",
+    hint="Which part of weights · (grad_weights - average) has lost its weight?",
+    change={"weights * (grad_weights - average)": "weights * grad_weights - average"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "diagonal-only", "Each weight depends on its own score only",
+    hint="If one score grows, what happens to the other weights of its row?",
+    change={"weights * (grad_weights - average)": "weights * (1 - weights) * grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "average-over-queries", "The average runs over the rows",
+    hint="Along which dimension do the weights sum to one?",
+    change={"sum(dim=-1, keepdim=True)": "sum(dim=0, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "average-over-everything", "One average is taken for all rows",
+    hint="How many softmaxes are there: one, or one for each row?",
+    change={"sum(dim=-1, keepdim=True)": "sum()"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", common="no-keepdim",
+    hint="Does an average of shape (rows,) line up with the rows or with the columns?",
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "average-added", "The average is added, not taken off",
+    hint="If all gradients of a row are equal, which score should grow?",
+    change={"grad_weights - average": "grad_weights + average"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "sign-turned", "The gradient has the wrong sign",
+    hint="A weight with the largest gradient of its row: should its score grow or shrink?",
+    change={"grad_weights - average": "average - grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weights-squared", "The weights come in twice",
+    hint="How often does the formula multiply by the weights outside of the sum?",
+    change={"weights * (grad_weights - average)": "weights * weights * (grad_weights - average)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weights-taken-for-scores", "The weights go through a softmax once more",
+    hint="Are these scores or weights that come in?",
+    change={"average =": "weights = torch.softmax(weights, dim=-1)\n    average ="},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "of-cross-entropy", "That is the gradient of a cross-entropy",
+    hint="What does the formula do with grad_weights and the weights: subtract or multiply?",
+    change={"weights * (grad_weights - average)": "weights - grad_weights"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "arguments-swapped", "Weights and gradient have changed places",
+    hint="Which of the two is a distribution?",
+    change={"average =": "weights, grad_weights = grad_weights, weights\n    average ="},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "scaled", "The gradient is divided by the root of the row's length",
+    hint="Has this softmax seen a scale?",
+    change={"(grad_weights - average)": "(grad_weights - average) / weights.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "passed-on", "The gradient is passed on as it came",
+    hint="If all gradients of a row are equal, which score should grow?",
+    change={"weights * (grad_weights - average)": "grad_weights.clone()"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "average-returned", "The average is returned",
+    hint="How many gradients does a row need?",
+    breaks=("returns",),
+    change={"return weights * (grad_weights - average)": "return average"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "jacobian-returned", "All derivatives are returned, and not multiplied",
+    hint="How many gradients does a row need?",
+    breaks=("returns",),
+    change={
+        "return weights * (grad_weights - average)": (
+            "return torch.diag_embed(weights) - weights[..., None] * weights[..., None, :]"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "softmax_backward", "divided-by-weights", "A weight of 0 is divided by, and gives NaN",
+    hint="What is 0 / 0?",
+    breaks=("hidden",),
+)  # fmt: skip
+def backward_by_logarithms(weights, grad_weights):
+    for_logarithms = weights * grad_weights
+    share = for_logarithms / weights
+    return for_logarithms - weights * (weights * share).sum(dim=-1, keepdim=True)
+
+
+mistake(
+    "softmax_backward", "logarithm-of-zero", "The logarithm of a weight of 0 gives NaN",
+    hint="What is 0 · log(0), as torch computes it?",
+    breaks=("hidden",),
+    change={"weights * (grad_weights - average)": (
+        "weights * (grad_weights + weights.log() - average - weights.log())"
+    )},
+    same_as={"divided-by-weights": "both give NaN for hidden keys"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weights-never-zero", "Hidden keys get a little weight, and a gradient",
+    hint="What should the score of a hidden key learn?",
+    breaks=("computes", "hidden"),
+    change={"return weights *": "return weights.clamp(min=1e-2) *"},
+)  # fmt: skip
+
+
+@mistake(
+    "softmax_backward", "matrices-only", "Weights must have two dimensions",
+    hint="What stands in front of n in the shape of the weights?",
+    breaks=("leading",),
+)  # fmt: skip
+def backward_of_a_matrix(weights, grad_weights):
+    _rows, _n = weights.shape
+    return weights * (grad_weights - (weights * grad_weights).sum(dim=1)[:, None])
+
+
+@mistake(
+    "softmax_backward", "one-row-only", "The weights must be one row",
+    hint="What stands in front of n in the shape of the weights?",
+    breaks=("computes", "leading"),
+)  # fmt: skip
+def backward_of_one_row(weights, grad_weights):
+    return (torch.diag(weights) - torch.outer(weights, weights)) @ grad_weights
+
+
+mistake(
+    "softmax_backward", "calls-backward", "Autograd does the work",
+    hint="Which lines would you write if .backward() did not exist?",
+    breaks=("forbidden",),
+    change={
+        "return weights * (grad_weights - average)": (
+            "with torch.inference_mode(False), torch.enable_grad():\n"
+            "        scores = weights.clone().log().requires_grad_()\n"
+            "        scores.softmax(dim=-1).backward(grad_weights.clone())\n"
+            "    return scores.grad"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "calls-vjp", "Autograd does the work, under another name",
+    hint="Which lines would you write if torch could not differentiate?",
+    breaks=("forbidden",),
+    change={
+        "return weights * (grad_weights - average)": (
+            "return torch.func.vjp(lambda s: s.softmax(-1), weights.log())[1](grad_weights)[0]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "calls-the-softmax-s-backward", "Torch's own kernel does the work",
+    hint="Which lines would you write if that kernel did not exist?",
+    breaks=("forbidden",),
+    change={
+        "return weights * (grad_weights - average)": (
+            "return torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "rough-differences", "Differences of float32 give few digits",
+    hint="How many digits are left in the difference of two numbers that are almost the same?",
+    change={
+        "return weights * (grad_weights - average)": (
+            "step = 1e-3\n"
+            "    scores, columns = weights.log(), []\n"
+            "    for j in range(weights.shape[-1]):\n"
+            "        moved = scores.clone()\n"
+            "        moved[..., j] += step\n"
+            "        change = (moved.softmax(-1) - weights) / step\n"
+            "        columns.append((change * grad_weights).sum(-1))\n"
+            "    return torch.stack(columns, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake("softmax_backward", "no-return", common="nothing-returned")
+
+common_mistakes("softmax_backward", "all-zeros", "squeezed", "returns-float64")
+
+mistake(
+    "softmax_backward", common="changes-its-input",
+    change={"weights * (grad_weights - average)": "weights * grad_weights.sub_(average)"},
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", "weights-overwritten", "The result is written into the caller's weights",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change={
+        "return weights * (grad_weights - average)": (
+            "return weights.mul_(grad_weights - average).clone()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "softmax_backward", common="float32-inside",
+    change={
+        "return weights * (grad_weights - average)": (
+            "return (weights.float() * (grad_weights - average).float()).to(weights)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "softmax_backward", "multiplied-out", "The bracket is multiplied out",
+    change={
+        "weights * (grad_weights - average)": "weights * grad_weights - weights * average",
+    },
+)  # fmt: skip
+
+accepted(
+    "softmax_backward", "no-grad", "Recording is switched off",
+    change={
+        "return weights * (grad_weights - average)": (
+            "with torch.no_grad():\n        return weights.mul(grad_weights.sub(average))"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("softmax_backward", "jacobian", "The whole matrix of derivatives, times the gradient")
+def backward_by_the_jacobian(weights, grad_weights):
+    jacobian = torch.diag_embed(weights) - weights.unsqueeze(-1) * weights.unsqueeze(-2)
+    return (jacobian @ grad_weights.unsqueeze(-1)).squeeze(-1)
+
+
+@accepted("softmax_backward", "einsum", "Letters, other names")
+def backward_in_letters(p, dp):
+    delta = torch.einsum("...n,...n->...", p, dp)
+    return p * (dp - delta.unsqueeze(-1))
+
+
+@accepted("softmax_backward", "product", "The average as a product of a row and a column")
+def backward_by_a_product(weights, grad_weights):
+    average = weights[..., None, :] @ grad_weights[..., :, None]
+    return torch.mul(weights, grad_weights - average[..., 0])
+
+
+@accepted("softmax_backward", "row-by-row", "A loop over rows, and one over scores")
+def backward_row_by_row(weights, grad_weights):
+    n = weights.shape[-1]
+    out = torch.empty_like(weights).reshape(-1, n)
+    for r, (p, g) in enumerate(
+        zip(weights.reshape(-1, n), grad_weights.reshape(-1, n), strict=True)
+    ):
+        average = torch.dot(p, g)
+        for j in range(n):
+            out[r, j] = p[j] * (g[j] - average)
+    print(out.shape)
+    return out.reshape(weights.shape)
+
+
+@accepted("softmax_backward", "pairs", "All pairs of scores compared")
+def backward_by_pairs(weights, grad_weights):
+    gap = grad_weights.unsqueeze(-1) - grad_weights.unsqueeze(-2)
+    return (weights.unsqueeze(-1) * weights.unsqueeze(-2) * gap).sum(dim=-1)
+
+
+@accepted("softmax_backward", "in-place-on-own", "Its own tensors are changed in place")
+def backward_with_buffers(weights, grad_weights):
+    out = weights * grad_weights
+    share = out.sum(-1, True)
+    out -= weights * share
     return out
 
 

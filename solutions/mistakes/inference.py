@@ -1024,13 +1024,331 @@ accepted(
     },
 )  # fmt: skip
 
+# --- causal_mask_after ----------------------------------------------------------------------------
+
+mistake(
+    "causal_mask_after", "mask-top-left",
+    "The triangle of the mask starts in the top left corner, and hides the past",
+    hint="Three tokens came before: at which position of the text is the first new one?",
+    change={"diagonal=seen + 1": "diagonal=1"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", common="hides-itself",
+    hint="May a new token look at its own key?",
+    change={"diagonal=seen + 1": "diagonal=seen"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", common="sees-one-ahead",
+    hint="What may the first new token know about the second?",
+    change={"diagonal=seen + 1": "diagonal=seen + 2"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "hides-its-neighbour",
+    "A token can see neither itself nor the one before it",
+    hint="Which keys may the first new token look at?",
+    change={"diagonal=seen + 1": "diagonal=seen - 1"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "diagonal-by-tokens",
+    "The triangle is moved by the number of new tokens, not of those before them",
+    hint="At which position of the text is the first new token?",
+    change={"diagonal=seen + 1": "diagonal=tokens + 1"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "first-rows-of-the-large-mask",
+    "The mask of the whole text is cut to its first rows, and hides the past",
+    hint="Which rows of the large mask belong to the tokens that come last?",
+    change={
+        "return torch.triu(everything, diagonal=seen + 1)": (
+            "return causal_mask(seen + tokens)[:tokens]"
+        ),
+    },
+    same_as={"mask-top-left": "the first rows of the large triangle are that triangle"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "last-rows-off-by-one",
+    "The rows that are cut out of the large mask start one too early",
+    hint="Which row of the large mask belongs to position `seen`?",
+    change={
+        "return torch.triu(everything, diagonal=seen + 1)": (
+            "start = max(seen - 1, 0)\n"
+            "    return causal_mask(seen + tokens)[start : start + tokens]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", common="mask-opposite",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": "torch.tril(everything, diagonal=seen)",
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "past-hidden", "The past is hidden, and new tokens see only one another",
+    hint="May a new token look at what was there before?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1).index_fill(1, torch.arange(seen), True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "only-the-past-hidden",
+    "The past is hidden, and new tokens see one another's future",
+    hint="May a new token look at what was there before? And at what comes after it?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.tril(everything, diagonal=seen - 1) & (torch.arange(seen + tokens) < seen)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "own-past-hidden", "The past is hidden and the future is open",
+    hint="On which side of its own column does the future of a token lie?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": "torch.tril(everything, diagonal=seen - 1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "past-comes-last", "The columns of the past come after those of the new",
+    hint="Which keys stand first: those of the cache, or the new ones?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1).roll(tokens, dims=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "no-mask-in-a-chunk", "Nothing is hidden, from anyone",
+    hint="Two tokens come in after three: may the first of them see the second?",
+    change={"torch.ones": "torch.zeros"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "no-mask-after-a-past", "After a past, nothing is hidden",
+    hint="Two tokens come in after three: may the first of them see the second?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1) & (seen == 0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "hides-everything", "Everything is hidden, from everyone",
+    hint="Do you use what the function returns?",
+    change={
+        "return torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1)\n"
+            "    return everything"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "hides-only-the-next",
+    "Only the very next token is hidden, and all that follow it are not",
+    hint="How many tokens lie in the future of the first of five new ones?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "everything.triu(seen + 1).tril(seen + 1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "rows-upside-down", "The rows come in the opposite order",
+    hint="Which of the new tokens may look at all keys: the first or the last?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1).flip(0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "same-row-for-all", "All new tokens get the row of the first one",
+    hint="May the last new token look at all keys?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1)[:1].repeat(tokens, 1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "needs-a-past", "Without a past, all keys are hidden",
+    hint="What does a slice like [:-seen] leave over when seen is 0?",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "torch.triu(everything, diagonal=seen + 1) | (seen == 0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "past-of-one-at-least", "Without a past, it counts one token as seen",
+    hint="What do `or` and `max` make of a past of 0?",
+    change={"diagonal=seen + 1": "diagonal=max(seen, 1) + 1"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "numbers-for-booleans", "The mask holds numbers, not booleans",
+    hint="What is the dtype of your mask, and what would masked_fill say to it?",
+    breaks=("returns",),
+    change={", dtype=torch.bool": ""},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "minus-infinities",
+    "This mask is made to be added to scores, not to say what is hidden",
+    hint="Is an entry of your mask a yes or a no?",
+    breaks=("returns",),
+    change={
+        "torch.ones(tokens, seen + tokens, dtype=torch.bool)": (
+            "torch.full((tokens, seen + tokens), -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "mask-square",
+    "The mask has a column for every new token, and none for the old ones",
+    hint="How many keys are there, old ones and new ones?",
+    breaks=("returns",),
+    change={
+        "return torch.triu(everything, diagonal=seen + 1)": "return causal_mask(tokens)",
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "mask-not-cut",
+    "The mask has a row for every token so far, and there are fewer queries",
+    hint="How many queries are there: as many as keys, or only those of the new tokens?",
+    breaks=("returns",),
+    change={
+        "return torch.triu(everything, diagonal=seen + 1)": "return causal_mask(seen + tokens)",
+    },
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "rows-are-keys", "Rows and columns have changed places",
+    hint="Are the rows queries or keys?",
+    breaks=("returns",),
+    change={"diagonal=seen + 1)": "diagonal=seen + 1).T"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "old-and-new-swapped", "Old and new tokens have changed places",
+    hint="Which of the two numbers comes first in the call?",
+    breaks=("returns",),
+    change={"everything =": "seen, tokens = tokens, seen\n    everything ="},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "too-many-axes", "The mask has an axis too many",
+    hint="How many dimensions does the statement give it, and how many does yours have?",
+    breaks=("returns",),
+    change={"diagonal=seen + 1)": "diagonal=seen + 1)[None]"},
+)  # fmt: skip
+
+mistake(
+    "causal_mask_after", "single-token-squeezed", "The mask of a single token loses its axes",
+    hint="Which shape comes out when only one token is new?",
+    breaks=("returns",),
+    change={"diagonal=seen + 1)": "diagonal=seen + 1).squeeze()"},
+)  # fmt: skip
+
+common_mistakes("causal_mask_after", "nothing-returned")
+
+
+@accepted("causal_mask_after", "comparing-positions", "Positions are counted and compared")
+def mask_by_comparing_positions(seen, tokens):
+    queries = torch.arange(seen, seen + tokens)
+    keys = torch.arange(seen + tokens)
+    return keys > queries[:, None]
+
+
+accepted(
+    "causal_mask_after", "last-rows", "The last rows of the large mask",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": "causal_mask(seen + tokens)[seen:]",
+    },
+)  # fmt: skip
+
+
+@accepted("causal_mask_after", "from-the-end", "The last rows, counted from the end")
+def mask_cut_from_the_end(seen, tokens):
+    total = seen + tokens
+    return torch.ones(total, total).triu(1).bool()[-tokens:, :]
+
+
+@accepted("causal_mask_after", "two-parts", "An open part for the past, beside a causal mask")
+def mask_in_two_parts(seen, tokens):
+    past = torch.zeros(tokens, seen, dtype=torch.bool)
+    new = torch.triu(torch.ones(tokens, tokens, dtype=torch.bool), diagonal=1)
+    return torch.cat([past, new], dim=1)
+
+
+accepted(
+    "causal_mask_after", "padded", "A causal mask, padded on the left",
+    change={
+        "torch.triu(everything, diagonal=seen + 1)": (
+            "nn.functional.pad(causal_mask(tokens), (seen, 0))"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("causal_mask_after", "not-the-lower-triangle", "What is not in the lower triangle")
+def mask_by_negation(seen, tokens):
+    return ~torch.ones(tokens, seen + tokens).tril(seen).bool()
+
+
+@accepted("causal_mask_after", "row-by-row", "A loop fills row after row")
+def mask_row_by_row(seen, tokens):
+    mask = torch.zeros(tokens, seen + tokens, dtype=torch.bool)
+    for i in range(tokens):
+        mask[i, seen + i + 1 :] = True
+    print(mask)
+    return mask
+
+
+@accepted("causal_mask_after", "lists", "Lists of Python booleans")
+def mask_from_lists(seen, tokens):
+    return torch.tensor([[j > seen + i for j in range(seen + tokens)] for i in range(tokens)])
+
+
+@accepted(
+    "causal_mask_after", "infinities-compared", "The additive mask, asked where it is infinite"
+)
+def mask_by_infinities(seen, tokens):
+    return torch.full((tokens, seen + tokens), float("-inf")).triu(seen + 1).isinf()
+
+
+@accepted("causal_mask_after", "other-order", "The arguments in another order, by their names")
+def mask_with_new_tokens_first(tokens, seen):
+    return torch.ones(tokens, tokens + seen, dtype=torch.bool).triu(1 + seen)
+
+
 # --- CachedAttention ------------------------------------------------------------------------------
 
 mistake(
     "CachedAttention", "mask-top-left",
     "The triangle of the mask starts in the top left corner, and hides the cache",
     hint="Five tokens are in the cache and one comes in: which position is it at?",
-    change={"diagonal=seen + 1": "diagonal=1"},
+    change={"causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(1).bool()"},
 )  # fmt: skip
 
 mistake(
@@ -1038,8 +1356,8 @@ mistake(
     "After a cache, the tokens of a chunk see one another's future",
     hint="Two tokens come in after five: may the first of them see the second?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1) & (cache is None)"
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
+            "mask = causal_mask_after(seen, tokens).to(x.device) & (cache is None)"
         ),
     },
 )  # fmt: skip
@@ -1048,8 +1366,8 @@ mistake(
     "CachedAttention", "cache-hidden", "No new token looks at the cache, which only grows",
     hint="May a new token look at what was there before?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1)\n"
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
+            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
             "        mask[:, :seen] = True"
         ),
     },
@@ -1058,13 +1376,13 @@ mistake(
 mistake(
     "CachedAttention", common="sees-one-ahead",
     hint="What may the first new token know about the second?",
-    change={"diagonal=seen + 1": "diagonal=seen + 2"},
+    change={"causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(seen + 2).bool()"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", common="hides-itself", hint="Which keys may the very first token look at?",
     change={
-        "diagonal=seen + 1": "diagonal=seen",
+        "causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(seen).bool()",
         "masked_softmax(attn_scores, mask)": (
             "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
         ),
@@ -1075,14 +1393,14 @@ mistake(
     "CachedAttention", "hides-itself-and-fills-zeros",
     "A token cannot see itself, and the very first one gets nothing but zeros",
     hint="Which keys may the very first token look at?",
-    change={"diagonal=seen + 1": "diagonal=seen"},
+    change={"causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(seen).bool()"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "diagonal-by-tokens",
     "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
     hint="Where in (tokens, total) does the first new token find itself?",
-    change={"diagonal=seen + 1": "diagonal=tokens"},
+    change={"causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(tokens).bool()"},
 )  # fmt: skip
 
 mistake(
@@ -1096,24 +1414,14 @@ mistake(
     "CachedAttention", "mask-square",
     "The mask has a column for every new token, and none for the old ones",
     hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={
-        "torch.ones(tokens, total, dtype=torch.bool, device=x.device)": (
-            "torch.ones(tokens, tokens, dtype=torch.bool, device=x.device)"
-        ),
-        "diagonal=seen + 1": "diagonal=1",
-    },
+    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "mask-not-cut",
     "The mask has a row for every token so far, and there are fewer queries",
     hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={
-        "torch.ones(tokens, total, dtype=torch.bool, device=x.device)": (
-            "torch.ones(total, total, dtype=torch.bool, device=x.device)"
-        ),
-        "diagonal=seen + 1": "diagonal=1",
-    },
+    change={"causal_mask_after(seen, tokens)": "causal_mask(total)"},
 )  # fmt: skip
 
 mistake(
@@ -1121,7 +1429,7 @@ mistake(
     "The mask of the whole text is cut to its first rows, and hides the cache",
     hint="Which rows of the large mask belong to the tokens that come last?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
             "mask = causal_mask(total).to(x.device)[:tokens]"
         ),
     },
@@ -1132,7 +1440,7 @@ mistake(
     "CachedAttention", "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
     hint="How long may a text be?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
             "mask = causal_mask(16).to(x.device)[seen:total, :total]"
         ),
     },
@@ -1263,8 +1571,8 @@ mistake(
         "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
             "queries @ keys[:, :, -tokens:].transpose(-2, -1) / head_dim**0.5"
         ),
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1)[:, seen:]"
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
+            "mask = causal_mask_after(seen, tokens).to(x.device)[:, seen:]"
         ),
         "attn_weights @ values": "attn_weights @ values[:, :, -tokens:]",
     },
@@ -1276,8 +1584,8 @@ mistake(
     "When several tokens come in at once, they do not look at the cache",
     hint="May a chunk of three tokens look at what was there before?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1)\n"
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
+            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
             "        if tokens > 1:\n"
             "            mask[:, :seen] = True"
         ),
@@ -1295,9 +1603,9 @@ mistake(
     "CachedAttention", "window-of-eight", "Only the last eight tokens are looked at",
     hint="How far back may a token look?",
     change={
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = torch.triu(everything, diagonal=seen + 1)\n"
-            "        mask = mask | torch.tril(everything, diagonal=seen - 8)"
+        "mask = causal_mask_after(seen, tokens).to(x.device)": (
+            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
+            "        mask = mask | torch.tril(torch.ones_like(mask), diagonal=seen - 8)"
         ),
     },
 )  # fmt: skip
@@ -1465,6 +1773,7 @@ mistake(
             "self.seen = 0 if cache is None else self.seen\n"
             "        seen, self.seen = self.seen, self.seen + tokens"
         ),
+        "causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(seen + 1).bool()",
     },
 )  # fmt: skip
 
@@ -1962,9 +2271,8 @@ accepted(
 accepted(
     "CachedAttention", "last-rows-of-a-square", "The last rows of a square mask",
     change={
-        "everything = torch.ones(tokens, total, dtype=torch.bool, device=x.device)": "",
-        "mask = torch.triu(everything, diagonal=seen + 1)": (
-            "mask = causal_mask(total).to(x.device)[seen:]"
+        "mask = causal_mask_after(seen, tokens)": (
+            "mask = causal_mask(total)[seen:]"
         ),
     },
 )  # fmt: skip

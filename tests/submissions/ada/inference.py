@@ -9,11 +9,15 @@ def repeat_kv(x, groups):
     return x[:, :, None].expand(b, kv_heads, groups, t, d).reshape(b, kv_heads * groups, t, d)
 
 
+def causal_mask_after(seen, tokens):
+    last = torch.arange(seen, seen + tokens)
+    return last[:, None] < torch.arange(seen + tokens)
+
+
 def causal(queries, keys, values):
     """The queries are the last of the keys' tokens."""
     new, total = queries.size(-2), keys.size(-2)
-    last = torch.arange(total - new, total, device=queries.device)
-    hidden = last[:, None] < torch.arange(total, device=queries.device)
+    hidden = causal_mask_after(total - new, new).to(queries.device)
     scores = queries @ keys.mT / queries.size(-1) ** 0.5
     return merge_heads(scores.masked_fill(hidden, -torch.inf).softmax(-1) @ values)
 
