@@ -15,10 +15,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.pictures.text import drawn
+from grader.feedback.pictures.text import UNICODE, drawn
 from grader.feedback.verdict import Finding, Verdict, Wording
+from grader.records.grade import Picture
 from grader.records.rows import Row, called, counted
 
+WRONG_CELL = rf"\S*{UNICODE.wrong}"  # of a picture: a cross, or a number with one behind it
 NOT_GRADED = "not graded: {}"  # of a conflict
 
 
@@ -157,7 +159,15 @@ def _finding(console: Console, finding: Finding) -> None:
     if finding.status != "passed":
         _below(console, 8, finding.message)
     if finding.picture is not None and finding.is_best_picture:
-        _below(console, 8, drawn(finding.picture, width=min(console.width - 8, 72)) or "")
+        show_picture(console, finding.picture, 8, 72)
+
+
+def show_picture(console: Console, picture: Picture, indent: int, most: int) -> None:
+    """A picture of at most `most` columns, wrong cells in red; nothing where there is no room."""
+    text = Text(safe(drawn(picture, width=min(console.width - indent, most)) or ""))
+    text.highlight_regex(WRONG_CELL, "red")
+    if text:
+        indented(console, text, indent)
 
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:
