@@ -13,8 +13,9 @@ from importlib.util import find_spec
 ROOM = __package__
 # In the order of the help, within each heading.
 MODULE_OF = {
-    "check": "student", "list": "student", "hint": "student", "reset": "student",
-    "run": "student", "pack": "student", "watch": "student", "mcp": "student", "init": "init",
+    "check": "student", "list": "student", "hint": "student", "after": "student",
+    "look": "student", "reset": "student", "run": "student", "pack": "student", "watch": "student",
+    "mcp": "student", "init": "init",
     "grade": "grade",
     "explain": "conversation", "adjust": "conversation", "forget": "conversation",
     "diff": "conversation",

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -34,6 +34,9 @@ from grader.student.progress import (
     record_checks,
     record_progress,
 )
+
+if TYPE_CHECKING:
+    from grader.student.reward import Reward
 
 
 def _version(wanted: bool) -> None:
@@ -168,12 +171,28 @@ def _print_checks(
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
+    if in_place and detail and len(results) == 1 and results[0].solved:
+        _after_solved(console, course, results[0].name, solved_before)
     known = solved_before | {result.name for result in results if result.solved}
     wrong = next((result.name for result in results if not result.solved), None)
     # Of answers that live elsewhere nobody knows what else is solved.
     todo = wrong or (Progress(known).first_unsolved(course.asked) if in_place else None)
     if todo is not None and not (detail and wrong):
         console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+
+
+def _after_solved(
+    console: Console, course: Course, name: str, solved_before: frozenset[str]
+) -> None:
+    """What there is to read the first time; later, where it is to be found."""
+    from grader.student.reward import reward
+
+    if name in solved_before:
+        console.print(f"[dim]why it works, and what to try: grader after {name}[/dim]")
+        return
+    console.print()
+    _print_reward(console, reward(course, name, read_progress(course.folder)))
+    console.print()
 
 
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
@@ -236,8 +255,47 @@ def hint(
     console = Console(highlight=False)
     console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
     console.print(text, markup=False)
-    if level < levels:
-        console.print(f"[dim]another one: grader hint {name}[/dim]")
+    another = f"another one: grader hint {name}; " if level < levels else ""
+    console.print(f"[dim]{another}hints cost no points[/dim]")
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader after softmax_rows")
+def after(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise that you have solved.")],
+    course: CourseOption = None,
+) -> None:
+    """Read why a solved exercise works, another way to write it, and something to try."""
+    from grader.student import reward
+
+    opened = students_course(course)
+    found = reward.after(opened, name, read_progress(opened.folder))
+    _print_reward(Console(highlight=False), found)
+
+
+def _print_reward(console: Console, found: Reward) -> None:
+    from grader.student.reward import in_lines
+
+    for line in in_lines(found):
+        console.print(line)
+
+
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader look simple_attention")
+def look(
+    name: Annotated[str, typer.Argument(metavar="UNIT", help="A unit that you have solved.")],
+    course: CourseOption = None,
+) -> None:
+    """See a unit at work: a picture or numbers from your own answers.
+
+    Your code runs in this process; Ctrl-C ends what never ends.
+    """
+    from grader.feedback import terminal
+    from grader.student.reward import run_look, title_of_look
+
+    opened = students_course(course)
+    print(title_of_look(opened, name))
+    with terminal.waiting("loading torch"):
+        import grader.mine  # noqa: F401 - it takes torch along
+    run_look(opened, name)
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")

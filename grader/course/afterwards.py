@@ -43,6 +43,9 @@ def _texts(path: Path) -> Mapping[str, Afterwards]:
     if not path.is_file():
         return {}
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Mapping[str, Afterwards])
+        texts: Mapping[str, Afterwards] = msgspec.toml.decode(
+            path.read_bytes(), type=Mapping[str, Afterwards]
+        )
     except (OSError, msgspec.DecodeError) as error:
         raise CallError(f"{path}: {error}") from None
+    return texts

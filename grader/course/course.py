@@ -142,6 +142,11 @@ class Course:
         """What is there to look at once a unit is solved: a script that runs the student's own."""
         return self.folder / "afterwards" / f"{unit}.py"
 
+    def after_files(self) -> list[Path]:
+        """All of those that are there."""
+        both = [(self.afterwards_file(unit.name), self.look_file(unit.name)) for unit in self.units]
+        return [path for pair in both for path in pair if path.is_file()]
+
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]

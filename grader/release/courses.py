@@ -139,13 +139,16 @@ def _table(assignment: Assignment) -> dict[str, Any]:
 
 
 def copy_exercises(course: Course, to: Path) -> None:
-    """Copy what a student may see of a course: its file, stubs and public checks."""
+    """Copy what a student may see of a course: its file, stubs, public checks, what comes after."""
     (to / "checks").mkdir(parents=True)
     write_text(to / "course.toml", course_toml(course))
     for path in (course.stub_file(unit.name) for unit in course.units):
         shutil.copyfile(path, to / path.name)
     for path in course.check_files():
         shutil.copyfile(path, to / "checks" / path.name)
+    for path in course.after_files():
+        (to / path.parent.name).mkdir(exist_ok=True)
+        shutil.copyfile(path, to / path.parent.name / path.name)
 
 
 # --- carrying ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from grader.records.files import files_in
 # What a student's commands, notebooks and plain pytest need: rooms, and single modules of rooms.
 # What is not named here is in no student's bundle.
 DESK = (
-    *("__init__", "__main__", "testing", "pytest_plugin"),
+    *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
     *("feedback", "intake", "grading", "inspection", "student"),
     *("cli.app", "cli.commands", "cli.student", "cli.doctor"),

@@ -20,6 +20,7 @@ from typing import Literal
 from grader.course.course import Course
 from grader.course.statements import statement
 from grader.records.faults import CallError, HostFault
+from grader.student import reward
 from grader.student.checking import Checker, open_checker
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
@@ -88,6 +89,13 @@ class Tutor:
         """
         return self._answer(partial(self._hint, name))
 
+    def after(self, name: str) -> str:
+        """Why a solved exercise works, another way to write it, and something to try.
+
+        Refused until the exercise is solved.
+        """
+        return self._answer(partial(self._after, name))
+
     def show(self, name: str) -> str:
         """Show the student's own lines at work: inputs, the shapes along the way, and prints."""
         return self._answer(partial(self._show, name))
@@ -126,6 +134,10 @@ class Tutor:
         with suppress(CallError):  # that it was read cannot be kept: it is given all the same
             record_progress(self._course.folder, hints={name: level})
         return f"hint {level} of {len(self._course.exercises[name].hints)}: {said}"
+
+    def _after(self, name: str) -> str:
+        found = reward.after(self._course, name, read_progress(self._course.folder))
+        return as_text(reward.in_lines(found))
 
     def _show(self, name: str) -> str:
         self._course.one(name, "one exercise is shown")
@@ -172,6 +184,14 @@ def serve(course: Course, backend: BackendName = "auto") -> None:
 def server_of(tools: Tutor) -> MCPServer:
     """A server with these tools, by their names; what a tool is for is its docstring."""
     server = MCPServer(NAME, instructions=INSTRUCTIONS, log_level="ERROR")
-    for tool in (tools.list_exercises, tools.statement, tools.check, tools.hint, tools.show):
+    given = (
+        tools.list_exercises,
+        tools.statement,
+        tools.check,
+        tools.hint,
+        tools.after,
+        tools.show,
+    )
+    for tool in given:
         server.tool(structured_output=False)(tool)
     return server

@@ -24,7 +24,7 @@ from tests.support.places import ROOT, TINY
 RIGHT = "def center(x):\n    return x - x.mean()\n"
 WRONG = "def center(x):\n    return x + x.mean()\n"
 ENDLESS = "def center(x):\n    while True:\n        pass\n"
-TOOLS = {"list_exercises", "statement", "check", "hint", "show"}
+TOOLS = {"list_exercises", "statement", "check", "hint", "after", "show"}
 Call = Callable[..., str]
 
 
@@ -75,8 +75,13 @@ def test_an_exercise_from_its_statement_to_its_solution(call: Call, folder: Path
     save(folder, RIGHT)
     assert "✓ center" in call("check", name="center")
     assert "✓ center" in call("list_exercises")
+    assert "Why it works\nWhat remains sums to zero." in call("after", name="center")
     assert read_progress(folder).solved == {"center"}
     assert read_progress(folder).hints == {"center": 1}
+
+
+def test_what_follows_a_solution_is_refused_before_it(call: Call) -> None:
+    assert "solve center first" in call("after", name="center")
 
 
 def test_a_unit_is_checked_as_a_whole(call: Call, folder: Path) -> None:
@@ -120,10 +125,11 @@ def test_no_answer_holds_a_line_of_a_solution_or_of_a_mistake(call: Call, folder
     lines = {line.strip() for text in texts for line in text.splitlines()}
     secret = {line for line in lines if len(line) > 15 and line not in public}
     assert len(secret) > 10
+    (folder / "progress.txt").write_text("".join(f"solved {n}\n" for n in course.exercises))
     answers = [call("list_exercises")]
     for name in course.exercises:
         answers += [call("statement", name=name), call("check", name=name), call("show", name=name)]
-        answers += [call("hint", name=name)]
+        answers += [call("hint", name=name), call("after", name=name)]
     told = "\n".join(answers)
     assert not {line for line in secret if line in told}
 

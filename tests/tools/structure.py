@@ -33,7 +33,7 @@ ROOMS = (
     *("testing", "grades", "grading"),
     *("run", "report", "inspection", "pytest_plugin"),
     *("student", "author", "release"),
-    *("lms", "cli", "__main__"),
+    *("lms", "mine", "cli", "__main__"),
 )  # fmt: skip
 
 Graph = Mapping[str, frozenset[str]]

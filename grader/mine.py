@@ -1,0 +1,91 @@
+"""A student's own answers, in a notebook or a script: ``from grader.mine import apply_rope``.
+
+Each import reads what is saved at that moment, picks the definition that a check would pick, runs
+what it needs in this process, and prints where it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grader import wire
+from grader.course.course import Course, load_course
+from grader.feedback.sentences import at, broken
+from grader.intake import Submission
+from grader.intake.own import read_answers
+from grader.records.faults import CallError
+from grader.student.notebook import found_course
+from grader.student.notebook_display import NotChecked
+from grader.unsandboxed.in_process import InProcess, Loaded
+from grader.wire.definitions import skeletons
+
+UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
+
+
+def __getattr__(name: str) -> Any:
+    """The answer to the exercise of this name; raises `CallError` where there is none."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    try:
+        return _definition(name)
+    except CallError as error:
+        raise NotChecked(str(error)) from None
+
+
+def _definition(name: str) -> Any:
+    course = load_course(found_course(None))
+    course.one(name, "import its exercises by name")
+    answers = _answers(course, read_answers(course.folder, course))
+    found = next(one for one in answers.listing.found if one.name == name)
+    if found.status in ("stub", "missing"):
+        raise CallError(UNWRITTEN.format(name))
+    if found.status == "broken":
+        raise CallError(f"{name}: {broken(found)}")
+    assert answers.guest.submission is not None
+    try:
+        made = answers.guest.submission.definition(name)
+    except NameError as error:
+        why = answers.guest.submission.why_missing(error.name or name)
+        raise CallError(f"{name}, {at(found.place)}: {why}") from None
+    except Exception as error:
+        raise CallError(f"{name}, {at(found.place)}: {type(error).__name__}: {error}") from None
+    print(f"{name}: yours, from {at(found.place)}")
+    return made
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What is saved, loaded in this process."""
+
+    submission: Submission
+    guest: Loaded
+    listing: wire.Listing
+
+
+_last: _Answers | None = None
+
+
+def _answers(course: Course, submission: Submission) -> _Answers:
+    """The same as before until a file changes, so that answers share the classes they use."""
+    global _last
+    if _last is not None and _last.submission == submission:
+        return _last
+    forget()
+    stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
+    wanted = tuple(
+        wire.Wanted(name, unit, stubs.get(name, "")) for name, unit in course.unit_of.items()
+    )
+    guest = Loaded()
+    listing = guest.answer(wire.Open(submission.sources, wanted))
+    assert isinstance(listing, wire.Listing)
+    _last = _Answers(submission, guest, listing)
+    return _last
+
+
+def forget() -> None:
+    """Let go of what was loaded last."""
+    global _last
+    if _last is not None:
+        InProcess(_last.guest).close()
+        _last = None
