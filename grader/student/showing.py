@@ -58,6 +58,11 @@ class Showing:
             shown += CUT_SHORT.format(self._limit)
         return shown
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
     def end(self) -> None:
         """End it now, whatever it is at."""
         self._clock.cancel()

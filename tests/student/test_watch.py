@@ -721,7 +721,7 @@ def test_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None
         path.write_text("def center(x:\n", "utf-8")
         await desk.sees("✗ center", "is not valid Python")
         path.write_text(stub.replace(body, "return x - x.mean()\n\n\ndef staircase"), "utf-8")
-        await desk.sees("✓ center", "n goes on to staircase")
+        await desk.sees("✓ center", "n goes on to staircase", "checks passed")
 
     play(course, scenario, checker=real)
 

@@ -24,7 +24,8 @@ from grader.student.watch.screen import WatchApp
 from grader.student.watch.threads import Checks, OpenChecks
 from tests.support.places import TINY
 
-DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
+DEADLINE = 60  # seconds, for what takes a fraction of one on an idle machine
+CELL = 12.2  # how wide a column is in a screenshot
 HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
 
 
@@ -68,6 +69,13 @@ PICTURE = Picture(
     rows=2,
     columns=2,
 )
+NUMBERS = Picture(
+    tuple((0.25, -0.5, 1.5, 0.0, 12.0, -0.75) for _ in range(6)),
+    tuple((0.25, -0.5, 1.5, 0.0, 12.0, -0.33) for _ in range(6)),
+    tuple((False,) * 5 + (True,) for _ in range(6)),
+    rows=6,
+    columns=6,
+)
 EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which mean nothing here
 
 
@@ -99,6 +107,9 @@ class Fake:
                         picture=PICTURE,
                     ),
                 ]
+            case ["numbers"]:
+                off = TestResult("value", "It is right", "failed", message="off", picture=NUMBERS)
+                tests = [TestResult("exists", "It is there", "passed"), off]
             case ["fault"]:
                 raise HostFault("the moon is full")
             case ["call"]:
@@ -151,7 +162,46 @@ class Desk:
                 lines.setdefault(y, []).append(
                     (x, html.unescape(inner).replace("\xa0", " ").rstrip("\n"))
                 )
-        return "\n".join("".join(t for _, t in sorted(lines[y])) for y in sorted(lines))
+        return "\n".join(_line(sorted(lines[y])) for y in sorted(lines))
+
+    @property
+    def contrasts(self) -> dict[str, float]:
+        """How far each piece of text stands out: 1 not at all, 21 as black does on white."""
+        found: dict[str, float] = {}
+        for text, colour, ground in self._coloured():
+            found[text] = min(contrast(colour, ground), found.get(text, 21))
+        return found
+
+    def colours(self, text: str) -> set[str]:
+        """The colours in which pieces of text are that hold this."""
+        return {colour for shown, colour, _ in self._coloured() if text in shown}
+
+    @property
+    def grounds(self) -> set[str]:
+        """All that lies behind text, or is a bar."""
+        return set(re.findall(r'<rect fill="(#\w{6})" x', self.svg))
+
+    def _coloured(self) -> Iterator[tuple[str, str, str]]:
+        """Each piece of text, its colour, and that of its ground."""
+        style, _, body = self.svg.partition("</style>")
+        fills = dict(re.findall(r"\.([\w-]+) \{ fill: (#\w{6})", style))
+        rects = re.findall(
+            r'<rect fill="(#\w{6})" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"',
+            body,
+        )
+        grounds = [(*map(float, place), fill) for fill, *place in rects]
+        for kind, x, y, text in re.findall(
+            r'<text class="([\w-]+)" x="([\d.]+)" y="([\d.]+)" [^>]*clip[^>]*>([^<]*)<', body
+        ):
+            shown = html.unescape(text).replace("\xa0", " ").strip()
+            across, down = float(x) + 1, float(y) - 5  # y is where letters stand
+            under = [
+                fill
+                for left, top, width, height, fill in grounds
+                if left <= across < left + width and top <= down < top + height
+            ]
+            if shown and under:
+                yield shown, fills[kind], under[-1]
 
     async def press(self, *keys: str) -> None:
         await self._pilot.press(*keys)  # type: ignore[attr-defined]
@@ -171,6 +221,26 @@ class Desk:
         while not all(plain(part) in plain(self.text) for part in wanted):
             assert time.monotonic() < end, f"{wanted} not in:\n{self.text}"
             await self._pilot.pause(0.01)  # type: ignore[attr-defined]
+
+
+def _line(pieces: Sequence[tuple[float, str]]) -> str:
+    """Pieces of text, each at its column; what is but space between them is no piece."""
+    line = ""
+    for x, text in pieces:
+        line = line.ljust(round(x / CELL)) + text
+    return line
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours like ``#1f1f1f``, as WCAG defines it."""
+    dark, light = sorted(map(_luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return sum(share * p for share, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 Scenario = Callable[[Desk], Awaitable[None]]
@@ -197,9 +267,13 @@ def play(
     checker: OpenChecks | None = None,
     size: tuple[int, int] = (80, 24),
     poll: bool = False,
+    theme: str | None = None,
 ) -> None:
     async def run() -> None:
         async with at_desk(course, start, checker or fake(course), size, poll) as desk:
+            if theme is not None:
+                desk.app.theme = theme
+                await desk.press()  # nothing, which lets it be drawn
             await scenario(desk)
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ Lines that are to hang below each other are broken here, so most of it takes the
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from rich.console import Console
@@ -22,7 +22,7 @@ from grader.student.watch import words
 from grader.student.watch.lesson import Lesson
 
 BAR = 20  # characters
-HANGING = 4  # columns by which the later lines of an entry are indented
+HANGING = 2  # columns by which later lines stand further in than the first
 LEAST = 20  # columns; on a narrower screen text is broken once more, and nothing is lost
 
 
@@ -66,19 +66,19 @@ def hints(lesson: Lesson) -> Text:
 
 def statement(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Text:
     """What the exercise asks for: first what one cannot do without, and the rest if `whole`."""
-    place = Text(words.file_line(lesson.course, lesson.name), style="italic")
     found = lesson.statement()
     if isinstance(found, str):
-        return Text("\n\n").join([place, Text(safe(found))])
+        return Text(safe(found))
     width = max(width, LEAST)
-    signature = code(_signature(found, width, whole=whole), "python", dark=dark)
     first, rest = found.first_and_rest(lesson.unchecked)
-    parts = [Text("\n").join([place, signature]), *_paragraphs(first, width, dark)]
+    signature = _signature(found, width, whole=whole, dark=dark)
+    title = [Text(lesson.exercise.title, style="italic")] if whole else []
+    parts = [Text("\n").join([*title, signature, _paragraphs(first, width, dark)])]
     about = lesson.about_unit()
     if whole:
-        parts += _paragraphs(rest, width, dark)
+        parts += [_paragraphs(rest, width, dark)] if rest else []
         parts += [Text("About this unit", style="bold")] if about else []
-        parts += _paragraphs(about, width, dark)
+        parts += [_paragraphs(about, width, dark)] if about else []
     elif rest or about:
         titles = [part.title for part in words.paragraphs(rest) if part.title]
         listed = ", ".join([*titles, *(["About this unit"] if about else [])])
@@ -86,37 +86,51 @@ def statement(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Text:
     return Text("\n\n").join(parts)
 
 
-def _signature(found: Statement, width: int, *, whole: bool) -> str:
+def _signature(found: Statement, width: int, *, whole: bool, dark: bool) -> Text:
     """On one line, without types where they do not fit; all of it if `whole`."""
-    if whole or ("\n" not in found.signature and len(found.signature) <= width):
-        return found.signature
-    short = found.short_signature
-    return short if len(short) <= width else f"{short[: width - 1]}…"
+    fits = "\n" not in found.signature and len(found.signature) <= width
+    text = code(found.signature if whole or fits else found.short_signature, "python", dark=dark)
+    if not whole:
+        text.truncate(width, overflow="ellipsis")
+    return text
 
 
-def _paragraphs(docstring: str, width: int, dark: bool) -> Iterator[Text]:
+def _paragraphs(docstring: str, width: int, dark: bool) -> Text:
+    """The paragraphs, an empty line between them; none before a formula or an example."""
+    text = Text()
     for part in words.paragraphs(docstring):
-        if part.entries:
-            entries = (_entry(name, said, width) for name, said in part.entries)
-            yield Text("\n").join([Text(f"{part.title}:", style="bold"), *entries])
-        elif part.text.startswith(">>>"):
-            yield code(part.text, "pycon", dark=dark)
-        elif part.example:
-            yield Text(safe(part.text), style="cyan")
-        else:
-            text = Text(safe(part.text))
-            text.stylize("bold", 0, len(part.title))
-            yield text
+        text.append("" if not text else "\n" if part.example else "\n\n")
+        text.append_text(_paragraph(part, width, dark))
+    return text
+
+
+def _paragraph(part: words.Paragraph, width: int, dark: bool) -> Text:
+    if part.entries:
+        entries = (_entry(name, said, width) for name, said in part.entries)
+        return Text("\n").join([Text(f"{part.title}:", style="bold"), *entries])
+    if part.text.startswith(">>>"):
+        return code(part.text, "pycon", dark=dark)
+    if part.example:
+        lines = safe(part.text).splitlines()
+        return Text("\n").join(_hanging(Text(line, style="cyan"), width) for line in lines)
+    text = Text(safe(part.text))
+    text.stylize("bold", 0, len(part.title))
+    return text
 
 
 def _entry(name: str, said: str, width: int) -> Text:
-    """A list's entry, its key in bold, its later lines below the first."""
-    text = Text.assemble((f"{name}: " if name else "", "bold"), safe(said))
+    """A list's entry, its key in bold."""
+    return _hanging(Text.assemble("  ", (f"{name}: " if name else "", "bold"), safe(said)), width)
+
+
+def _hanging(line: Text, width: int) -> Text:
+    """A line that is broken where it has to be, with its later lines further in."""
+    indent = len(line.plain) - len(line.plain.lstrip())
+    first, later = " " * indent, " " * (indent + HANGING)
     console = Console(file=io.StringIO(), width=width)
-    broken = text.wrap(console, width - HANGING)
+    broken = line[indent:].wrap(console, max(width - len(later), LEAST // 2))
     return Text("\n").join(
-        Text(" " * (HANGING if number else HANGING // 2)).append_text(line)
-        for number, line in enumerate(broken)
+        Text(later if number else first).append_text(part) for number, part in enumerate(broken)
     )
 
 
@@ -154,12 +168,16 @@ def verdict(lesson: Lesson, width: int, waited: int) -> Text:
         highlight=False,
     )
     with console.capture() as captured:
-        show_verdict(console, found, detail=found.state == "untouched")
+        show_verdict(console, found, detail=False)
+        if found.state == "untouched":
+            for finding in found.wrong:
+                indented(console, Text(safe(finding.message)), 3)
         if step := lesson.next_step():
             indented(console, Text(step, style="bold"), 3)
         if (reward := lesson.reward) is not None:
             for line in in_lines(reward):
                 indented(console, line, 3)
+        if found.solved and found.worth_reading:
             passed = counted(len(found.worth_reading), "check")
             indented(console, Text(f"\n✓ {passed} passed"), 3)
     return Text.from_ansi(captured.get().rstrip("\n"))

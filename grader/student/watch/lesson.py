@@ -19,6 +19,7 @@ from grader.course.statements import Statement, opening, statement
 from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.records.rows import listed
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
 from grader.student.reward import Reward, progress_line, reward
@@ -287,7 +288,7 @@ class Lesson:
         if not changed or not self.elsewhere:
             return ""
         there = f"to {self.elsewhere}" if len(changed) > 1 else "there"
-        return words.ELSEWHERE.format(" and ".join(changed), there)
+        return words.ELSEWHERE.format(listed(changed, "and"), there)
 
     def hear(self, news: News) -> str:
         """Take in what the worker says; return what is to be told of it, besides the verdict."""

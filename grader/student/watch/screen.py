@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -69,6 +70,10 @@ class StatusLine(Static):
         super().__init__(id=name, markup=False)
         self._shown: Text | None = None
 
+    def on_mount(self) -> None:
+        """Draw the same text anew where its colours mean others."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.update(self._shown or ""))
+
     def show(self, text: Text) -> None:
         """Replace the text."""
         if text != self._shown:
@@ -130,6 +135,7 @@ class Board(Screen[None]):
         """Begin with the current exercise; to a newcomer, say how this works."""
         self._arrive()
         self._clock = self.set_interval(1, self._wait)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
         if self._lesson.first_run:
             title = f"Welcome to {self._lesson.course.file.title}"
             self.app.push_screen(Page(title, Text("\n\n".join(words.WELCOME))))
@@ -140,14 +146,16 @@ class Board(Screen[None]):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Give the pane that is read more room."""
-        self.query_one("#panes").set_classes(event.widget.id or "")
+        pane = event.widget.id or ""
+        self.query_one("#panes").set_classes("" if pane == "statement" else pane)
 
     # --- what happens ----------------------------------------------------------------------------
 
     def saved(self) -> None:
         """Check again, and give the verdict its room back."""
         if self.focused is self.query_one("#hints"):
-            self.action_look("statement")
+            self.query_one("#statement", Pane).focus()
+        self.query_one("#panes").remove_class("statement")
         self._check()  # first: it goes on while we draw
         told = self._lesson.saved()
         self._tell(self._note if self._own_save else told)
@@ -212,6 +220,10 @@ class Board(Screen[None]):
         """Show all of the statement, or only what comes first."""
         self._whole = not self._is_whole
         self._show()
+        if self._whole:
+            self.action_look("statement")
+        else:
+            self.query_one("#panes").remove_class("statement")
 
     def action_shapes(self) -> None:
         """Have the student's lines run elsewhere, and show what happens in them."""
@@ -225,7 +237,6 @@ class Board(Screen[None]):
     def action_turn(self) -> None:
         """Dark on light, or light on dark."""
         self.app.theme = LIGHT if self.app.current_theme.dark else DARK
-        self._show()
 
     def action_reset(self) -> None:
         """Ask, and put the stub back."""
@@ -269,9 +280,12 @@ class Board(Screen[None]):
 
     def action_help(self) -> None:
         """Show all keys."""
-        lines = [f"{key.key:>9}  {key.told}" for key in self._lesson.known_keys()]
-        lines += [f"{key:>9}  {told}" for key, told in words.SCREEN_KEYS]
-        self.app.push_screen(Page("Keys", Text("\n".join(lines))))
+        table = Table.grid(padding=(0, 2))
+        for key in self._lesson.known_keys():
+            table.add_row(Text(key.key, style="bold"), key.told)
+        for name, told in words.SCREEN_KEYS:
+            table.add_row(Text(name, style="bold"), told)
+        self.app.push_screen(Page("Keys", table))
 
     def action_quit(self) -> None:
         """Stop."""
@@ -280,6 +294,7 @@ class Board(Screen[None]):
     def action_look(self, pane: str) -> None:
         """Give a pane the arrows, and more room."""
         self.query_one(f"#{pane}", Pane).focus()
+        self.query_one("#panes").set_classes(pane)
 
     # --- drawing ---------------------------------------------------------------------------------
 
@@ -309,6 +324,7 @@ class Board(Screen[None]):
         pane = self.query_one("#statement", Pane)
         pane.scroll_home(animate=False)
         pane.focus()
+        self.query_one("#panes").set_classes("")
         self._check()
 
     def _check(self) -> None:
@@ -324,7 +340,8 @@ class Board(Screen[None]):
         room, dark = width - MARGIN, self.app.current_theme.dark
         self.query_one("#head", StatusLine).show(drawing.head(lesson, width))
         statement = drawing.statement(lesson, room, whole=self._is_whole, dark=dark)
-        self.query_one("#statement", Pane).show(lesson.name, statement)
+        title = words.heading(lesson.course, lesson.name)
+        self.query_one("#statement", Pane).show(title, statement)
         hints = self.query_one("#hints", Pane)
         hints.set_class(not lesson.hints, "empty")
         title = f"Hints: {len(lesson.hints)} of {len(lesson.exercise.hints)}"
@@ -361,6 +378,8 @@ class WatchApp(App[None]):
     .empty { display: none; }
     #panes.hints #hints { max-height: 50%; }
     #panes.hints #verdict { max-height: 35%; }
+    #panes.statement #hints { display: none; }
+    #panes.statement #verdict { max-height: 35%; }
     #panes.verdict #hints { display: none; }
     #panes.verdict #verdict { max-height: 85%; }
     #note { padding: 0 1; max-height: 4; text-style: bold; border-top: dashed $foreground 60%; }
@@ -370,6 +389,7 @@ class WatchApp(App[None]):
            background: $surface; }
     .small { height: auto; }
     .foot { margin-top: 1; text-style: bold; }
+    OptionList > .option-list--option-disabled { color: $foreground; }
     OptionList { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     OptionList > .option-list--option-highlighted { text-style: bold reverse; }
     Page VerticalScroll { height: 1fr; }

@@ -11,6 +11,7 @@ from grader.course.statements import PART, listing
 from grader.feedback.pictures.text import drawn
 from grader.feedback.terminal import all_asked, safe
 from grader.feedback.verdict import Verdict
+from grader.records.rows import counted
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
@@ -90,15 +91,24 @@ SCREEN_KEYS = (
 )
 
 
+def heading(course: Course, name: str) -> str:
+    """An exercise's name, and where it stands."""
+    return f"{name} ({_place(course, name)})"
+
+
 def file_line(course: Course, name: str) -> str:
-    """Where an exercise stands in the course, and in which file."""
+    """What an exercise is about, and where it stands."""
+    return f"{course.exercises[name].title} ({_place(course, name)})"
+
+
+def _place(course: Course, name: str) -> str:
+    """Where an exercise stands in its unit, in which file, and what it counts."""
     unit = course.unit_of[name]
     inside = [other for other, its in course.unit_of.items() if its == unit]
-    exercise = course.exercises[name]
-    points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
+    points = counted(course.exercises[name].points, "point")
     return (
-        f"{exercise.title} ({inside.index(name) + 1} of {len(inside)} in "
-        f"{course.stub_file(unit).name}, {points if name in course.asked else 'not asked'})"
+        f"{inside.index(name) + 1} of {len(inside)} in {course.stub_file(unit).name}, "
+        f"{points if name in course.asked else 'not asked'}"
     )
 
 
