@@ -198,6 +198,17 @@ def test_wrong_cells_are_red_and_small_matrices_are_numbers_where_they_fit(
     play(course, scenario, start="center", size=size, theme=theme)
 
 
+def test_the_picture_stands_beside_the_mistake_that_it_shows(course: Course) -> None:
+    save(course, "wrong")
+
+    async def scenario(desk: Desk) -> None:
+        await desk.sees("The mean is added", "It is right:", "expected", "✗ It is right", "not so")
+        assert desk.text.count("expected") == 1
+        assert desk.text.index("expected") < desk.text.index("not so")
+
+    play(course, scenario, start="center")
+
+
 # --- the list ------------------------------------------------------------------------------------
 
 

@@ -125,6 +125,8 @@ def _entry(name: str, said: str, width: int) -> Text:
 
 def _hanging(line: Text, width: int) -> Text:
     """A line that is broken where it has to be, with its later lines further in."""
+    if len(line) <= width:
+        return line
     indent = len(line.plain) - len(line.plain.lstrip())
     first, later = " " * indent, " " * (indent + HANGING)
     console = Console(file=io.StringIO(), width=width)
@@ -168,7 +170,7 @@ def verdict(lesson: Lesson, width: int, waited: int) -> Text:
         highlight=False,
     )
     with console.capture() as captured:
-        show_verdict(console, found, detail=False)
+        show_verdict(console, found, detail=False, picture_first=True)
         if found.state == "untouched":
             for finding in found.wrong:
                 indented(console, Text(safe(finding.message)), 3)

@@ -118,6 +118,7 @@ class Plain:
     def _hear(self, news: News) -> None:
         told = self._lesson.hear(news)
         if isinstance(news, Opened):
+            self._say(words.FIRST_CHECK)
             return
         if news.remaining is None:
             self._verdict()
