@@ -21,6 +21,7 @@ from grader.course.contract import Contract
 from grader.course.course import below
 from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
+from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat, play_case
 from grader.grading.diagnosis import Answers, CaseName, Given
@@ -115,9 +116,13 @@ def grade_exercises(
     served_by = desk.watched.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
         tried |= _try(desk, seat, list(together))
-    return [
-        _scored(desk, name, tried[name].firsts, _following(desk, name, tried)) for name in chosen
-    ]
+    ends = {name: [*one.firsts, *one.results] for name, one in tried.items()}
+    graded: list[ExerciseResult] = []
+    for name in chosen:
+        firsts, results = tried[name].firsts, _following(desk, name, tried)
+        told = at_fault(desk, seat, name, results, ends)
+        graded.append(_scored(desk, name, [*firsts[:2], *told, *firsts[2:]], results))
+    return graded
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
