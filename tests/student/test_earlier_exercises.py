@@ -138,27 +138,28 @@ def test_an_earlier_exercise_that_never_ends_is_named(answers: Path, check: Firs
 
 # --- what is not blamed --------------------------------------------------------------------------
 
-NOT_USED = {
-    "a parameter of that name": "def helper(causal_mask):\n    return causal_mask + 1\n",
-    "a local variable": "def helper(x):\n    causal_mask = x + 1\n    return causal_mask\n",
-    "a function of a library": (
-        "from torch.nn.functional import relu as causal_mask\n"
-        "def helper(x):\n    return causal_mask(x) + 1\n"
-    ),
-    "an attribute of something else": "def helper(x):\n    return x.causal_mask if 0 else x + 1\n",
-    "a word in a text": "def helper(x):\n    'It needs no causal_mask.'\n    return x + 1\n",
-}
+WITHOUT_A_MASK = """
+from torch.nn.functional import relu
+
+def merge_heads(x):
+    'It needs no causal_mask.'
+    return helper(relu(x)) + other(x)
+
+def helper(causal_mask):
+    return causal_mask + 1
+
+def other(x):
+    causal_mask = x
+    return x.causal_mask if causal_mask is None else x
+"""
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("kind", NOT_USED)
 def test_an_exercise_that_an_answer_does_not_use_is_not_blamed(
-    kind: str, how: str, answers: Path, check: First
+    how: str, answers: Path, check: First
 ) -> None:
     HOW[how][0](answers / "causal_attention.py", "causal_mask")
-    (answers / "multi_head_attention.py").write_text(
-        f"{NOT_USED[kind]}\ndef merge_heads(x):\n    return helper(x)\n", "utf-8"
-    )
+    (answers / "multi_head_attention.py").write_text(WITHOUT_A_MASK, "utf-8")
     out = check("causal_mask", "merge_heads")
     assert "0 of 2 pass" in out
     assert not any(words in out for words in ANY)

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -246,6 +247,19 @@ def test_an_earlier_exercise_that_is_at_fault_is_named_first(cell: Cell, how: st
     assert [one.name for one in result.results] == ["softmax_naive"]
     assert said in words(page(result).text)
     assert said in words(repr(result)).partition("✗ What it uses is right: ")[2]
+
+
+@pytest.mark.parametrize("end", ["gives_the_weights_of_the_example", "keeps_float64"])
+def test_an_assertion_names_the_earlier_exercise_that_is_at_fault(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    earlier, said = AT_FAULT["wrong"]
+    cell(earlier + SHARES + USES_ANOTHER)
+    shell = SimpleNamespace(user_ns=cell("globals()"))
+    python = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    with pytest.raises(AssertionError, match=f"^{re.escape(said)}"):
+        notebook.require("softmax_naive", f"test_softmax_naive_{end}")
 
 
 def test_an_earlier_exercise_that_is_not_used_is_not_blamed(cell: Cell) -> None:
