@@ -213,6 +213,16 @@ def weigh_in(out: Path) -> ExerciseResult:
     return next(one for one in grade.exercises if one.name == "weigh")
 
 
+def test_an_explanation_says_it_and_is_about_a_test_that_ran(
+    grader: Grader, tmp_path: Path
+) -> None:
+    hand_in = folder(tmp_path / "class", ada=WEIGH + CENTER)
+    assert grader("grade", hand_in, "--course", TINY, "--out", tmp_path / "out").code == 0
+    out = grader("explain", tmp_path / "out", "ada", "weigh", "--course", TINY).out
+    assert SAID in " ".join(out.split())
+    assert "ada: weigh/test_weigh_" in out
+
+
 def test_packing_says_it(grader: Grader, tmp_path: Path) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     course = tmp_path / "tiny" / "exercises"
