@@ -35,10 +35,11 @@ def still_missing(found: Found, in_cells: bool = False) -> str:
     return f"{MISSING}; there is {found.message}: is that it?" if found.message else MISSING
 
 
-Unready = Literal["stub", "missing", "failing"]
+Unready = Literal["stub", "stub again", "missing", "failing"]
 
 UNREADY: dict[Unready, str] = {
     "stub": "{base} is a stub: write it first, since {name} uses it",
+    "stub again": "{base} is a stub again: write it first, since {name} uses it",
     "missing": (
         "{base} is not there: write it first, since {name} uses it (was it renamed, or is a file "
         "left out?)"

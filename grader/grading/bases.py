@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from grader import wire
 from grader.feedback import sentences
@@ -16,11 +16,13 @@ def at_fault(
     name: str,
     results: Sequence[TestResult],
     ends: Mapping[str, Sequence[TestResult]],
+    solved: Collection[str] = (),
 ) -> list[TestResult]:
     """What a student reads first of a wrong answer: which exercises below it are not right.
 
     Only those that the answer uses, and that do not themselves use another such one; `ends` has
-    the tests of each exercise that was tried. It costs and earns nothing.
+    the tests of each exercise that was tried, and `solved` are those that were right before. It
+    costs and earns nothing.
     """
     if not any(result.status in UNWELL for result in results):
         return []
@@ -30,7 +32,7 @@ def at_fault(
     for base in desk.course.exercises:
         why = _why_unready(used[base], ends.get(base, ())) if base in used else None
         if why is not None:
-            unready[base] = why
+            unready[base] = "stub again" if why == "stub" and base in solved else why
     on_others = {base for base in unready if base in found and found[base].bases.keys() & unready}
     lowest = unready.keys() - on_others or unready.keys()
     named = {result.follows for result in results}  # with the mistake that was made there

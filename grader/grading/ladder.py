@@ -107,9 +107,12 @@ def _total(points: Iterator[float]) -> float:
 
 
 def grade_exercises(
-    desk: Desk, seat: Seat, names: Collection[str] | None = None
+    desk: Desk, seat: Seat, names: Collection[str] | None = None, solved: Collection[str] = ()
 ) -> list[ExerciseResult]:
-    """Each exercise of the desk, or of these, in the course's order."""
+    """Each exercise of the desk, or of these, in the course's order.
+
+    `solved` are those that were right before, as far as that is known.
+    """
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
     # Exercises that forbid the same are served by one process: those go together.
@@ -120,7 +123,7 @@ def grade_exercises(
     graded: list[ExerciseResult] = []
     for name in chosen:
         firsts, results = tried[name].firsts, _following(desk, name, tried)
-        told = at_fault(desk, seat, name, results, ends)
+        told = at_fault(desk, seat, name, results, ends, solved)
         graded.append(_scored(desk, name, [*firsts[:2], *told, *firsts[2:]], results))
     return graded
 

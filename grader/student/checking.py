@@ -59,7 +59,7 @@ def check_exercises(
 
     names = [name for name in names if name in desk.tests]
     with desk.seat(submission, names) as seat:
-        results = grade_exercises(desk, seat, names)
+        results = grade_exercises(desk, seat, names, solved)
         found = seat.calls.found
     bases: dict[str, set[str]] = {}  # of each exercise that is wrong
     for result in results:
@@ -73,7 +73,8 @@ def check_exercises(
     if more <= {*names}:
         return results
     with desk.seat(submission, [*bases, *more]) as seat:
-        again = {one.name: one for one in grade_exercises(desk, seat, [*bases, *more])}
+        both = grade_exercises(desk, seat, [*bases, *more], solved)
+    again = {one.name: one for one in both}
     return [again.get(one.name, one) for one in results]
 
 

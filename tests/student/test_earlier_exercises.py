@@ -223,6 +223,20 @@ def test_an_explanation_says_it_and_is_about_a_test_that_ran(
     assert "ada: weigh/test_weigh_" in out
 
 
+def test_what_was_solved_before_and_is_reset_is_a_stub_again(
+    grader: Grader, tmp_path: Path
+) -> None:
+    shutil.copytree(TINY, tmp_path / "tiny")
+    course = tmp_path / "tiny" / "exercises"
+    shutil.copytree(TINY / "exercises", course / "recorded" / "stubs")
+    right = "def center(x):\n    return x - x.mean()\n"
+    (course / "basics.py").write_text(WEIGH + right, "utf-8")
+    assert grader("check", "center", "--course", course).code == 0
+    assert grader("reset", "center", "--yes", "--course", course).code == 0
+    out = grader("check", "weigh", "--course", course).out
+    assert "center is a stub again: write it first, since weigh uses it" in out
+
+
 def test_packing_says_it(grader: Grader, tmp_path: Path) -> None:
     shutil.copytree(TINY, tmp_path / "tiny")
     course = tmp_path / "tiny" / "exercises"
