@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from grader.student.heatmap import heatmap
     from grader.student.notebook import check, hint, pack, unsolved
     from grader.student.notebook import list_ as list
-    from grader.student.notebook_display import heatmap
 
 __version__ = "0.1.0"
 __all__ = ["check", "heatmap", "hint", "list", "pack", "unsolved"]
@@ -25,10 +25,10 @@ __all__ = ["check", "heatmap", "hint", "list", "pack", "unsolved"]
 def __getattr__(name: str) -> "Any":
     """What loads torch is loaded when it is first asked for."""
     if name in __all__:
-        from grader.student import notebook, notebook_display
+        from grader.student import heatmap, notebook
 
         if name == "heatmap":
-            return notebook_display.heatmap
+            return heatmap.heatmap
         return getattr(notebook, "list_" if name == "list" else name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -210,9 +210,12 @@ def _digest(path: Path) -> str:
 # virtual machines), a save is noticed a second later, or sooner where polling was asked for.
 
 
-# The course's own, or other people's: nobody writes answers there.
+# Folders in which nobody writes answers: parts of the course, and other people's.
 SKIPPED = frozenset(
-    {"__pycache__", "checks", "recorded", "node_modules", "site-packages", "venv"}
+    {
+        "afterwards", "checks", "recorded",
+        "__pycache__", "__MACOSX", "node_modules", "site-packages", "venv",
+    }
 )  # fmt: skip
 STEP, TOGETHER = 20, 50  # milliseconds: a save is over when nothing came for a step
 EVERY = 1000  # milliseconds between looks without an event

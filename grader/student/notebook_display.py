@@ -6,19 +6,17 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from rich.console import Console
 
 from grader.feedback import terminal
-from grader.feedback.pictures.svg import heatmap_svg, matrix_of, picture_svg
-from grader.feedback.pictures.text import UNICODE, scale, shade
+from grader.feedback.pictures.svg import picture_svg
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, Matrix, MatrixCell, Picture
+from grader.records.grade import ExerciseResult, Picture
 from grader.records.rows import counted
 
 WIDTH = 88  # characters of a line of text
@@ -157,59 +155,3 @@ def _picture_html(picture: Picture) -> str:
 def text(raw: str) -> str:
     """Plain text as HTML that says just that."""
     return escape(terminal.safe(raw))
-
-
-# --- heatmaps ------------------------------------------------------------------------------------
-#
-# `grader.heatmap`: one matrix to look at.
-
-
-@dataclass(frozen=True, repr=False)
-class Heatmap:
-    """One matrix to look at: as a picture in a notebook, and as blocks of shade in text."""
-
-    matrix: Matrix
-    title: str = ""
-    rows: str = ""
-    columns: str = ""
-
-    def __repr__(self) -> str:
-        shown = [row[: WIDTH // 2 - 4] for row in self.matrix[:WIDTH]]
-        top = scale(shown, shown)
-        label = len(str(len(shown) - 1))
-        lines = [
-            f"{index:>{label}} " + "".join(f"{shade(cell, top, UNICODE):>2}" for cell in row)
-            for index, row in enumerate(shown)
-        ]
-        size = f"{len(self.matrix)} by {len(self.matrix[0])}"
-        names = (("rows", self.rows), ("columns", self.columns))
-        axes = [f"{what}: {name}" for what, name in names if name]
-        return "\n".join(
-            [*filter(None, [self.title]), *lines, ", ".join([size, *axes, *self._cuts(shown)])]
-        )
-
-    def _cuts(self, shown: Sequence[Sequence[MatrixCell]]) -> Iterator[str]:
-        """What is shown of how much, where it is not all."""
-        if len(shown) < len(self.matrix):
-            yield f"shown are rows 0–{len(shown) - 1}"
-        if len(shown[0]) < len(self.matrix[0]):
-            yield f"shown are columns 0–{len(shown[0]) - 1}"
-
-    def _repr_svg_(self) -> str:
-        return heatmap_svg(self.matrix, title=self.title, rows=self.rows, columns=self.columns)
-
-    def _repr_html_(self) -> str:
-        return self._repr_svg_()
-
-
-def heatmap(weights: Any, *, rows: str = "", columns: str = "", title: str = "") -> Heatmap:
-    """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
-
-    `rows` and `columns` say what stands along the axes. Raises `CallError` for what is no matrix.
-
-    >>> grader.heatmap(weights, rows="queries", columns="keys")
-    """
-    try:
-        return Heatmap(matrix_of(weights), title, rows, columns)
-    except CallError as error:
-        raise NotChecked(str(error)) from None

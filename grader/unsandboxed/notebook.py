@@ -1,20 +1,22 @@
 """A notebook's own definitions as a back end.
 
-Nothing is isolated or limited here. A notebook is the student's own process, in which they can stop
-what does not end. What a check must not do is disturb it, so no operation is taken away for good:
-uses of forbidden ones are seen by the trace alone.
+Nothing is isolated here: a notebook is the student's own process. What a check must not do is
+disturb it. So an answer has a limited time and cannot end the kernel (`guard`), and no operation is
+taken away for good: uses of forbidden ones are seen by the trace alone.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
 import random
 import re
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,9 +30,10 @@ import torch
 from grader import wire
 from grader.guest.server import Guest, Prints
 from grader.sandbox.session import Limits
+from grader.unsandboxed.guard import GivenUp, Guard
 from grader.unsandboxed.in_process import InProcess
 from grader.wire.definitions import is_untouched
-from grader.wire.source import DEFINITIONS, UNPARSABLE
+from grader.wire.source import DEFINITIONS, UNPARSABLE, lookups
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -83,15 +86,37 @@ class Notebook:
             self._namespace, self._cell_name = before
 
     def open(self, limits: Limits) -> InProcess:
-        """A channel to the namespace; `limits` are not enforced."""
+        """A channel to the namespace; of `limits`, those of time are enforced."""
         del limits
-        namespace, prints = self._namespace, Prints()
-        places = _Places(namespace, self._cell_name)
-        return InProcess(
+        return _Cells(self._namespace, _Places(self._namespace, self._cell_name))
+
+
+class _Cells(InProcess):
+    """The channel to a namespace: each exchange has its time."""
+
+    def __init__(self, namespace: Mapping[str, Any], places: _Places) -> None:
+        prints = Prints()
+        super().__init__(
             _NotebookGuest(namespace, prints, places),
             prints=prints,
             listing=partial(_listing, namespace, places),
         )
+        self._places = places
+        self._used = 0.0
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """See `Channel`; raises `StudentLost` for an answer that takes longer."""
+        started = time.process_time()
+        try:
+            with Guard().watching(cpu_seconds, self._places.files):
+                return super().exchange(request, cpu_seconds)
+        finally:
+            self._used += time.process_time() - started
+        raise AssertionError  # a guard that lets an answer go without a reply says why
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all exchanges so far."""
+        return self._used
 
 
 class _NotebookGuest(Guest):
@@ -119,6 +144,8 @@ class _NotebookGuest(Guest):
         return None
 
     def _raised(self, error: BaseException, uses: list[wire.Use]) -> wire.Raised:
+        if isinstance(error, GivenUp):
+            raise error
         frames = traceback.walk_tb(error.__traceback__)
         lines = [
             (frame.f_code.co_filename, line)
@@ -209,7 +236,46 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def _listing(namespace: Mapping[str, Any], places: _Places, opening: wire.Open) -> wire.Listing:
-    return wire.Listing([_found(namespace, places, wanted.name) for wanted in opening.wanted])
+    exercises = {wanted.name for wanted in (*opening.wanted, *opening.others)}
+    found = (_found(namespace, places, wanted.name) for wanted in opening.wanted)
+    return wire.Listing(
+        [
+            msgspec.structs.replace(one, bases=_bases(namespace, one.name, exercises))
+            if one.status == "found"
+            else one
+            for one in found
+        ]
+    )
+
+
+def _bases(
+    namespace: Mapping[str, Any], name: str, exercises: Collection[str]
+) -> dict[str, wire.FoundStatus]:
+    """The other exercises that an answer uses, itself or by way of what the notebook defines.
+
+    Not those that a function from a file finds in that file: they are not the notebook's.
+    """
+    used: dict[str, wire.FoundStatus] = {}
+    reached, pending = {id(namespace[name])}, [namespace[name]]
+    while pending:
+        for function in _functions(pending.pop()):
+            for word in frozenset().union(*lookups(function.__code__)) - vars(builtins).keys():
+                value = function.__globals__.get(word)
+                if word in exercises and word != name and value is namespace.get(word):
+                    code = _code_of(value)
+                    stub = code is not None and _is_stub(word, code)
+                    used[word] = "missing" if word not in namespace else "stub" if stub else "found"
+                own = getattr(value, "__module__", None) == namespace.get("__name__")
+                if own and id(value) not in reached:
+                    reached.add(id(value))
+                    pending.append(value)
+    return used
+
+
+def _functions(value: Any) -> list[FunctionType]:
+    """A function, or a class's methods."""
+    parts = vars(value).values() if isinstance(value, type) else [value]
+    return [part for part in parts if isinstance(part, FunctionType)]
 
 
 def _found(namespace: Mapping[str, Any], places: _Places, name: str) -> wire.Found:

@@ -31,6 +31,7 @@ EVASIONS = frozenset(
     }
 )  # fmt: skip
 TELLING = frozenset({ast.Attribute, ast.Name, ast.Constant, ast.Import, ast.ImportFrom})
+OWN = "grader.mine"  # a student's own answers by name: see there, and `grader.guest.loader`
 HIDING_MODULES = (
     "grader",
     "torch.library",
@@ -283,7 +284,8 @@ def _evasive_word(node: ast.AST) -> str | None:
         case ast.Import(names):
             return next(filter(None, (_hiding(alias.name) for alias in names)), None)
         case ast.ImportFrom(module=str(module), names=names):
-            full = [f"{module}.{alias.name}" for alias in names]
+            own = module == OWN  # it brings answers of the same submission
+            full = [] if own else [f"{module}.{alias.name}" for alias in names]
             named = [alias.name for alias in names if alias.name in EVASIONS]
             return next(filter(None, [*map(_hiding, full), *named]), None)
     return None

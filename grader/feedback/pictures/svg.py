@@ -30,6 +30,7 @@ NUMBER_CELL, MARK_CELL, LEAST_CELL = 24.0, 14.0, 4.0
 MOST_WIDTH = 360.0  # of a single matrix
 NUMBER_FONT, MARK_FONT, LABEL_FONT, TITLE_FONT = 7.5, 7.5, 7.5, 9.5
 WIDE = 0.62  # of its size, a character of the font: what text is given room for
+LONGEST = 14  # characters of a token
 RISE = 0.36  # of its size, half the height of a digit: from the middle of a line to its baseline
 
 GROUND, INK, FAINT, GRID, WRONG = "#fcfcfc", "#1a1a1a", "#555555", "#b8b8b8", "#c1121f"
@@ -63,16 +64,25 @@ def picture_svg(picture: Picture) -> str:
     return _drawn(panels, down, across, picture.caption, title, _described(picture))
 
 
-def heatmap_svg(weights: Any, *, title: str = "", rows: str = "", columns: str = "") -> str:
+def heatmap_svg(
+    weights: Any,
+    *,
+    title: str = "",
+    rows: str = "",
+    columns: str = "",
+    row_tokens: Sequence[str] = (),
+    column_tokens: Sequence[str] = (),
+) -> str:
     """One matrix as an ``<svg>`` element: attention weights, or a mask.
 
     `weights` is a tensor, an array or a list of lists; `rows` and `columns` say what stands along
-    them. Raises `CallError` for what is no matrix.
+    them; tokens, one for each row or column, stand in place of its number. Raises `CallError` for
+    what is no matrix.
     """
     whole = matrix_of(weights)
     matrix = tuple(row[:MOST_SHOWN] for row in whole[:MOST_SHOWN])
-    down = _Axis(0, len(matrix), len(whole), rows)
-    across = _Axis(0, len(matrix[0]), len(whole[0]), columns)
+    down = _Axis(0, len(matrix), len(whole), rows, row_tokens)
+    across = _Axis(0, len(matrix[0]), len(whole[0]), columns, column_tokens)
     numbers = max(down.count, across.count) <= MOST_NUMBERS and not isinstance(matrix[0][0], bool)
     described = f"A matrix of {down.size} by {across.size} values."
     panel = _Panel("", matrix, scale(matrix, matrix), numbers)
@@ -176,6 +186,25 @@ class _Axis:
     count: int
     size: int
     name: str
+    tokens: Sequence[str] = ()
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """What stands beside each index that is shown: its token, or its number."""
+        shown = range(self.start, self.start + self.count)
+        if not self.tokens:
+            return [str(index) for index in shown]
+        tokens = [self.tokens[index] for index in shown]
+        return [t if len(t) <= LONGEST else f"{t[: LONGEST - 1]}…" for t in tokens]
+
+    @property
+    def room(self) -> float:
+        """What the longest label takes."""
+        return max(_room(label, LABEL_FONT) for label in self.labels)
+
+    def turned(self, cell: float) -> bool:
+        """Whether tokens have to stand upright above columns of this width."""
+        return bool(self.tokens) and self.room > cell
 
     @property
     def cut(self) -> str:
@@ -258,12 +287,13 @@ def _drawn(
         sheet.write(EDGE, y + LINE / 2, head, size=TITLE_FONT, anchor="start")
         y += LINE * 1.5
     # A name beside few rows begins above them: as much of it as the lines there have no room for.
-    above = LINE * (1 + bool(across.name) + any(panel.title for panel in panels))
+    above = LINE * (bool(across.name) + any(panel.title for panel in panels))
+    above += _height_of_labels(across, width)
     y += max(0.0, (_room(down.name, LABEL_FONT) - down.count * height) / 2 - above)
     x = right = EDGE
     for panel in panels:
         x += GAP if panel is not panels[0] else 0
-        labels = _room(str(down.start + down.count - 1), LABEL_FONT) + (LINE if down.name else 0)
+        labels = down.room + (LINE if down.name else 0)
         beside = max(0.0, (_room(across.name, LABEL_FONT) - across.count * width) / 2)
         labels = max(labels, beside)
         inner = max(across.count * width + beside, _room(panel.title, TITLE_FONT))
@@ -304,17 +334,14 @@ def _panel(sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Ax
         middle = x + across.count * width / 2
         sheet.write(middle, y + LINE / 2, across.name, size=LABEL_FONT, color=FAINT)
         y += LINE
-    every = _every(across, width)
-    for column in range(0, across.count, every):
-        index = str(across.start + column)
-        sheet.write(x + (column + 0.5) * width, y + LINE / 2, index, size=LABEL_FONT, color=FAINT)
-    y += LINE
-    for row in range(0, down.count, math.ceil(LABEL_FONT / height)):
-        index = str(down.start + row)
+    y += _height_of_labels(across, width)
+    _column_labels(sheet, across, (x, y), width)
+    every = math.ceil(LABEL_FONT / height)
+    for row, label in list(enumerate(down.labels))[::every]:
         middle = y + (row + 0.5) * height
-        sheet.write(x - 3, middle, index, size=LABEL_FONT, color=FAINT, anchor="end")
+        sheet.write(x - 3, middle, label, size=LABEL_FONT, color=FAINT, anchor="end")
     if down.name:
-        left = x - _room(str(down.start + down.count - 1), LABEL_FONT) - LINE / 2
+        left = x - down.room - LINE / 2
         middle = y + down.count * height / 2
         sheet.write(left, middle, down.name, size=LABEL_FONT, color=FAINT, upright=True)
     for row in range(down.count):
@@ -332,9 +359,22 @@ def _panel(sheet: _Sheet, panel: _Panel, at: Rectangle, down: _Axis, across: _Ax
     return max(end, y + (down.count * height + _room(down.name, LABEL_FONT)) / 2)
 
 
-def _every(axis: _Axis, cell: float) -> int:
-    """At which distance indices can be told apart."""
-    return math.ceil(_room(str(axis.start + axis.count - 1), LABEL_FONT) / cell)
+def _height_of_labels(across: _Axis, cell: float) -> float:
+    return across.room if across.turned(cell) else LINE
+
+
+def _column_labels(sheet: _Sheet, across: _Axis, corner: Point, cell: float) -> None:
+    """Labels above the columns of a matrix: as many as can be told apart."""
+    left, bottom = corner
+    turned = across.turned(cell)
+    every = math.ceil((LABEL_FONT if turned else across.room) / cell)
+    for column, label in list(enumerate(across.labels))[::every]:
+        middle = left + (column + 0.5) * cell
+        if turned:
+            place, anchor = (middle, bottom - 3), "start"
+        else:
+            place, anchor = (middle, bottom - LINE / 2), "middle"
+        sheet.write(*place, label, size=LABEL_FONT, color=FAINT, anchor=anchor, upright=turned)
 
 
 def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangle) -> None:

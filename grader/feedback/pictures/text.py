@@ -150,7 +150,7 @@ def _panels(
     gap = next((gap for gap in GAPS if label + sum(outer) + (len(outer) - 1) * gap <= width), None)
     if gap is None:
         return None
-    heads = [_indices(across, cell) for cell in widths]
+    heads = [indices(across.start, across.stop, cell) for cell in widths]
     if marked:
         heads[-1] = heads[-1][1:]
     rows = [
@@ -171,13 +171,13 @@ def _panels(
     ]
 
 
-def _indices(across: _Window, cell: int) -> str:
-    """Indices over their columns, as many as can be told apart."""
-    digits = len(str(across.stop - 1))
+def indices(start: int, stop: int, cell: int) -> str:
+    """Indices over their columns of `cell` characters, as many as can be told apart."""
+    digits = len(str(stop - 1))
     every = 1 if digits < cell else math.ceil((digits + 1) / cell)
     line = ""
-    for index in range(across.start, across.stop):
-        end = (index - across.start + 1) * cell
+    for index in range(start, stop):
+        end = (index - start + 1) * cell
         if index % every == 0 and end - len(str(index)) >= len(line):
             line = line.ljust(end - len(str(index))) + str(index)
     return line
