@@ -238,6 +238,8 @@ def test_a_solved_exercise_brings_progress_and_something_to_read(
         save(course, "wrong")
         await desk.sees("✗ center")
         assert "Why it works" not in desk.text
+        save(course, "right")
+        await desk.sees("Why it works", "It always does.")
 
     play(course, scenario, start="center", size=size)
 

@@ -42,7 +42,7 @@ def test_sentence_rules_and_example_come_first(
     async def scenario(desk: Desk) -> None:
         await desk.sees("✗ weigh", "weigh (3 of 3 in basics.py, 3 points)", "Turn each row of")
         assert "def weigh(scores" in desk.text
-        await desk.press("1")
+        await desk.press("2", "1")
         await desk.sees("weights[i, j] = exp(", "large: Scores may be as large as")
         assert desk.text.index("Turn each row") < desk.text.index("Rules:")
         await desk.press("end")

@@ -146,8 +146,11 @@ class Board(Screen[None]):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Give the pane that is read more room."""
-        pane = event.widget.id or ""
-        self.query_one("#panes").set_classes("" if pane == "statement" else pane)
+        panes, pane = self.query_one("#panes"), event.widget.id or ""
+        if pane == "statement":  # which only has more where that was asked for
+            panes.remove_class("hints", "verdict")
+        else:
+            panes.set_classes(pane)
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -165,10 +168,11 @@ class Board(Screen[None]):
         """Show what the worker found."""
         if not isinstance(news, Opened):
             self._checking = False
-        before = self._lesson.solved_before
-        self._tell(self._lesson.hear(news) or self._note)
+        lesson = self._lesson
+        known = lesson.solved_before and (lesson.result is None or lesson.result.solved)
+        self._tell(lesson.hear(news) or self._note)
         self.query_one("#verdict", Pane).scroll_home(animate=False)
-        if self._lesson.solved_before and not before:  # there is something to read
+        if lesson.reward is not None and not known:  # there is something to read
             self.action_look("verdict")
 
     def shown(self, shown: Shown) -> None:
