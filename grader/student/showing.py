@@ -13,9 +13,9 @@ from threading import Event, Timer
 from grader.course.course import Course
 from grader.records.faults import CallError
 
-MOST = 2**16  # bytes that are kept
+MOST_SHOWN = 2**16  # bytes that are kept
 LIMIT = 60.0  # seconds that the lines of an answer may run, to be shown
-NOTHING = "it showed nothing in {:.0f} s: does a loop never end?"
+NOTHING_SHOWN = "it showed nothing in {:.0f} s: does a loop never end?"
 CUT_SHORT = "… and here it was ended, after {:.0f} s: does a loop never end?\n"
 
 
@@ -50,10 +50,10 @@ class Showing:
         """Wait for its end, and return what it showed; raise `CallError` if that is nothing."""
         with self._process as ran:
             assert ran.stdout is not None
-            shown = ran.stdout.read(MOST).decode(errors="replace")
+            shown = ran.stdout.read(MOST_SHOWN).decode(errors="replace")
             self.end()
         if not shown:
-            raise CallError(NOTHING.format(self._limit))
+            raise CallError(NOTHING_SHOWN.format(self._limit))
         if self._is_late.is_set():
             shown += CUT_SHORT.format(self._limit)
         return shown

@@ -23,10 +23,10 @@ from grader.student.watch.lesson import Lesson
 
 BAR = 20  # characters
 HANGING = 2  # columns by which later lines stand further in than the first
-LEAST = 20  # columns; on a narrower screen text is broken once more, and nothing is lost
+NARROWEST = 20  # columns; on a narrower screen text is broken once more, and nothing is lost
 
 
-def head(lesson: Lesson, width: int) -> Text:
+def head_line(lesson: Lesson, width: int) -> Text:
     """The course's title, and a bar of what is solved."""
     count, course = lesson.count, lesson.course
     full = BAR * count // len(course.asked)
@@ -36,7 +36,7 @@ def head(lesson: Lesson, width: int) -> Text:
     return Text.assemble(title, " ", ("█" * full, "green"), "░" * (BAR - full), told)
 
 
-def keys(offered: Sequence[words.Shortcut], width: int) -> Text:
+def key_lines(offered: Sequence[words.Shortcut], width: int) -> Text:
     """The keys on as many lines as they need; a key is never parted from its word."""
     lines: list[list[words.Shortcut]] = [[]]
     room = width
@@ -53,7 +53,7 @@ def keys(offered: Sequence[words.Shortcut], width: int) -> Text:
     )
 
 
-def hints(lesson: Lesson) -> Text:
+def hints_text(lesson: Lesson) -> Text:
     """The hints that were read."""
     return Text("\n").join(
         Text.assemble((f"{number}. ", "bold"), safe(hint))
@@ -64,12 +64,12 @@ def hints(lesson: Lesson) -> Text:
 # --- statements ----------------------------------------------------------------------------------
 
 
-def statement(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Text:
+def statement_text(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Text:
     """What the exercise asks for: first what one cannot do without, and the rest if `whole`."""
     found = lesson.statement()
     if isinstance(found, str):
         return Text(safe(found))
-    width = max(width, LEAST)
+    width = max(width, NARROWEST)
     first, rest = found.first_and_rest(lesson.unchecked)
     signature = _signature(found, width, whole=whole, dark=dark)
     title = [Text(lesson.exercise.title, style="italic")] if whole else []
@@ -130,7 +130,7 @@ def _hanging(line: Text, width: int) -> Text:
     indent = len(line.plain) - len(line.plain.lstrip())
     first, later = " " * indent, " " * (indent + HANGING)
     console = Console(file=io.StringIO(), width=width)
-    broken = line[indent:].wrap(console, max(width - len(later), LEAST // 2))
+    broken = line[indent:].wrap(console, max(width - len(later), NARROWEST // 2))
     return Text("\n").join(
         Text(later if number else first).append_text(part) for number, part in enumerate(broken)
     )
@@ -151,7 +151,7 @@ def code(text: str, language: str, *, dark: bool) -> Text:
 # --- verdicts ------------------------------------------------------------------------------------
 
 
-def verdict(lesson: Lesson, width: int, waited: int) -> Text:
+def verdict_text(lesson: Lesson, width: int, waited: int) -> Text:
     """What the last check found, and what a solved exercise brings; before one, what is going on.
 
     `waited` is for how many seconds that has gone on.
@@ -163,7 +163,7 @@ def verdict(lesson: Lesson, width: int, waited: int) -> Text:
     found = verdict_of(lesson.result, lesson.solved_before)
     console = Console(
         file=io.StringIO(),
-        width=max(width, LEAST),
+        width=max(width, NARROWEST),
         force_terminal=True,
         color_system="standard",
         legacy_windows=False,

@@ -26,7 +26,7 @@ from grader.student.reward import Reward, progress_line, reward
 from grader.student.running import told_of_file
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
-from grader.student.watch.written import Answers
+from grader.student.watch.written import AnswersWritten
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Lesson:
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
         self._rewards: dict[str, Reward] = {}
-        self._answers = Answers(course)
+        self._answers = AnswersWritten(course)
         self._clock = clock
         for name in self.names:  # now: a clone's stubs are the files that the student writes into
             self._look(name)

@@ -29,10 +29,10 @@ from grader.student.watch.dialogs import ExerciseList, Page, Question
 from grader.student.watch.lesson import Lesson
 from grader.student.watch.threads import (
     CheckWorker,
+    LinesAtWork,
     News,
     OpenChecks,
     Opened,
-    Run,
     Shown,
     ShowWorker,
     Watching,
@@ -342,22 +342,22 @@ class Board(Screen[None]):
     def _show(self) -> None:
         lesson, width = self._lesson, self.app.size.width
         room, dark = width - MARGIN, self.app.current_theme.dark
-        self.query_one("#head", StatusLine).show(drawing.head(lesson, width))
-        statement = drawing.statement(lesson, room, whole=self._is_whole, dark=dark)
+        self.query_one("#head", StatusLine).show(drawing.head_line(lesson, width))
+        statement = drawing.statement_text(lesson, room, whole=self._is_whole, dark=dark)
         title = words.heading(lesson.course, lesson.name)
         self.query_one("#statement", Pane).show(title, statement)
         hints = self.query_one("#hints", Pane)
         hints.set_class(not lesson.hints, "empty")
         title = f"Hints: {len(lesson.hints)} of {len(lesson.exercise.hints)}"
-        hints.show(title, drawing.hints(lesson))
+        hints.show(title, drawing.hints_text(lesson))
         title = f"Verdict of {lesson.checked_at}" if lesson.checked_at else "Verdict"
         title += ", checking again" if self._checking and lesson.checked_at else ""
-        verdict = drawing.verdict(lesson, room, self._waited)
+        verdict = drawing.verdict_text(lesson, room, self._waited)
         self.query_one("#verdict", Pane).show(title, verdict)
         note = self.query_one("#note", StatusLine)
         note.display = bool(self._note)
         note.show(Text(safe(self._note)))
-        self.query_one("#keys", StatusLine).show(drawing.keys(lesson.offered(), width))
+        self.query_one("#keys", StatusLine).show(drawing.key_lines(lesson.offered(), width))
 
 
 class WatchApp(App[None]):
@@ -431,7 +431,7 @@ class WatchApp(App[None]):
         with suppress(RuntimeError):  # the loop has just ended
             self.post_message(WorkerNews(news))
 
-    def _showing(self, course: Course, name: str) -> Run:
+    def _showing(self, course: Course, name: str) -> LinesAtWork:
         return Showing(course, name, width=min(self.size.width, PAGE) - MARGIN - 2)
 
     def _shown(self, shown: Shown) -> None:

@@ -204,7 +204,7 @@ class Watching:
 # --- an answer's lines at work -------------------------------------------------------------------
 
 
-class Run(Protocol):
+class LinesAtWork(Protocol):
     """What is needed of a `grader.student.showing.Showing`."""
 
     def read(self) -> str:
@@ -228,10 +228,10 @@ class Shown:
 class ShowWorker:
     """Has answers shown, each in a thread of its own; only the last one that was asked for."""
 
-    def __init__(self, start: Callable[[str], Run], tell: Callable[[Shown], None]) -> None:
+    def __init__(self, start: Callable[[str], LinesAtWork], tell: Callable[[Shown], None]) -> None:
         self._start = start
         self._tell = tell
-        self._run: Run | None = None
+        self._run: LinesAtWork | None = None
 
     def show(self, name: str) -> None:
         """Show this one, and not the one before, if that still runs."""
@@ -245,7 +245,7 @@ class ShowWorker:
         if run is not None:
             run.end()
 
-    def _read(self, name: str, run: Run) -> None:
+    def _read(self, name: str, run: LinesAtWork) -> None:
         try:
             news = Shown(name, run.read())
         except CallError as error:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from grader.course.course import Course
 from grader.intake.files import read_files
 from grader.intake.own import own_files
+from grader.student.resetting import NOT_INDENTED
 
 OPENING = re.compile(r"(?:async\s+def|def|class)\s+(\w+)")
-NOT_INDENTED = re.compile(r"[^\s#)\]}]")  # the next line like this stands behind a definition
 
 Written = Mapping[str, tuple[str, ...]]  # by exercise: its definitions, in all files of the student
 
 
-class Answers:
+class AnswersWritten:
     """What the student has written so far."""
 
     def __init__(self, course: Course) -> None:
