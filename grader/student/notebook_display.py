@@ -6,11 +6,12 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from rich.console import Console
+from rich.text import Text
 
 from grader.feedback import terminal
 from grader.feedback.pictures.svg import picture_svg
@@ -18,6 +19,8 @@ from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Picture
 from grader.records.rows import counted
+from grader.student.closing import Closing
+from grader.student.reward import LOOK, Reward, in_lines
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -66,8 +69,10 @@ class Checked:
     """How the checks of some exercises ended; notebooks show it with pictures."""
 
     results: tuple[ExerciseResult, ...]
-    solved_before: frozenset[str] = frozenset()
-    note: str = ""
+    solved_before: frozenset[str]
+    closing: Closing
+    reward: Reward | None = None  # of the one exercise that is solved
+    notes: tuple[str, ...] = ()
 
     @property
     def solved(self) -> bool:
@@ -75,34 +80,62 @@ class Checked:
         return all(result.solved for result in self.results)
 
     def __repr__(self) -> str:
-        page = io.StringIO()
-        console = Console(
-            file=page,
-            width=WIDTH,
-            color_system=None,
-            force_terminal=True,
-            force_jupyter=False,
-            highlight=False,
-        )
+        return on_page(self._print)
+
+    def _print(self, console: Console) -> None:
         for verdict in self._verdicts:
             terminal.show_verdict(console, verdict, detail=verdict.state == "untouched")
-        lines = [line.rstrip() for line in page.getvalue().splitlines()]
-        return "\n".join([*lines, *filter(None, [self._summary])])
+        console.print()
+        for line in filter(None, [self.closing.count, self.closing.hidden, *self.notes]):
+            terminal.print_plain(console, line)
+        if self.reward is not None:
+            console.print()
+            for told in in_lines(self.reward) if self._newly else [Text(self.reward.progress)]:
+                console.print(told)
+            console.print()
+        terminal.print_plain(console, self.closing.next)
 
     def _repr_html_(self) -> str:
         parts = map(_exercise_html, self._verdicts)
-        summary = f"<p>{text(self._summary)}</p>" if self._summary else ""
-        return f"<div>{''.join(parts)}{summary}</div>"
+        lines = filter(None, [self.closing.count, self.closing.hidden, *self.notes])
+        summary = "<br>".join(map(text, lines))
+        brought = _reward_html(self.reward, self._newly) if self.reward is not None else ""
+        then = f"<p>{text(self.closing.next)}</p>" if self.closing.next else ""
+        return f"<div>{''.join(parts)}<p>{summary}</p>{brought}{then}</div>"
+
+    @property
+    def _newly(self) -> bool:
+        """Whether what is solved was not solved before."""
+        return self.solved and not {r.name for r in self.results} <= self.solved_before
 
     @property
     def _verdicts(self) -> Sequence[Verdict]:
         return [verdict_of(result, result.name in self.solved_before) for result in self.results]
 
-    @property
-    def _summary(self) -> str:
-        solved = sum(result.solved for result in self.results)
-        counted = f"{solved} of {len(self.results)} pass the public checks"
-        return "\n".join(filter(None, (counted if len(self.results) != 1 else "", self.note)))
+
+def on_page(show: Callable[[Console], object]) -> str:
+    """What this prints into a console, as lines of text."""
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        width=WIDTH,
+        color_system=None,
+        force_terminal=True,
+        force_jupyter=False,
+        highlight=False,
+    )
+    show(console)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).rstrip()
+
+
+def _reward_html(brought: Reward, newly: bool) -> str:
+    """How far the student is; and what there is to read, opened the first time."""
+    look = f"<p>{text(LOOK.format(brought.look))}</p>" if brought.look else ""
+    sections = [f"<p><strong>{text(h)}.</strong> {text(t)}</p>" for h, t in brought.sections]
+    heads = ", ".join(heading for heading, _ in brought.sections)
+    folded = f"<summary>{text(heads)}</summary>{''.join(sections)}"
+    read = f"<details{' open' if newly else ''}>{folded}</details>" if sections else ""
+    return f"<p>{text(brought.progress)}</p>{read}{look}"
 
 
 def _exercise_html(verdict: Verdict) -> str:
