@@ -12,7 +12,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from grader.course.course import NAMED
+from grader.course.course import NAMED, load_course
+from grader.release.notebooks import cells_of as notebook_cells
 from grader.student.progress import FILE
 from tests.support.places import REAL, ROOT
 
@@ -280,8 +281,8 @@ def test_what_another_file_of_the_course_defines_is_named(kernel: Kernel) -> Non
 
 
 def test_an_exercise_that_nobody_has_written_is_said_to_be_one(kernel: Kernel) -> None:
-    told = kernel.said("softmax_stable(torch.zeros(2))")
-    assert "softmax_stable is an exercise of softmax, and is not written yet" in told
+    told = kernel.said("prefix_sum_matrix(3)")
+    assert "prefix_sum_matrix is an exercise of averaging, and is not written yet" in told
 
 
 def test_a_stub_that_is_called_says_what_to_do_and_where(kernel: Kernel) -> None:
@@ -291,6 +292,36 @@ def test_a_stub_that_is_called_says_what_to_do_and_where(kernel: Kernel) -> None
     assert "causal_mask still has a part to write" in told
     assert "----> 2     raise NotImplementedError" in told
     kernel.run("del causal_mask")
+
+
+def test_a_stub_that_an_answer_calls_is_the_one_that_is_named(kernel: Kernel) -> None:
+    told = kernel.said(
+        "def causal_mask(num_tokens):\n    raise NotImplementedError\n\n"
+        "def causal_attention(x):\n    return causal_mask(3)\n\ncausal_attention(1)"
+    )
+    assert "causal_mask still has a part to write" in told
+    kernel.run("del causal_mask, causal_attention")
+
+
+def test_a_cell_to_play_in_can_be_the_first_that_runs_after_a_restart(
+    kernel: Kernel, saved: Save
+) -> None:
+    course = load_course(REAL)
+    unit = next(unit for unit in course.units if unit.name == "softmax")
+    cells = notebook_cells(course, unit, dict.fromkeys(course.exercises, ()))
+    (play,) = ("".join(c["source"]) for c in cells if c["id"] == "softmax_stable-play")
+    answer = RIGHT.replace("naive", "stable")
+    saved((answer, 3), (play, 4))
+    kernel.run("%reset -f")  # and what is built in stays
+    try:
+        told = words(kernel.said(play))
+        assert "softmax_stable is not defined since the kernel was started" in told
+        assert "The cell that was [3]" in told
+        assert "Solve it first" not in told
+        kernel.run(f"import torch\n{answer}")
+        assert " by " in kernel.said(play)
+    finally:
+        kernel.run(IMPORTS)
 
 
 def test_other_errors_stay_as_they_are(kernel: Kernel) -> None:
