@@ -109,12 +109,13 @@ class Cells:
         return ELSEWHERE.format(file=winner.file.name, name=name)
 
     def edited(self, name: str, running: ast.stmt | None) -> bool:
-        """Whether the file has a definition that this kernel never ran, and runs another."""
-        here = [made for cell in self.saved if (made := _makes(cell.text, name))]
-        if running is None or not here or is_untouched(here[-1].node):
+        """Whether the file has definitions that this kernel never ran, and not what it runs."""
+        here = [made.node for cell in self.saved if (made := _makes(cell.text, name))]
+        if running is None or not here or is_untouched(here[-1]):
             return False
-        ever = [running, *(made.node for text in self.ran if (made := _makes(text, name)))]
-        return ast.unparse(here[-1].node) not in map(ast.unparse, ever)
+        ever = [made.node for text in self.ran if (made := _makes(text, name))]
+        saved, last = {*map(ast.unparse, here)}, ast.unparse(here[-1])
+        return ast.unparse(running) not in saved and last not in map(ast.unparse, ever)
 
 
 def cells_of(shell: Any) -> Cells:

@@ -6,6 +6,7 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from grader.feedback import terminal
 from grader.feedback.pictures.svg import picture_svg
+from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Picture
@@ -30,9 +32,17 @@ OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
 SIGN = "padding: 0 0.45em; border-radius: 0.4em; color: #fff; background: {ground}"
 LIST = "list-style: none; margin: 0.3em 0; padding: 0"
+# JupyterLab would break lines of text within words.
+WORDS = "white-space: pre-wrap; word-break: normal; overflow-wrap: break-word; color: inherit"
 CODE = (
-    "white-space: pre-wrap; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
-    "color: inherit; background: rgba(128, 128, 128, 0.14)"
+    f"{WORDS}; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
+    "background: rgba(128, 128, 128, 0.14)"
+)
+
+# See `with_text`: Jupyter does not know flow-root, nor a height that is worked out.
+PICTURE = "display: none; display: flow-root"
+IN_ITS_PLACE = (
+    "white-space: pre; color: inherit; margin: 0; padding: 0; overflow: hidden; height: calc(0px)"
 )
 
 
@@ -40,7 +50,7 @@ class _Brief(BaseException):
     """Notebooks ask an exception how it is to be shown."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"grader: {self}"]
+        return textwrap.wrap(f"grader: {self}", WIDTH, break_long_words=False)
 
 
 class NotChecked(_Brief, CallError):
@@ -61,7 +71,7 @@ class Told:
         return terminal.safe(self.lines)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; color: inherit">{text(self.lines)}</pre>'
+        return f'<pre style="{WORDS}">{text(self.lines)}</pre>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +192,21 @@ def _sign(sign: str, color: str, meaning: str) -> str:
 
 
 def _picture_html(picture: Picture) -> str:
-    return f'<div style="margin: 0.2em 0 0.8em 1.9em">{picture_svg(picture)}</div>'
+    shown = with_text(picture_svg(picture), drawn(picture, width=72) or "")
+    return f'<div style="margin: 0.2em 0 0.8em 1.9em">{shown}</div>'
+
+
+def with_text(svg: str, lines: str) -> str:
+    """A picture, with its text where the picture is taken out.
+
+    Where nobody has run or trusted a notebook, Jupyter takes pictures out of HTML and leaves the
+    words in them, and takes out declarations of style that it does not know. So one of these two
+    is seen, wherever it is.
+    """
+    return (
+        f'<div style="{PICTURE}">{svg}</div>'
+        f'<pre aria-hidden="true" style="{IN_ITS_PLACE}">{text(lines)}</pre>'
+    )
 
 
 def text(raw: str) -> str:

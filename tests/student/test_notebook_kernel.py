@@ -345,6 +345,12 @@ def test_a_cell_that_was_edited_and_not_run_is_reported(kernel: Kernel, saved: S
     assert EDITED in words(page_of(kernel.run(CHECK)[0]))
 
 
+def test_a_later_cell_with_another_version_is_no_edit(kernel: Kernel, saved: Save) -> None:
+    kernel.run(RIGHT)
+    saved((RIGHT, 1), (OTHER.replace("sum()", "sum(-1)"), None))
+    assert EDITED not in words(kernel.said(CHECK))
+
+
 def test_a_notebook_that_is_older_than_the_kernel_is_no_edit(kernel: Kernel, saved: Save) -> None:
     kernel.run(OTHER)
     kernel.run(RIGHT)
