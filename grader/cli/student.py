@@ -152,6 +152,7 @@ def _print_checks(
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
+    from grader.student.closing import closing
     from grader.student.running import told_of_file
 
     unit = None
@@ -162,23 +163,18 @@ def _print_checks(
             console.print(f"\n[bold]{unit}[/bold]: {title}")
         verdict = verdict_of(result, result.name in before.solved)
         terminal.show_verdict(console, verdict, detail)
-    solved = sum(result.solved for result in results)
-    of = len(results) if detail else terminal.all_asked(course)
-    console.print(f"\n{solved} of {of} pass the public checks")
-    if solved == len(results):
-        console.print("[dim]hidden tests look at the same rules on other inputs[/dim]")
+    below = closing(course, results, before.solved, named=detail, in_place=in_place)
+    console.print(f"\n{below.count}")
+    if below.hidden:
+        console.print(f"[dim]{below.hidden}[/dim]")
     if detail and in_place:
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
     if in_place and detail and len(results) == 1 and results[0].solved:
         _after_solved(console, course, results[0].name, before)
-    known = before.solved | {result.name for result in results if result.solved}
-    wrong = next((result.name for result in results if not result.solved), None)
-    # Of answers that live elsewhere nobody knows what else is solved.
-    todo = wrong or (Progress(known).first_unsolved(course.asked) if in_place else None)
-    if todo is not None and not (detail and wrong):
-        console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+    if below.next:
+        console.print(below.next)
 
 
 def _after_solved(console: Console, course: Course, name: str, before: Progress) -> None:
