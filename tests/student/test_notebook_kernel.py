@@ -210,6 +210,47 @@ def test_show_is_for_one_exercise(kernel: Kernel) -> None:
     assert "softmax is a unit" in kernel.said('grader.check("softmax", show=True)')
 
 
+AFTERWARDS = """\
+[softmax_naive]
+why = "What is divided by its sum sums to one."
+another_way = "Divide by the sum of each row."
+try_it = "Add a thousand to each score."
+"""
+
+
+def test_what_is_solved_for_the_first_time_brings_something_to_read(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(AFTERWARDS, "utf-8")
+    try:
+        (first,), (again,) = kernel.run(f"{RIGHT}{CHECK}"), kernel.run(CHECK)
+    finally:
+        path.write_text(before, "utf-8")
+    progress = "softmax: 1 of 4 exercises, 2 of 8 points; the whole course: 2 of "
+    for output in (first, again):
+        assert progress in text_of(output)
+        assert progress in page_of(output)
+        assert "Divide by the sum of each row." in page_of(output)
+    assert "Why it works\nWhat is divided by its sum sums to one." in text_of(first)
+    assert "Why it works" not in text_of(again)
+    assert "<details open><summary>Why it works, Another way, Try it" in page_of(first)
+    assert "<details><summary>Why it works, Another way, Try it" in page_of(again)
+
+
+def test_a_text_that_cannot_be_read_costs_a_note_and_no_verdict(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("[softmax_naive]\nwhat = 1\n", "utf-8")
+    try:
+        told = kernel.said(f"{RIGHT}{CHECK}")
+    finally:
+        path.write_text(before, "utf-8")
+    assert " ✓ softmax_naive" in told
+    assert "softmax.toml" in told
+
+
 # --- names that are not defined ------------------------------------------------------------------
 
 
