@@ -6,8 +6,11 @@ import ast
 import doctest
 import inspect
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
+import types
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import torch
 from torch import nn
 
 from grader.author.mutants import mutants_of
+from grader.course.afterwards import afterwards
 from grader.course.collection import Test, collect
 from grader.course.course import Course, load_course
 from grader.course.references import LiveOracle, load_solutions, open_oracle
@@ -126,6 +130,52 @@ def test_the_statement_has_an_example_that_is_true_of_the_reference(
 @pytest.mark.parametrize("name", EXERCISES)
 def test_every_exercise_has_three_hints(name: str) -> None:
     assert len(COURSE.exercises[name].hints) == 3
+
+
+# --- what comes after a solution ------------------------------------------------------------------
+
+LONGEST = 480  # characters of a text: the three of an exercise fit a terminal of 24 lines
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_exercise_has_something_to_read_that_gives_no_solution_away(name: str) -> None:
+    found = afterwards(COURSE, name)
+    assert found is not None
+    reference = ast.unparse(definitions(COURSE.reference_file(COURSE.unit_of[name]))[name])
+    stub = ast.unparse(definitions(COURSE.stub_file(COURSE.unit_of[name]))[name])
+    lines = {line.strip() for line in reference.splitlines()} - {*map(str.strip, stub.splitlines())}
+    for heading, text in found.sections:
+        assert 60 < len(text) < LONGEST, heading
+        assert not [line for line in lines if len(line) > 12 and line in text], heading
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_text_is_for_an_exercise_that_is_not_there(unit: str) -> None:
+    text = COURSE.afterwards_file(unit).read_text("utf-8")
+    texts = tomllib.loads(text)
+    assert all(int(n) <= len(UNITS) for n in re.findall(r"[Uu]nit\s+(\d+)", text))
+    assert [*texts] == [name for name, of in COURSE.unit_of.items() if of == unit]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_solved_unit_is_something_to_look_at(
+    unit: str,
+    oracle: LiveOracle,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = types.ModuleType("grader.mine")
+    own.__dict__.update({name: oracle.definitions[name] for name in EXERCISES})
+    monkeypatch.setitem(sys.modules, "grader.mine", own)
+    names = {name for name, of in COURSE.unit_of.items() if of == unit}
+    path = COURSE.look_file(unit)
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    with torch.random.fork_rng():
+        ran = runpy.run_path(str(path))
+    assert names & ran.keys(), "it shows what was written in this unit"
+    shown = capsys.readouterr().out.splitlines()
+    assert 3 <= len(shown) <= 60
+    assert max(map(len, shown)) <= 88
 
 
 @pytest.mark.parametrize("name", EXERCISES)

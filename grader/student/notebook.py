@@ -20,16 +20,16 @@ from grader.feedback import terminal
 from grader.feedback.sentences import at
 from grader.feedback.verdict import Finding, verdict_of
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade_exercises
 from grader.grading.order import Order
 from grader.inspection.cases import Bench
 from grader.inspection.screen import show_cases
 from grader.inspection.tracing import Watched, watch
 from grader.intake import Submission
 from grader.records.faults import CallError
-from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
+from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
 from grader.student.cells import EDITED, Cells, cells_of
+from grader.student.checking import check_exercises
 from grader.student.closing import closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import (
@@ -110,11 +110,8 @@ def _checked(called: Sequence[str], folder: Path, look: _Look) -> Checked:
         chosen = tuple(name for name in chosen if name in look.namespace)
         if not chosen:
             raise CallError(NOTHING_DEFINED)
-    with (
-        look.into(notebook, desk.course),
-        desk.seat(Submission("you", ()), chosen) as seat,
-    ):
-        results = tuple(grade_exercises(desk, seat, chosen))
+    with look.into(notebook, desk.course):
+        results = tuple(check_exercises(desk, Submission("you", ()), chosen, _desks.solved))
     _desks.solved |= {result.name for result in results if result.solved}
     _desks.checked = next((r.name for r in results if not r.solved), chosen[-1])
     notes = [*filter(None, look.notes(desk.course, results))]
@@ -343,8 +340,9 @@ def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
     """Why a check did not pass: its own reason, or the first one where it was not tried."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # `exists` and `signature` are nobody's own check: what they say is said here.
-        asked = first.name in (EXISTS, SIGNATURE)
+        # These are nobody's own check: what they say is said here.
+        asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return
-    yield from filter(None, (found.message, *found.named))
+    below = [one.message for one in findings if one.name == BASES]
+    yield from filter(None, (*below, found.message, *found.named))

@@ -8,6 +8,7 @@ taken away for good: uses of forbidden ones are seen by the trace alone.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
 import random
@@ -15,7 +16,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,7 @@ from grader.sandbox.session import Limits
 from grader.unsandboxed.guard import GivenUp, Guard
 from grader.unsandboxed.in_process import Around, InProcess
 from grader.wire.definitions import is_untouched
-from grader.wire.source import DEFINITIONS, UNPARSABLE, SourceFile
+from grader.wire.source import DEFINITIONS, UNPARSABLE, SourceFile, lookups
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -285,7 +286,51 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def _listing(places: _Places, opening: wire.Open) -> wire.Listing:
-    return wire.Listing([_found(places, wanted.name) for wanted in opening.wanted])
+    exercises = {wanted.name for wanted in (*opening.wanted, *opening.others)}
+    found = (_found(places, wanted.name) for wanted in opening.wanted)
+    return wire.Listing(
+        [
+            msgspec.structs.replace(one, bases=_bases(places.namespace, one.name, exercises))
+            if one.status == "found"
+            else one
+            for one in found
+        ]
+    )
+
+
+def _bases(
+    namespace: Mapping[str, Any], name: str, exercises: Collection[str]
+) -> dict[str, wire.FoundStatus]:
+    """The other exercises that an answer uses, itself or by way of what the notebook defines.
+
+    Not those that a function from a file finds in that file: they are not the notebook's.
+    """
+    used: dict[str, wire.FoundStatus] = {}
+    reached, pending = {id(namespace[name])}, [namespace[name]]
+    while pending:
+        for function in _functions(pending.pop()):
+            for word in frozenset().union(*lookups(function.__code__)) - vars(builtins).keys():
+                value = function.__globals__.get(word)
+                if word in exercises and word != name and value is namespace.get(word):
+                    stub = _is_stub(word, value)
+                    used[word] = "missing" if word not in namespace else "stub" if stub else "found"
+                own = getattr(value, "__module__", None) == namespace.get("__name__")
+                if own and id(value) not in reached:
+                    reached.add(id(value))
+                    pending.append(value)
+    return used
+
+
+def _functions(value: Any) -> list[FunctionType]:
+    """A function, or a class's methods."""
+    parts = vars(value).values() if isinstance(value, type) else [value]
+    return [part for part in parts if isinstance(part, FunctionType)]
+
+
+def _is_stub(name: str, value: Any) -> bool:
+    """Whether the text of a definition, where it is known, says nothing yet."""
+    node = definition_of(name, value)
+    return node is not None and is_untouched(node)
 
 
 def _found(places: _Places, name: str) -> wire.Found:
@@ -294,8 +339,7 @@ def _found(places: _Places, name: str) -> wire.Found:
     value = places.namespace[name]
     code = _code_of(value)
     place = places.at(code.co_filename, code.co_firstlineno) if code else None
-    node = definition_of(name, value)
-    if node is not None and is_untouched(node):
+    if _is_stub(name, value):
         return wire.Found(name, "stub", place=place)
     if isinstance(value, type):
         made, called = _method(value, "__init__"), _method(value, "forward")

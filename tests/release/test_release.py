@@ -101,6 +101,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
+        *(f"exercises/afterwards/{unit}{suffix}" for unit in UNITS for suffix in (".toml", ".py")),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
 

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -216,6 +217,55 @@ def test_a_stub_that_was_imported_from_a_file_is_told(
     text = words(repr(cell('grader.check("softmax_naive")')))
     assert "cell [2] line 3 raised NotImplementedError" in text
     assert "`raise NotImplementedError` in my_stubs.py line 3 is still the stub: define it" in text
+
+
+USES_ANOTHER = "def softmax_naive(scores):\n    return shares(torch.exp(scores))\n"
+SHARES = "def shares(x):\n    return normalize_by_sum(x)\n"  # a helper of the notebook's own
+AT_FAULT = {
+    "a stub": (
+        "def normalize_by_sum(scores):\n    raise NotImplementedError\n",
+        "normalize_by_sum is a stub: write it first, since softmax_naive uses it",
+    ),
+    "not run": (
+        "",
+        "normalize_by_sum is not defined in this session: run the cell that defines it, since "
+        "softmax_naive uses it",
+    ),
+    "wrong": (
+        "def normalize_by_sum(scores):\n    return scores / scores.sum() + 3\n",
+        "normalize_by_sum fails its own checks now: mend it first, since softmax_naive uses it "
+        '(`grader.check("normalize_by_sum")` says why)',
+    ),
+}
+
+
+@pytest.mark.parametrize("how", AT_FAULT)
+def test_an_earlier_exercise_that_is_at_fault_is_named_first(cell: Cell, how: str) -> None:
+    earlier, said = AT_FAULT[how]
+    cell(earlier + SHARES + USES_ANOTHER)
+    result = cell('grader.check("softmax_naive")')
+    assert [one.name for one in result.results] == ["softmax_naive"]
+    assert said in words(page(result).text)
+    assert said in words(repr(result)).partition("✗ What it uses is right: ")[2]
+
+
+@pytest.mark.parametrize("end", ["gives_the_weights_of_the_example", "keeps_float64"])
+def test_an_assertion_names_the_earlier_exercise_that_is_at_fault(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    earlier, said = AT_FAULT["wrong"]
+    cell(earlier + SHARES + USES_ANOTHER)
+    shell = SimpleNamespace(user_ns=cell("globals()"))
+    python = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    with pytest.raises(AssertionError, match=f"^{re.escape(said)}"):
+        notebook.require("softmax_naive", f"test_softmax_naive_{end}")
+
+
+def test_an_earlier_exercise_that_is_not_used_is_not_blamed(cell: Cell) -> None:
+    wrong = "def softmax_naive(normalize_by_sum):\n    return normalize_by_sum + 1\n"
+    cell(f"{AT_FAULT['wrong'][0]}{SHARES}{wrong}")
+    assert "normalize_by_sum" not in repr(cell('grader.check("softmax_naive")'))
 
 
 def test_a_part_that_is_still_to_write_is_told(cell: Cell) -> None:

@@ -1,0 +1,25 @@
+"""Two heads read one sentence: one looks for the same kind of word, one nearby.
+
+Compare the rows of "dog": each head has a softmax of its own, and the two
+choose other words.
+"""
+
+import torch
+
+import grader
+from grader.mine import split_heads
+
+words = ["the", "cat", "saw", "the", "big", "dog"]
+kinds = torch.eye(4)[[0, 1, 2, 0, 3, 1]]  # article, noun, verb, article, adjective, noun
+angles = torch.arange(6) * 0.5
+places = torch.stack([angles.cos(), angles.sin()], dim=-1)  # points on a circle, near ones similar
+
+# Eight features for each word: four tell its kind, two its place, and the last two are not used.
+features = torch.cat([3 * kinds, 4 * places, torch.zeros(6, 2)], dim=-1)
+heads = split_heads(features[None], 2)[0]  # queries and keys at once: nothing is learned here
+
+for queries, title in zip(heads, ("head 0: same kind", "head 1: nearby"), strict=True):
+    scores = queries @ queries.mT / queries.shape[-1] ** 0.5
+    future = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
+    weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+    grader.heatmap(weights, tokens=words, title=title, rows="queries", columns="keys").show()
