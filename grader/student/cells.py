@@ -125,7 +125,7 @@ def cells_of(shell: Any) -> Cells:
     named = shell.user_ns.get(VSCODE) or os.environ.get(JUPYTER, "")
     file = Path(named) if isinstance(named, str) else Path()
     is_notebook = file.suffix == ".ipynb" and file.is_file()
-    return Cells(shell.history_manager.input_hist_parsed, file if is_notebook else None)
+    return Cells(shell.user_ns.get("_ih", ()), file if is_notebook else None)
 
 
 def _makes(text: str, name: str) -> TopStatement | None:

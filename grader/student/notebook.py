@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -64,7 +64,7 @@ def check(
     `CallError` where there is nothing to check.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    namespace: Mapping[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
+    namespace: dict[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
         look = _Look(namespace, _cell_names(shell), cells_of(shell))
@@ -81,7 +81,7 @@ def check(
 class _Look:
     """What the notebook of a call has defined, and what is known of its cells."""
 
-    namespace: Mapping[str, Any]
+    namespace: dict[str, Any]
     name_cell: CellName
     cells: Cells
 

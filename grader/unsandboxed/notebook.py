@@ -82,7 +82,7 @@ class Notebook:
     @contextmanager
     def looking_into(
         self,
-        namespace: Mapping[str, Any],
+        namespace: dict[str, Any],
         name_cell: CellName | None = None,
         why_missing: WhyMissing | None = None,
     ) -> Iterator[None]:
@@ -118,7 +118,7 @@ class _Cells(InProcess):
         """See `Channel`; raises `StudentLost` for an answer that takes longer."""
         started = time.process_time()
         try:
-            with Guard().watching(cpu_seconds, self._places.files):
+            with Guard().watching(cpu_seconds, self._places.files, self._places.namespace):
                 return super().exchange(request, cpu_seconds)
         finally:
             self._used += time.process_time() - started
@@ -215,7 +215,7 @@ class _Places:
 
     def __init__(
         self,
-        namespace: Mapping[str, Any],
+        namespace: dict[str, Any],
         name_cell: CellName | None = None,
         why_missing: WhyMissing | None = None,
     ) -> None:

@@ -17,7 +17,13 @@ from grader.release.notebooks import cells_of as notebook_cells
 from grader.student.progress import FILE
 from tests.support.places import REAL, ROOT
 
-IMPORTS = "import os, signal, sys, time\nimport grader\nimport torch\nfrom torch import nn"
+IMPORTS = """\
+import os, signal, sys, time
+from os import _exit
+import grader
+import torch
+from torch import nn
+"""
 RIGHT = "def softmax_naive(scores):\n    e = torch.exp(scores)\n    return e / e.sum()\n"
 CHECK = 'grader.check("softmax_naive")'
 
@@ -88,9 +94,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
         )
         with client.setup_kernel():
             running = Kernel(client, folder)
-            running.run(
-                "import os, signal, sys, time\nimport grader\nimport torch\nfrom torch import nn"
-            )
+            running.run(IMPORTS)
             yield running
 
 
@@ -144,6 +148,7 @@ def test_an_endless_answer_is_ended_as_in_a_terminal(kernel: Kernel, body: str) 
         "os._exit(1)",
         "os.abort()",
         "os.kill(os.getpid(), 9)",
+        "_exit(1)",
         "try:\n        os._exit(1)\n    except BaseException:\n        return scores",
     ],
 )
@@ -162,9 +167,9 @@ def test_an_answer_that_exits_leaves_the_kernel(kernel: Kernel, body: str) -> No
 
 
 def test_a_check_gives_back_what_it_took(kernel: Kernel) -> None:
-    kernel.run("before = os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT)")
+    kernel.run("before = os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), _exit")
     kernel.run(f"def softmax_naive(scores):\n    os._exit(1)\n\n{CHECK}")
-    after = "(os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT))"
+    after = "(os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), os._exit)"
     assert kernel.said(f"before == {after}, 'ask_exit' in vars(get_ipython())") == "(True, False)"
 
 
@@ -208,6 +213,84 @@ def test_show_ends_what_never_ends(kernel: Kernel) -> None:
 def test_show_is_for_one_exercise(kernel: Kernel) -> None:
     assert "show=True is for one exercise" in kernel.said("grader.check(show=True)")
     assert "softmax is a unit" in kernel.said('grader.check("softmax", show=True)')
+
+
+AFTERWARDS = """\
+[softmax_naive]
+why = "What is divided by its sum sums to one."
+another_way = "Divide by the sum of each row."
+try_it = "Add a thousand to each score."
+"""
+
+
+def test_what_is_solved_for_the_first_time_brings_something_to_read(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(AFTERWARDS, "utf-8")
+    try:
+        (first,), (again,) = kernel.run(f"{RIGHT}{CHECK}"), kernel.run(CHECK)
+    finally:
+        path.write_text(before, "utf-8")
+    progress = "softmax: 1 of 4 exercises, 2 of 8 points; the whole course: 2 of "
+    for output in (first, again):
+        assert progress in text_of(output)
+        assert progress in page_of(output)
+        assert "Divide by the sum of each row." in page_of(output)
+    assert "Why it works\nWhat is divided by its sum sums to one." in text_of(first)
+    assert "Why it works" not in text_of(again)
+    assert "<details open><summary>Why it works, Another way, Try it" in page_of(first)
+    assert "<details><summary>Why it works, Another way, Try it" in page_of(again)
+
+
+def test_a_text_that_cannot_be_read_costs_a_note_and_no_verdict(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("[softmax_naive]\nwhat = 1\n", "utf-8")
+    try:
+        told = kernel.said(f"{RIGHT}{CHECK}")
+    finally:
+        path.write_text(before, "utf-8")
+    assert " ✓ softmax_naive" in told
+    assert "softmax.toml" in told
+
+
+LOOK = '''\
+"""The weights of three scores."""
+
+import torch
+
+import grader
+from grader.mine import softmax_naive
+
+weights = softmax_naive(torch.tensor([1.0, 2.0, 3.0]))
+grader.heatmap(weights, tokens="abc", title="three weights").show()
+'''
+
+
+def test_the_last_cell_of_a_unit_shows_ones_own_answers_at_work(kernel: Kernel) -> None:
+    course = load_course(kernel.folder)
+    answer, script = kernel.folder / "softmax.py", course.look_file("softmax")
+    before = {path: path.read_text("utf-8") for path in (answer, script) if path.is_file()}
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(LOOK, "utf-8")
+    try:
+        unit = next(unit for unit in course.units if unit.name == "softmax")
+        *_, about, look = notebook_cells(course, unit, dict.fromkeys(course.exercises, ()))
+        assert "The weights of three scores." in "".join(about["source"])
+        answer.write_text(f"import torch\n\n\n{RIGHT}", "utf-8")
+        said, picture = kernel.run("".join(look["source"]))
+        assert "softmax_naive: yours, from softmax.py line 4" in text_of(said)
+        assert "three weights" in page_of(picture)
+        assert "<svg" in page_of(picture)
+        assert text_of(picture).splitlines()[:2] == ["three weights", "    a  b  c"]
+        answer.write_text(before[answer], "utf-8")
+        assert "grader: softmax_naive is not written yet" in kernel.said("".join(look["source"]))
+    finally:
+        script.unlink()
+        for path, text in before.items():
+            path.write_text(text, "utf-8")
 
 
 # --- names that are not defined ------------------------------------------------------------------
