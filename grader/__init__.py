@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from grader.student.heatmap import heatmap
-    from grader.student.notebook import check, hint, pack, unsolved
+    from grader.student.notebook import check, hint, pack
     from grader.student.notebook import list_ as list
 
 __version__ = "0.1.0"
-__all__ = ["check", "heatmap", "hint", "list", "pack", "unsolved"]
+__all__ = ["check", "heatmap", "hint", "list", "pack"]
 
 
 def __getattr__(name: str) -> "Any":
@@ -31,6 +31,20 @@ def __getattr__(name: str) -> "Any":
             return heatmap.heatmap
         return getattr(notebook, "list_" if name == "list" else name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _explain_errors() -> None:
+    """In a notebook, a name that is missing is explained from now on."""
+    try:
+        shell = get_ipython()  # type: ignore[name-defined]
+    except NameError:
+        return
+    from grader.student.cells import explain_errors
+
+    explain_errors(shell)
+
+
+_explain_errors()
 
 
 def __dir__() -> "Sequence[str]":

@@ -151,7 +151,9 @@ def test_every_exercise_has_something_to_read_that_gives_no_solution_away(name: 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_text_is_for_an_exercise_that_is_not_there(unit: str) -> None:
-    texts = tomllib.loads(COURSE.afterwards_file(unit).read_text("utf-8"))
+    text = COURSE.afterwards_file(unit).read_text("utf-8")
+    texts = tomllib.loads(text)
+    assert all(int(n) <= len(UNITS) for n in re.findall(r"[Uu]nit\s+(\d+)", text))
     assert [*texts] == [name for name, of in COURSE.unit_of.items() if of == unit]
 
 

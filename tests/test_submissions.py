@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +13,16 @@ from grader.course.course import Course, load_course
 from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order
-from grader.intake import find_submissions
-from grader.records.grade import Grade
+from grader.intake import Submission, find_submissions
+from grader.records.faults import CallError
+from grader.records.files import zipped
+from grader.records.grade import HEART, ExerciseResult, Grade, TestResult
+from grader.sandbox.jails import Warm
+from grader.student.checking import open_checker
+from grader.wire import SourceText
+from tests.conftest import sharing
 from tests.support.evidence import assert_only_what_passed_is_paid
-from tests.support.places import REAL, SAMPLES
+from tests.support.places import REAL, ROOT, SAMPLES
 
 COURSE: Course = load_course(REAL)
 FULL = {name: exercise.points for name, exercise in COURSE.exercises.items()}
@@ -146,3 +154,135 @@ def test_a_forbidden_function_is_told_with_its_line(grades: dict[str, Grade]) ->
 )
 def test_a_mistake_is_told_in_words(exercise: str, words: str, grades: dict[str, Grade]) -> None:
     assert words in told(grades["dana_mistakes"], exercise)
+
+
+# --- what a student's own check says of the same files -------------------------------------------
+#
+# A submission is packed as `grader pack` does it, and checked as `grader check --in answers.zip`
+# does it. There is one more submission, with the first known mistake in each exercise.
+
+ALL_WRONG = "all_wrong"
+CHECKED = sorted({*DESERVED, ALL_WRONG} - {"finn_empty"})
+
+
+@pytest.fixture(scope="module")
+def all_wrong(desk: Desk) -> Mapping[str, str]:
+    """The references, each exercise with the first of its known mistakes; by the files' names."""
+    library = desk.live.library
+    texts = {f"{unit}.py": text for unit, text in library.sources.items()}
+    for name in COURSE.exercises:
+        texts[f"{COURSE.unit_of[name]}.py"] += f"\n\n{library.of(name, 'mistake')[0].definition}\n"
+    return texts
+
+
+@pytest.fixture(scope="module")
+def paid(
+    desk: Desk, grades: Mapping[str, Grade], all_wrong: Mapping[str, str]
+) -> Mapping[str, Mapping[str, ExerciseResult]]:
+    """What each submission earned, by exercise."""
+    sources = tuple(SourceText(name, (text,)) for name, text in all_wrong.items())
+    unnamed = dataclasses.replace(desk, known=None)  # no points hang on a mistake's name
+    wrong = grade_submission(unnamed, Submission(ALL_WRONG, sources))
+    return {
+        student: {result.name: result for result in grade.exercises}
+        for student, grade in {**grades, ALL_WRONG: wrong}.items()
+    }
+
+
+Check = Callable[[str], Mapping[str, ExerciseResult]]
+
+
+@pytest.fixture(scope="module")
+def checked(
+    warm: Warm, all_wrong: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Check:
+    """Check a submission's zip, once."""
+    folder = tmp_path_factory.mktemp("desk")
+    # Without known mistakes, whose names nothing here hangs on: to look for them takes longest.
+    shutil.copytree(REAL, folder / "exercises")
+    kept = shutil.ignore_patterns("mistakes")
+    shutil.copytree(ROOT / "solutions", folder / "solutions", ignore=kept)
+    course = load_course(folder / "exercises")
+    known: dict[str, Mapping[str, ExerciseResult]] = {}
+
+    def check(student: str) -> Mapping[str, ExerciseResult]:
+        if student not in known:
+            answers = folder / f"{student}.zip"
+            answers.write_bytes(zipped(files_of(student, all_wrong)))
+            with sharing(warm), open_checker(course, folder=answers) as checker:
+                known[student] = {result.name: result for result in checker.check()}
+        return known[student]
+
+    return check
+
+
+def files_of(student: str, all_wrong: Mapping[str, str]) -> dict[str, bytes]:
+    """The files of a sample, or of the submission that gets everything wrong."""
+    if student == ALL_WRONG:
+        return {name: text.encode() for name, text in all_wrong.items()}
+    (place,) = SAMPLES.glob(f"{student}*")
+    paths: list[Path] = sorted(place.iterdir()) if place.is_dir() else [place]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def unpassed(result: ExerciseResult, *, hidden: bool) -> list[TestResult]:
+    """The tests of a result that did not pass, though they were run."""
+    return [
+        test
+        for test in result.tests
+        if test.hidden is hidden and test.status not in ("passed", "skipped")
+    ]
+
+
+@pytest.mark.parametrize("student", CHECKED)
+def test_a_check_ends_as_the_public_part_of_the_grade_does_test_by_test_and_rule_by_rule(
+    student: str, checked: Check, paid: Mapping[str, Mapping[str, ExerciseResult]]
+) -> None:
+    ends = {name: ended(result) for name, result in checked(student).items()}
+    assert ends == {name: ended(result) for name, result in paid[student].items()}
+
+
+def ended(result: ExerciseResult) -> list[tuple[str, str, Mapping[str, str], str | None]]:
+    """How the public tests ended, and the engine's own looks; the heart is asked in grades only."""
+    public = [test for test in result.tests if not test.hidden and test.name != HEART]
+    return [(test.name, test.status, test.rules, test.message) for test in public]
+
+
+@pytest.mark.parametrize("student", CHECKED)
+def test_an_exercise_that_a_check_calls_solved_is_paid_in_full_but_for_rules_not_checked_here(
+    student: str, checked: Check, paid: Mapping[str, Mapping[str, ExerciseResult]]
+) -> None:
+    for name, result in checked(student).items():
+        grade = paid[student][name]
+        lost = [test for test in unpassed(grade, hidden=True) if result.solved]
+        assert all(test.rules.keys() & result.unchecked.keys() for test in lost), name
+        assert (grade.points == grade.max) is (result.solved and not lost), name
+
+
+@pytest.mark.parametrize("student", CHECKED)
+def test_a_hidden_test_that_fails_quotes_a_rule_that_the_check_quotes_too(
+    student: str, checked: Check, paid: Mapping[str, Mapping[str, ExerciseResult]], desk: Desk
+) -> None:
+    """Each hidden test that fails quotes a rule that a failing public check quotes as well.
+
+    Exempt are rules that are graded and not checked here, and rules whose own check was not tried,
+    since something before it is wrong. One rule is enough: a test that quotes two, and fails, says
+    that one of them is broken.
+    """
+    tests = [test for tests in desk.tests.values() for test in tests if not test.hidden]
+    quoted = {(test.exercise, test.name): test.rules for test in tests}
+    for name, result in checked(student).items():
+        said = {rule for test in result.tests for rule in test.rules}
+        not_tried = [test.name for test in result.tests if test.status == "skipped"]
+        said |= {rule for test in not_tried for rule in quoted[name, test]}
+        for test in unpassed(paid[student][name], hidden=True):
+            # A test has no rules where its exercise is not there.
+            assert not test.rules or test.rules.keys() & (said | result.unchecked.keys()), name
+
+
+def test_of_an_empty_zip_a_check_says_so_and_a_grade_pays_nothing(
+    checked: Check, paid: Mapping[str, Mapping[str, ExerciseResult]]
+) -> None:
+    with pytest.raises(CallError, match=r"no \.py file and no notebook"):
+        checked("finn_empty")
+    assert not any(result.points for result in paid["finn_empty"].values())

@@ -256,16 +256,21 @@ def test_cross_attention_lets_gradients_through(student, reference, make, masked
     assert_gradients_agree(theirs, ours, x, context, *hidden, make=make)
 
 
-@rung.stability("CrossAttention", rules=("large",))
+@rung.stability("CrossAttention", rules=("large", "hidden"))
 def test_cross_attention_takes_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing."""
+    """Scores in the hundreds overflow nothing; below minus a hundred, hidden tokens stay hidden."""
     theirs = student.CrossAttention(4, 5, 6, 3)
     ours = with_large_scores(reference.CrossAttention(4, 5, 6, 3), 20.0)
     adopt(theirs, ours)
-    x, context, _ = small_sequences(make, 0.3)
+    x, context, mask = small_sequences(make, 0.3)
     x[..., 0] = context[..., 0] = 1.0
     what = "the result for large scores"
     assert_agrees(theirs(x, context), ours(x, context), within=LARGE_SCORES, what=what)
+    theirs = student.CrossAttention(4, 5, 6, 3)
+    adopt(theirs, ours)
+    context[..., 0] = -1.0
+    what = "the result where all scores are low"
+    assert_agrees(theirs(x, context, mask), ours(x, context, mask), within=LARGE_SCORES, what=what)
 
 
 # --- EncoderSelfAttention ------------------------------------------------------------------------
@@ -443,9 +448,9 @@ def test_encoder_lets_gradients_through(student, reference, make, padded):
         assert_gradients_agree(theirs, ours, x, make=make)
 
 
-@rung.stability("EncoderSelfAttention", rules=("large",))
+@rung.stability("EncoderSelfAttention", rules=("large", "hidden"))
 def test_encoder_takes_large_scores(student, reference, make):
-    """Scores in the hundreds overflow nothing."""
+    """Scores in the hundreds overflow nothing; below minus a hundred, padding stays hidden."""
     theirs = student.EncoderSelfAttention(4, 6, 3)
     ours = with_large_scores(reference.EncoderSelfAttention(4, 6, 3), 20.0)
     adopt(theirs, ours)
@@ -453,3 +458,14 @@ def test_encoder_takes_large_scores(student, reference, make):
     x[..., 0] = 1.0
     what = "the result for large scores"
     assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what=what)
+    theirs = student.EncoderSelfAttention(4, 6, 3)
+    ours = with_large_scores(reference.EncoderSelfAttention(4, 6, 3), 20.0)
+    with torch.no_grad():
+        ours.W_key.weight[:, 0] *= -1.0
+    adopt(theirs, ours)
+    padding = torch.zeros(2, 7, dtype=torch.bool)
+    padding[0, 5:] = padding[1, 3:] = True
+    what = "the result for real tokens where all scores are low"
+    assert_agrees(
+        theirs(x, padding)[~padding], ours(x, padding)[~padding], within=LARGE_SCORES, what=what
+    )

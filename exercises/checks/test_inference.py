@@ -85,7 +85,16 @@ def make_one_head_loud(*layers):
             layer.weight[:4, 0] = 20.0  # 4 · 20 · 20 / √4 = 800
 
 
+def make_scores_low(queries, keys):
+    """Let every head, of width 4, score about -800 wherever the first feature of tokens is 1."""
+    with torch.no_grad():
+        for layer, weight in ((queries, 20.0), (keys, -20.0)):
+            layer.weight *= 0.1
+            layer.weight[:, 0] = weight
+
+
 LOUD = {"within": LARGE_SCORES, "what": "the result when one head has scores of 800"}
+LOW = {"within": LARGE_SCORES, "what": "the result when all scores are about -800"}
 
 
 # --- GroupedQueryAttention -----------------------------------------------------------------------
@@ -202,6 +211,20 @@ def test_grouped_query_attention_survives_a_head_of_large_scores(student, refere
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
     assert_agrees(theirs(x), ours(x), **LOUD)
+
+
+@rung.stability("GroupedQueryAttention", rules=("large",))
+def test_grouped_query_attention_hides_the_future_below_minus_a_hundred(student, reference, make):
+    """When all scores are about -800, the future still gets no weight."""
+    theirs, ours = (
+        student.GroupedQueryAttention(5, 12, 3, 3),
+        reference.GroupedQueryAttention(5, 12, 3, 3),
+    )
+    make_scores_low(ours.W_query, ours.W_key)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_in=5)
+    x[..., 0] = 1.0
+    assert_agrees(theirs(x), ours(x), **LOW)
 
 
 # --- causal_mask_after ---------------------------------------------------------------------------
@@ -380,6 +403,17 @@ def test_cached_attention_survives_a_head_of_large_scores(student, reference, ma
     assert_agrees(theirs(x)[0], ours(x)[0], **LOUD)
 
 
+@rung.stability("CachedAttention", rules=("large",))
+def test_cached_attention_hides_the_future_below_minus_a_hundred(student, reference, make):
+    """When all scores are about -800, the future still gets no weight."""
+    theirs, ours = student.CachedAttention(5, 12, 3), reference.CachedAttention(5, 12, 3)
+    make_scores_low(ours.W_query, ours.W_key)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_in=5)
+    x[..., 0] = 1.0
+    assert_agrees(theirs(x)[0], ours(x)[0], **LOW)
+
+
 @rung.efficiency("CachedAttention", rules=("cost",))
 def test_cached_attention_projects_new_tokens_only(student, make):
     """One new token after 64 takes at most twice the work of one after 16."""
@@ -492,3 +526,16 @@ def test_latent_attention_survives_a_head_of_large_scores(student, reference, ma
     x = make.normal(batch=2, tokens=5, d_in=5)
     x[..., 0] = 1.0
     assert_agrees(theirs(x), ours(x), **LOUD)
+
+
+@rung.stability("LatentAttention", rules=("large",))
+def test_latent_attention_hides_the_future_below_minus_a_hundred(student, reference, make):
+    """When all scores are about -800, the future still gets no weight."""
+    theirs, ours = student.LatentAttention(5, 12, 3, 4), reference.LatentAttention(5, 12, 3, 4)
+    make_scores_low(ours.W_query, ours.W_up_key)
+    with torch.no_grad():
+        ours.W_down.weight[0] = torch.eye(5)[0]  # the latent begins with the first feature
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_in=5)
+    x[..., 0] = 1.0
+    assert_agrees(theirs(x), ours(x), **LOW)

@@ -107,7 +107,7 @@ def check(
         print(msgspec.json.encode(results).decode())
     else:
         console = Console(highlight=False)
-        _print_checks(console, opened, results, before.solved, bool(names), folder is None)
+        _print_checks(console, opened, results, before, bool(names), folder is None)
     if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
@@ -146,12 +146,13 @@ def _print_checks(
     console: Console,
     course: Course,
     results: Any,
-    solved_before: frozenset[str],
+    before: Progress,
     detail: bool,
     in_place: bool,
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
+    from grader.student.closing import closing
     from grader.student.running import told_of_file
 
     unit = None
@@ -160,38 +161,31 @@ def _print_checks(
             unit = result.unit
             title = next(u.title for u in course.units if u.name == unit)
             console.print(f"\n[bold]{unit}[/bold]: {title}")
-        verdict = verdict_of(result, result.name in solved_before)
+        verdict = verdict_of(result, result.name in before.solved)
         terminal.show_verdict(console, verdict, detail)
-    solved = sum(result.solved for result in results)
-    of = len(results) if detail else terminal.all_asked(course)
-    console.print(f"\n{solved} of {of} pass the public checks")
-    if solved == len(results):
-        console.print("[dim]hidden tests look at the same rules on other inputs[/dim]")
+    below = closing(course, results, before.solved, named=detail, in_place=in_place)
+    console.print(f"\n{below.count}")
+    if below.hidden:
+        console.print(f"[dim]{below.hidden}[/dim]")
     if detail and in_place:
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
     if in_place and detail and len(results) == 1 and results[0].solved:
-        _after_solved(console, course, results[0].name, solved_before)
-    known = solved_before | {result.name for result in results if result.solved}
-    wrong = next((result.name for result in results if not result.solved), None)
-    # Of answers that live elsewhere nobody knows what else is solved.
-    todo = wrong or (Progress(known).first_unsolved(course.asked) if in_place else None)
-    if todo is not None and not (detail and wrong):
-        console.print(f"next: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+        _after_solved(console, course, results[0].name, before)
+    if below.next:
+        console.print(below.next)
 
 
-def _after_solved(
-    console: Console, course: Course, name: str, solved_before: frozenset[str]
-) -> None:
+def _after_solved(console: Console, course: Course, name: str, before: Progress) -> None:
     """What there is to read the first time; later, where it is to be found."""
     from grader.student.reward import reward
 
-    if name in solved_before:
+    if name in before.solved:
         console.print(f"[dim]why it works, and what to try: grader after {name}[/dim]")
         return
     console.print()
-    _print_reward(console, reward(course, name, read_progress(course.folder)))
+    _print_reward(console, reward(course, name, before))
     console.print()
 
 

@@ -37,6 +37,7 @@ UNCHECKED = "graded, not checked here"  # of a rule that no public check quotes
 WHY, MADE_WITH, TAKES, GIVES, RULES = "Why", "Made with", "Takes", "Returns", "Rules"
 EXAMPLE, SOURCE = "Example", "Source"
 ORDER = (WHY, MADE_WITH, TAKES, GIVES, RULES, EXAMPLE, SOURCE)
+FIRST = ("", RULES, EXAMPLE)  # what a small screen shows first
 
 PART = re.compile(rf"^({'|'.join(ORDER)}):(?= |$)")
 _ENTRY = re.compile(r"    (\w+): (.*)")
@@ -54,14 +55,21 @@ class Statement:
     @cached_property
     def parts(self) -> Mapping[str, str]:
         """The text of each part, by its title; what comes before the first one under ``""``."""
-        found: dict[str, list[str]] = {"": []}
-        current = found[""]
-        for line in self.text.splitlines():
-            if match := PART.match(line):
-                current = found.setdefault(match[1], [])
-                line = line[match.end() :].lstrip()
-            current.append(line)
-        return {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
+        return {
+            title: text.removeprefix(f"{title}:").lstrip(" ").strip("\n") if title else text
+            for title, text in _blocks(self.text).items()
+        }
+
+    @cached_property
+    def short_signature(self) -> str:
+        """The signature on one line, without types: ``def causal_mask(num_tokens)``."""
+        (node,) = ast.parse(self.stub).body
+        if isinstance(node, ast.FunctionDef):
+            return f"def {node.name}({_untyped(node.args)})"
+        assert isinstance(node, ast.ClassDef)
+        methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+        listed = ", ".join(f"{part.name}({_untyped(part.args)})" for part in methods)
+        return f"class {node.name}: {listed}" if listed else f"class {node.name}"
 
     @property
     def formal(self) -> bool:
@@ -112,6 +120,26 @@ class Statement:
         entry = re.compile(rf"^    (?:{'|'.join(unchecked)}): .*(?:\n {{8}}.*)*", re.MULTILINE)
         marked = entry.sub(rf"\g<0>\n        ({UNCHECKED})", rules)
         return f"{before}{title}{marked}{gap}{rest}"
+
+    def first_and_rest(self, unchecked: Collection[str] = ()) -> tuple[str, str]:
+        """The text that `marked` gives, in two: what to know before the first line, and the rest.
+
+        The first has what it computes, the rules and the example.
+        """
+        blocks = _blocks(self.marked(unchecked))
+        first = [blocks.pop(title) for title in FIRST if title in blocks]
+        return "\n\n".join(first), "\n\n".join(blocks.values())
+
+
+def _blocks(text: str) -> dict[str, str]:
+    """A docstring cut at the titles of its parts, which stay; each piece by its title."""
+    found: dict[str, list[str]] = {"": []}
+    current = found[""]
+    for line in text.splitlines():
+        if match := PART.match(line):
+            current = found.setdefault(match[1], [])
+        current.append(line)
+    return {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
 
 
 def listing(paragraph: str) -> tuple[str, Sequence[tuple[str, str]]] | None:
@@ -189,3 +217,15 @@ def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
     methods = (part for part in node.body if isinstance(part, ast.FunctionDef))
     lines = [f"class {node.name}({bases}):", *(f"    {_signature(part)}" for part in methods)]
     return "\n".join(lines)
+
+
+def _untyped(arguments: ast.arguments) -> str:
+    """The names in a signature, with their defaults; no ``self``."""
+    bare = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
+    assert isinstance(bare, ast.FunctionDef)
+    own = bare.args
+    for argument in (*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg):
+        if argument is not None:
+            argument.annotation = None
+    own.args = [argument for argument in own.args if argument.arg != "self"]
+    return ast.unparse(own)

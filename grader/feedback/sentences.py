@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from grader.course.contract import Contract, Signature
 from grader.feedback import shapes
@@ -32,6 +33,40 @@ def still_missing(found: Found, in_cells: bool = False) -> str:
     if in_cells:
         return NOT_RUN
     return f"{MISSING}; there is {found.message}: is that it?" if found.message else MISSING
+
+
+Unready = Literal["stub", "stub again", "missing", "failing"]
+
+UNREADY: dict[Unready, str] = {
+    "stub": "{base} is a stub: write it first, since {name} uses it",
+    "stub again": "{base} is a stub again: write it first, since {name} uses it",
+    "missing": (
+        "{base} is not there: write it first, since {name} uses it (was it renamed, or is a file "
+        "left out?)"
+    ),
+    "failing": (
+        "{base} fails its own checks now: mend it first, since {name} uses it (`{check}` says why)"
+    ),
+}
+UNREADY_CELL: dict[Unready, str] = UNREADY | {
+    "missing": (
+        "{base} is not defined in this session: run the cell that defines it, since {name} uses it"
+    )
+}
+
+
+def unready(name: str, bases: Mapping[str, Unready], in_cells: bool = False) -> str:
+    """What to do first: a line for each exercise that another one uses, and that is not right."""
+    said, check = (UNREADY_CELL, 'grader.check("{}")') if in_cells else (UNREADY, "grader check {}")
+    return "\n".join(
+        said[why].format(base=base, name=name, check=check.format(base))
+        for base, why in bases.items()
+    )
+
+
+def bases_title(bases: Iterable[str]) -> str:
+    """The title of the look at exercises that another one uses."""
+    return f"What it uses is right: {rows.listed([*bases], 'and')}"
 
 
 def broken(found: Found) -> str:

@@ -15,10 +15,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from grader.course.course import Course
-from grader.feedback.pictures.text import drawn
+from grader.feedback.pictures.text import UNICODE, drawn
 from grader.feedback.verdict import Finding, Verdict, Wording
+from grader.records.grade import Picture
 from grader.records.rows import Row, called, counted
 
+WRONG_CELL = rf"\S*{UNICODE.wrong}"  # of a picture: a cross, or a number with one behind it
 NOT_GRADED = "not graded: {}"  # of a conflict
 
 
@@ -131,8 +133,13 @@ def signed(told: Verdict | Wording) -> tuple[str, str]:
     return f"{told.sign} ", told.color
 
 
-def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
-    """One exercise: solved, untouched, or what is wrong with it first."""
+def show_verdict(
+    console: Console, verdict: Verdict, detail: bool, *, picture_first: bool = False
+) -> None:
+    """One exercise: solved, untouched, or what is wrong with it first.
+
+    With `picture_first`, the picture stands beside the mistake that it shows, where one is named.
+    """
     again = "  (it was solved before)" if verdict.lost else ""
     console.print(
         Text.assemble(" ", signed(verdict), (verdict.exercise, "bold"), (again, "yellow"))
@@ -143,21 +150,38 @@ def show_verdict(console: Console, verdict: Verdict, detail: bool) -> None:
     if verdict.mistake is not None:  # one name for all that failed
         _below(console, 4, verdict.mistake.heading, "bold")
         _below(console, 4, verdict.mistake.hint, "italic")
+    early = [f for f in verdict.findings if f.is_best_picture and picture_first and f.mistake]
+    for finding in early:
+        _below(console, 4, f"{finding.title}{f' [{finding.case}]' if finding.case else ''}:")
+        _picture(console, finding)
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):
-            _finding(console, finding)
+            _finding(console, finding, drawn_already=finding in early)
     _below(console, 4, verdict.left_unchecked, "dim")
 
 
-def _finding(console: Console, finding: Finding) -> None:
+def _finding(console: Console, finding: Finding, *, drawn_already: bool) -> None:
     line = Text.assemble(signed(finding.wording), finding.title)
     if finding.status in ("timeout", "memory", "crashed"):
         line.append(f"  ({finding.status})", style="red")
     indented(console, line, 4)
     if finding.status != "passed":
         _below(console, 8, finding.message)
+    if not drawn_already:
+        _picture(console, finding)
+
+
+def _picture(console: Console, finding: Finding) -> None:
     if finding.picture is not None and finding.is_best_picture:
-        _below(console, 8, drawn(finding.picture, width=min(console.width - 8, 72)) or "")
+        show_picture(console, finding.picture, 8, 72)
+
+
+def show_picture(console: Console, picture: Picture, indent: int, most: int) -> None:
+    """A picture of at most `most` columns, wrong cells in red; nothing where there is no room."""
+    text = Text(safe(drawn(picture, width=min(console.width - indent, most)) or ""))
+    text.highlight_regex(WRONG_CELL, "red")
+    if text:
+        indented(console, text, indent)
 
 
 def _below(console: Console, indent: int, text: str, style: str = "") -> None:

@@ -11,7 +11,7 @@ from grader.grades.gradebook import Gradebook
 from grader.intake import Submission
 from grader.intake.files import escaped
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, Grade, TestResult
+from grader.records.grade import BASES, ExerciseResult, Grade, TestResult
 from grader.records.rows import Row, letters, spellings
 
 MOST_NAMED = 8  # of several that fit
@@ -109,6 +109,7 @@ def _first_failed(result: ExerciseResult) -> TestResult | None:
     """What failed first: of what cost points, if anything did."""
     open_ = [test for test in result.tests if test.status != "passed"]
     told = [test for test in open_ if test.status not in ("skipped", "missing")]
+    told.sort(key=lambda test: test.name == BASES)  # it points elsewhere, and ran nothing
     return next((test for test in told if test.max), None) or next(iter(told or open_), None)
 
 

@@ -21,6 +21,7 @@ from grader.course.contract import Contract
 from grader.course.course import below
 from grader.course.statements import FORBIDDEN, RETURNS
 from grader.feedback import sentences
+from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat, play_case
 from grader.grading.diagnosis import Answers, CaseName, Given
@@ -106,18 +107,25 @@ def _total(points: Iterator[float]) -> float:
 
 
 def grade_exercises(
-    desk: Desk, seat: Seat, names: Collection[str] | None = None
+    desk: Desk, seat: Seat, names: Collection[str] | None = None, solved: Collection[str] = ()
 ) -> list[ExerciseResult]:
-    """Each exercise of the desk, or of these, in the course's order."""
+    """Each exercise of the desk, or of these, in the course's order.
+
+    `solved` are those that were right before, as far as that is known.
+    """
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
     # Exercises that forbid the same are served by one process: those go together.
     served_by = desk.watched.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
         tried |= _try(desk, seat, list(together))
-    return [
-        _scored(desk, name, tried[name].firsts, _following(desk, name, tried)) for name in chosen
-    ]
+    ends = {name: [*one.firsts, *one.results] for name, one in tried.items()}
+    graded: list[ExerciseResult] = []
+    for name in chosen:
+        firsts, results = tried[name].firsts, _following(desk, name, tried)
+        told = at_fault(desk, seat, name, results, ends, solved)
+        graded.append(_scored(desk, name, [*firsts[:2], *told, *firsts[2:]], results))
+    return graded
 
 
 def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:

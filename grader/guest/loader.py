@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from grader.wire import MAX_NAME, Found, Listing, SourceText, Use, Wanted
+from grader.wire import MAX_NAME, Found, FoundStatus, Listing, SourceText, Use, Wanted
 from grader.wire.definitions import OWN, evasions, find_definitions, thrown_away
 from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read_file
 
@@ -45,16 +45,14 @@ class LoadedSubmission:
     ) -> None:
         """`others` are looked for only when something calls or borrows them."""
         self._others = {other.name: other for other in others}
-        self._exercises = frozenset(exercise.name for exercise in (*wanted, *others))
+        self._unit_of = {exercise.name: exercise.unit for exercise in (*wanted, *others)}
         self.files = [read_file(source) for source in sources]
         self._winners: dict[str, TopStatement] = {}
         self._made: set[str] = set()  # exercises for which all has run that they need
-        self._found: list[Found] = []
+        self._found: dict[str, Found] = {}
         for exercise in wanted:
-            found, winner = find_definitions(exercise, self.files)
-            self._found.append(found)
-            if winner is not None:
-                self._winners[exercise.name] = winner
+            self._find(exercise)
+        self._listed = [*self._found]
         for file in self.files:
             # Tracebacks and inspect.getsource find the text here.
             lines = [f"{line}\n" for line in file.lines]
@@ -67,7 +65,13 @@ class LoadedSubmission:
 
     def listing(self) -> Listing:
         """What stands under each exercise's name. No line of the submission has run yet."""
-        return Listing([self._in_full(found) for found in self._found])
+        return Listing([self._in_full(self._found[name]) for name in self._listed])
+
+    def _find(self, exercise: Wanted) -> None:
+        found, winner = find_definitions(exercise, self.files)
+        self._found[exercise.name] = found
+        if winner is not None:
+            self._winners[exercise.name] = winner
 
     def _in_full(self, found: Found) -> Found:
         if found.status == "missing":
@@ -76,7 +80,10 @@ class LoadedSubmission:
         if winner is None:
             return found
         return msgspec.structs.replace(
-            found, evasions=self._hidden_in(winner), thrown_away=thrown_away(winner)
+            found,
+            evasions=self._hidden_in(winner),
+            thrown_away=thrown_away(winner),
+            bases=self._bases(winner),
         )
 
     def _nearly(self, name: str) -> str:
@@ -89,7 +96,7 @@ class LoadedSubmission:
         """Names of definitions that are no exercise's."""
         every = (statement for file in self.files for statement in file.statements)
         names = frozenset(str(getattr(s.node, "name", "")) for s in every if s.is_definition)
-        return names - self._exercises
+        return names - self._unit_of.keys()
 
     def _hidden_in(self, winner: TopStatement) -> list[Use]:
         """What hides operations in an answer, and in all that it uses."""
@@ -107,9 +114,7 @@ class LoadedSubmission:
         """The statement that counts as the answer to an exercise."""
         other = self._others.pop(name, None)
         if other is not None:
-            winner = find_definitions(other, self.files)[1]
-            if winner is not None:
-                self._winners[name] = winner
+            self._find(other)
         return self._winners.get(name)
 
     def definition(self, name: str) -> Any:
@@ -158,6 +163,79 @@ class LoadedSubmission:
         return f"{name} is not defined in the files that were handed in" + (
             ": did it exist only in your session?" if session else ": is an import missing?"
         )
+
+    # --- which exercises an answer stands on -----------------------------------------------------
+
+    def _bases(self, answer: TopStatement) -> dict[str, FoundStatus]:
+        """The other exercises that an answer uses, itself or by way of what it uses.
+
+        Only those that count: not a function of another file or library that has the same name.
+        """
+        used: dict[str, FoundStatus] = {}
+        reached, pending = {id(answer)}, [answer]
+        while pending:
+            statement = pending.pop()
+            for name, file in self._globals_of(statement):
+                exercise, maker = self._meant(name, file)
+                if exercise and maker is not answer:
+                    used[exercise] = self._found[exercise].status
+                if maker is not None and id(maker) not in reached:
+                    reached.add(id(maker))
+                    pending.append(maker)
+        return used
+
+    def _globals_of(self, statement: TopStatement) -> Iterator[tuple[str, SourceFile]]:
+        """Names that a statement looks up, and the file in which each is looked up."""
+        for name in statement.reads | statement.calls_on:
+            yield name, statement.file
+        for node in statement.nodes:
+            match node:
+                case ast.Attribute(ast.Name(module), name):
+                    maker = self._last_maker(module, statement.file.statements)
+                    for whole, part in _imports(maker, module):
+                        if (file := self._own_file(part or whole)) is not None:
+                            yield name, file
+
+    def _meant(self, name: str, file: SourceFile) -> tuple[str, TopStatement | None]:
+        """The exercise that a name in a file stands for, if any, and the statement that makes it.
+
+        Where nobody has written the exercise, that is its stub, or none.
+        """
+        for _ in self.files:  # an import leads to another file, and may lead back
+            maker = self._final_maker(name, file)
+            if maker is None:
+                whole = self._offering(name, file)
+                if whole is None:  # it is borrowed from another file, or is nowhere
+                    known = name in self._unit_of and not hasattr(builtins, name)
+                    return (name, self.winner(name)) if known else ("", None)
+            elif imported := _imports(maker, name):
+                whole, name = imported[-1]
+                if whole == OWN:
+                    return (name if name in self._unit_of else ""), self.winner(name)
+            else:
+                winner = self.winner(name)
+                counts = winner is maker or (winner is None and maker.is_definition)
+                return (name if counts and name in self._unit_of else ""), maker
+            own = self._own_file(whole)
+            if own is None:  # a library, or a file that was left out
+                left_out = self._unit_of.get(name) == _stem(whole) and self.winner(name) is None
+                return (name if left_out else ""), None
+            file = own
+        return "", None
+
+    def _offering(self, name: str, file: SourceFile) -> str | None:
+        """The module from which a file takes everything, this name too; a library may have it."""
+        for statement in file.statements:
+            if STAR in statement.makes and isinstance(statement.node, ast.ImportFrom):
+                module = statement.node.module or ""
+                own = self._own_file(module)
+                if own is None or self._final_maker(name, own) is not None:
+                    return module
+        return None
+
+    def _own_file(self, module: str) -> SourceFile | None:
+        """The file of the submission that a module's dotted name leads to."""
+        return next((file for file in self.files if file.stem == _stem(module)), None)
 
     # --- running only what is needed -------------------------------------------------------------
 
@@ -235,6 +313,26 @@ class LoadedSubmission:
         for name in names - own - here.keys() - vars(builtins).keys():
             if self.winner(name) is not None:
                 here[name] = self.definition(name)
+
+
+def _imports(maker: TopStatement | None, name: str) -> list[tuple[str, str]]:
+    """The module, and the name in it, that a statement imports as `name`; no name: all of it."""
+    found: list[tuple[str, str]] = []
+    for node in maker.nodes if maker is not None and not maker.is_definition else ():
+        match node:
+            case ast.Import(aliases):
+                found += [
+                    (alias.name, "")
+                    for alias in aliases
+                    if name == alias.asname or (alias.asname is None and name == alias.name)
+                ]
+            case ast.ImportFrom(module, aliases):
+                found += [(module or "", a.name) for a in aliases if name == (a.asname or a.name)]
+    return found
+
+
+def _stem(module: str) -> str:
+    return module.rpartition(".")[2]
 
 
 # --- imports among a submission's own files ------------------------------------------------------

@@ -102,14 +102,14 @@ class Bench:
     submission: Submission
 
     @contextmanager
-    def seat(self, channel: Channel) -> Iterator[Seat]:
+    def seat(self, channel: Channel, limits: Limits = UNLIMITED) -> Iterator[Seat]:
         """Load the student's text behind this channel; each test keeps the calls that it makes."""
         wanted = tuple(
             wire.Wanted(name, unit, self.desk.stubs.get(name, ""))
             for name, unit in self.desk.course.unit_of.items()
         )
         opening = wire.Open(self.submission.sources, wanted)
-        with closing(Session(lambda _: channel, opening, UNLIMITED)) as session:
+        with closing(Session(lambda _: channel, opening, limits)) as session:
             session.listens = True
             yield Seat(self.desk, session, self.desk.watched)
 

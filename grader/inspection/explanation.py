@@ -42,7 +42,7 @@ from grader.inspection.cases import (
 )
 from grader.inspection.screen import show_cases
 from grader.records.faults import CallError
-from grader.records.grade import FIRSTS, Grade, TestResult
+from grader.records.grade import BASES, FIRSTS, Grade, TestResult
 from grader.records.rows import Adjustment, counted, number
 from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
@@ -63,7 +63,7 @@ class Explanation:
     exercise: str
     graded: TestResult  # as it stands in the gradebook
     also: tuple[str, ...]  # other tests of the exercise that did not pass
-    notes: tuple[str, ...]  # in what this run differs from the grading
+    notes: tuple[str, ...]  # what to mend before, and in what this run differs from the grading
     statement: Excerpt | None  # the test; None where the grader itself found the fault
     answer: tuple[Excerpt, ...]
     shown: CaseTrace  # the case that does not pass, or the last one
@@ -101,7 +101,11 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
             for test in others
             if test.status not in ("passed", "skipped", "missing")
         ),
-        (*_notes(desk, graded.grade), *_ended_otherwise(asked, ran.shown)),
+        (
+            *(test.message or "" for test in graded.exercise.tests if test.name == BASES),
+            *_notes(desk, graded.grade),
+            *_ended_otherwise(asked, ran.shown),
+        ),
         excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
         excerpts_of_answer(graded.submission.sources, definition, ran.place),
         ran.shown,

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from grader.feedback.pictures.text import drawn
-from grader.feedback.terminal import indented, print_plain, safe, signed
+from grader.feedback.terminal import indented, safe, show_picture, signed
 from grader.feedback.verdict import WORDINGS
 from grader.inspection.cases import CallTrace, CaseTrace, NamedValue, Step
 
@@ -37,9 +36,7 @@ def show_cases(cases: Iterable[CaseTrace], console: Console) -> bool:
         body = Text.assemble(signed(WORDINGS[one.status]), safe(told.strip().expandtabs()))
         indented(console, body, 2)
         if one.picture is not None:
-            picture = drawn(one.picture, width=min(console.width - 4, 76)) or ""
-            if picture.strip():
-                print_plain(console, picture, indent=4)
+            show_picture(console, one.picture, 4, 76)
     return well
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,8 @@ from grader import wire
 from grader.course.course import Course
 from grader.grading.ladder import Climb
 from grader.inspection.cases import (
+    UNLIMITED,
+    Bench,
     CallReader,
     CaseTrace,
     NamedValue,
@@ -35,6 +37,7 @@ from grader.inspection.cases import (
     run_cases,
     runs_answer,
 )
+from grader.sandbox.session import Channel, Limits
 from grader.unsandboxed.in_process import Do, InProcess, Loaded, unseen_prints
 from grader.wire.source import SourceFile
 
@@ -50,35 +53,53 @@ def show(course: Course, name: str, folder: Path | None = None) -> Iterator[Case
     or a folder that is not right.
     """
     with open_bench(course, name, folder) as bench:
-        watched = _Watched(Loaded())
-        with bench.seat(InProcess(watched.answers, around=watched.do)) as seat:
-            climb = Climb(bench.desk, seat, bench.name)
-            if (hindrance := check_trace(climb.hindrance)) is not None:
-                yield hindrance
+        guest = Loaded()
+        watched = Watched(guest)
+        yield from watch(bench, InProcess(guest, around=watched.do), watched)
+
+
+def watch(
+    bench: Bench, channel: Channel, watched: Watched, limits: Limits = UNLIMITED
+) -> Iterator[CaseTrace]:
+    """The same of the answers behind this channel, each of whose calls `watched` makes."""
+    with bench.seat(channel, limits) as seat:
+        climb = Climb(bench.desk, seat, bench.name)
+        if (hindrance := check_trace(climb.hindrance)) is not None:
+            yield hindrance
+            return
+        reader = CallReader(seat.listing)
+        for test, case, ran in run_cases(bench, climb):
+            # Fewer were followed than asked for where one was lost, and those after it not made.
+            followed = zip(calls_of(ran), watched.take(), strict=False)
+            calls = [
+                replace(
+                    reader.trace(asked),
+                    steps=trail.steps(),
+                    steps_left_out=len(trail.left_out),
+                    prints=printed,
+                )
+                for asked, (trail, printed) in followed
+            ]
+            yield case_trace(test, case, ran, calls)
+            if watched.stopped:
                 return
-            reader = CallReader(seat.listing)
-            for test, case, ran in run_cases(bench, climb):
-                calls = [
-                    replace(
-                        reader.trace(asked),
-                        steps=trail.steps(),
-                        steps_left_out=len(trail.left_out),
-                        prints=printed,
-                    )
-                    for asked, (trail, printed) in zip(calls_of(ran), watched.take(), strict=True)
-                ]
-                yield case_trace(test, case, ran, calls)
-                if watched.stopped:
-                    return
-            if (used := check_trace(climb.forbidden())) is not None:
-                yield used
+        if (used := check_trace(climb.forbidden())) is not None:
+            yield used
+
+
+class HasFiles(Protocol):
+    """Who knows the text of the student's code."""
+
+    @property
+    def files(self) -> Sequence[SourceFile]:
+        """The files, or the cells, in which it stands."""
 
 
 @dataclass
-class _Watched:
+class Watched:
     """Follows the calls of a case, and takes what they print."""
 
-    answers: Loaded
+    answers: HasFiles
     stopped: bool = False  # by Ctrl-C
     _followed: list[tuple[Trail, str]] = field(default_factory=list)
 
@@ -88,11 +109,13 @@ class _Watched:
         with unseen_prints() as prints:
             if not runs_answer(call):
                 return do()
-            with trail.following():
-                outcome = do()
+            try:
+                with trail.following():
+                    outcome = do()
+            finally:
+                self._followed.append((trail, prints.take()))
         if isinstance(outcome, wire.Raised):
             self.stopped = outcome.kind == "KeyboardInterrupt"
-        self._followed.append((trail, prints.take()))
         return outcome
 
     def take(self) -> list[tuple[Trail, str]]:

@@ -459,9 +459,9 @@ def arriving(
     folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
 ) -> Iterator[Arrivals]:
     """What the folder holds: now, and after each change, until `stop` is set."""
-    seen = snapshot(folder, HAND_INS)
+    seen = snapshot([folder], HAND_INS)
     yield _look(folder, course, roster, downloads)
-    for _ in saves(folder, HAND_INS, seen, stop):
+    for _ in saves([folder], HAND_INS, seen, stop):
         yield _look(folder, course, roster, downloads)
 
 

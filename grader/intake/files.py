@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from grader.records.files import SKIPPED
 from grader.wire import SourceText, clean
 
 MAX_FILE = 4 * 2**20  # bytes of one file
@@ -56,10 +57,6 @@ DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
 _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
 )  # by a browser, or by mail
-# Not the student's own work; "checks" and "recorded" are parts of the course, handed back.
-SKIPPED_FOLDERS = frozenset(
-    {"__pycache__", "__MACOSX", "checks", "node_modules", "recorded", "site-packages", "venv"}
-)
 
 _CUT = "…"  # in no name that is whole: `shown` escapes it
 _DIGITS = 32  # of a hash that nobody can meet on purpose
@@ -75,7 +72,7 @@ def suffix(name: str) -> str:
 
 def skipped(name: str, *, folder: bool) -> bool:
     """Whether a file or a folder with this name is nobody's answer."""
-    return name.startswith(".") or (folder and name in SKIPPED_FOLDERS)
+    return name.startswith(".") or (folder and name in SKIPPED)
 
 
 def real_name(name: str) -> str:

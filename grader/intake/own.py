@@ -30,7 +30,7 @@ def own_files(course: Course) -> list[FoundFile]:
     All ``.py`` files and notebooks in the course's folder, and the notebooks beside it in which
     somebody has worked.
     """
-    beside = course.folder.parent / NOTEBOOKS
+    folder, beside = own_folders(course)
     pristine = sums(course.folder.parent)
     worked_in = [
         path
@@ -38,13 +38,18 @@ def own_files(course: Course) -> list[FoundFile]:
         if not skipped(path.name, folder=False)
         and is_other(path, pristine.get(Path(NOTEBOOKS, path.name), ""))
     ]
-    found: dict[str, FoundFile] = {file.name: file for file in folder_files(course.folder)}
+    found: dict[str, FoundFile] = {file.name: file for file in folder_files(folder)}
     for path in worked_in:
         name = f"{NOTEBOOKS}/{path.name}"
-        taken = Problem(name, f"{course.folder.name}/{name} has the same name: rename one of them")
+        taken = Problem(name, f"{folder.name}/{name} has the same name: rename one of them")
         found[name] = taken if name in found else on_disk(path, name)
     # As a zip's are read: which of several counts does not depend on where they lie.
     return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
+
+
+def own_folders(course: Course) -> tuple[Path, Path]:
+    """The folders in which a student's own answers may lie; the second need not be there."""
+    return course.folder, course.folder.parent / NOTEBOOKS
 
 
 def read_answers(answers: Path, course: Course) -> Submission:

@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -210,9 +210,12 @@ def _digest(path: Path) -> str:
 # virtual machines), a save is noticed a second later, or sooner where polling was asked for.
 
 
-# The course's own, or other people's: nobody writes answers there.
+# Folders in which nobody writes answers: parts of the course, and other people's.
 SKIPPED = frozenset(
-    {"__pycache__", "checks", "recorded", "node_modules", "site-packages", "venv"}
+    {
+        "afterwards", "checks", "recorded",
+        "__pycache__", "__MACOSX", "node_modules", "site-packages", "venv",
+    }
 )  # fmt: skip
 STEP, TOGETHER = 20, 50  # milliseconds: a save is over when nothing came for a step
 EVERY = 1000  # milliseconds between looks without an event
@@ -222,20 +225,25 @@ Snapshot = Mapping[str, tuple[int, int, int]]
 
 
 def saves(
-    folder: Path, kinds: tuple[str, ...], seen: Snapshot, stop: Event, *, poll: bool = False
+    folders: Sequence[Path],
+    kinds: tuple[str, ...],
+    seen: Snapshot,
+    stop: Event,
+    *,
+    poll: bool = False,
 ) -> Iterator[Snapshot]:
     """Each state of the files of these kinds that differs from the one before, until `stop`."""
-    for _ in _moments(folder, kinds, stop, poll):
-        now = snapshot(folder, kinds)
+    for _ in _moments(folders, kinds, stop, poll):
+        now = snapshot(folders, kinds)
         if now != seen and not stop.is_set():
             seen = now
             yield now
 
 
-def snapshot(folder: Path, kinds: tuple[str, ...]) -> Snapshot:
+def snapshot(folders: Sequence[Path], kinds: tuple[str, ...]) -> Snapshot:
     """What tells whether a file was saved: time, size and inode of each, by path."""
     found: dict[str, tuple[int, int, int]] = {}
-    waiting = [os.fspath(folder)]
+    waiting = [os.fspath(folder) for folder in folders]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
@@ -253,14 +261,16 @@ def snapshot(folder: Path, kinds: tuple[str, ...]) -> Snapshot:
     return found
 
 
-def _moments(folder: Path, kinds: tuple[str, ...], stop: Event, poll: bool) -> Iterator[None]:
+def _moments(
+    folders: Sequence[Path], kinds: tuple[str, ...], stop: Event, poll: bool
+) -> Iterator[None]:
     """When to look."""
     if not poll:
         from watchfiles import watch  # slow to load, for commands that read files but once
 
         try:
             for _ in watch(
-                folder,
+                *filter(Path.is_dir, folders),  # the clock finds what is made later
                 watch_filter=lambda _, path: path.lower().endswith(kinds),
                 step=STEP,
                 debounce=TOGETHER,

@@ -17,6 +17,9 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
+# It was run, and did not pass, through no fault of ours.
+UNWELL: tuple[TestStatus, ...] = ("failed", "error", "timeout", "memory", "crashed")
+
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
 Matrix = tuple[tuple[MatrixCell, ...], ...]
 
@@ -63,10 +66,11 @@ class TestResult(msgspec.Struct, frozen=True):
 
 
 # What the engine itself checks of each exercise, besides its tests: that it is there, that it can
-# be called, that it leaves alone what is forbidden, and, where that costs points, that it keeps the
-# rules at its heart. A test function's name begins with test_.
-EXISTS, SIGNATURE, OPERATIONS, HEART = "exists", "signature", "operations", "heart"
-FIRSTS = frozenset({EXISTS, SIGNATURE, OPERATIONS, HEART})
+# be called, that it leaves alone what is forbidden; where it is wrong, that the exercises are right
+# which it uses; and, where that costs points, that it keeps the rules at its heart. A test
+# function's name begins with test_.
+EXISTS, SIGNATURE, BASES, OPERATIONS, HEART = "exists", "signature", "bases", "operations", "heart"
+FIRSTS = frozenset({EXISTS, SIGNATURE, BASES, OPERATIONS, HEART})
 
 
 class ExerciseResult(msgspec.Struct, frozen=True):

@@ -25,23 +25,28 @@ from grader.records.rows import listed
 
 NotebookCell = dict[str, Any]
 
+KIT = "grader"  # how it is called, unless something else has that name
+
 HOW_TO = """\
 Run a cell with Shift+Enter. Begin with the first code cell. For each exercise there is a cell that
 ends in `raise NotImplementedError`: put lines of your own in its place, and run it. The next cell
 checks it; the one after that is yours to play in. What you solve here counts in `grader list`.
 
-When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint.
-`grader.check("{name}")` checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
+When you are stuck, `{kit}.hint("{name}")` in a cell of your own gives the next hint, and
+`{kit}.check("{name}", show=True)` shows what each of your lines computes. `grader.check("{name}")`
+checks again, and `{kit}.heatmap(weights)` shows a matrix as a picture."""
 
 FROM_BEFORE = """\
-Exercises here may build on {names}, from {units}. To use an answer of yours again, put it into
-the next cell, and run it."""
+Exercises here may build on {names}, from {units}. The next cell brings back answers of yours, as
+they are saved in any file or notebook: take the `#` away in front of those that you need, and run
+it."""
 
-PASTE = """\
-# Paste earlier answers of yours here; or take them from your files, without the # in front:
-# import sys
-# sys.path.append("../exercises")
-"""
+LOOK = """\
+## Something to look at
+
+{about}
+
+This runs your own answers, as they are saved: save this notebook first."""
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -66,19 +71,21 @@ def notebook(cells: Sequence[NotebookCell]) -> str:
 
 
 def cells_of(
-    course: Course, unit: Unit, unchecked_in: Mapping[str, Collection[str]], kit: str = "grader"
+    course: Course, unit: Unit, unchecked_in: Mapping[str, Collection[str]], kit: str = KIT
 ) -> list[NotebookCell]:
     """The cells of a unit's notebook, in which the kit is called `kit`.
 
     `unchecked_in` are rules by exercise, which statements mark: checks do not look at them.
     Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
     ``NAME-statement``, ``NAME-answer``, ``NAME-check`` and ``NAME-play``, where it has an example.
+    Last come ``UNIT-about`` and ``UNIT-look``, where the course has something to look at.
     """
     title, _, about = opening(course, unit.name).partition("\n")
+    imports = _imports(course.pristine(unit.name), kit)
     how_to = HOW_TO.format(name=unit.exercise[0].name, kit=kit)
     cells = [
         text_cell(f"{unit.name}-title", f"# {title or unit.title}\n\n{about.strip()}\n\n{how_to}"),
-        code_cell(f"{unit.name}-imports", _imports(course.pristine(unit.name), kit)),
+        code_cell(f"{unit.name}-imports", imports),
         *_from_before(course, unit),
     ]
     for number, exercise in enumerate(unit.exercise, start=1):
@@ -91,9 +98,9 @@ def cells_of(
             code_cell(f"{name}-answer", short_stub(stated.stub)),
             code_cell(f"{name}-check", f'grader.check("{name}")'),
         ]
-        if play := _play(name, stated, kit):
+        if play := _play(stated, imports, kit):
             cells.append(code_cell(f"{name}-play", play))
-    return cells
+    return [*cells, *(_look(course, unit) if kit == KIT else ())]
 
 
 def short_stub(stub: str) -> str:
@@ -128,7 +135,7 @@ def _imports(path: Path, kit: str) -> str:
             # Imports stay grouped as they were.
             found += [""] * bool(found and node.lineno > last + 1) + part
             last = node.end_lineno or node.lineno
-    ours = "import grader" if kit == "grader" else f"import grader as {kit}"
+    ours = "import grader" if kit == KIT else f"import grader as {kit}"
     return "\n".join([*modules, "", ours, "", *for_types]).rstrip()
 
 
@@ -144,8 +151,8 @@ def _from_before(course: Course, unit: Unit) -> Iterator[NotebookCell]:
         names = listed([f"`{name}`" for name in needed], "and")
         units = listed([f"`{unit}`" for unit in dict.fromkeys(needed.values())], "and")
         yield text_cell(f"{unit.name}-before", FROM_BEFORE.format(names=names, units=units))
-        imports = [f"# from {of} import {name}" for name, of in needed.items()]
-        yield code_cell(f"{unit.name}-pasted", PASTE + "\n".join(imports))
+        imports = [f"# from grader.mine import {name}" for name in needed]
+        yield code_cell(f"{unit.name}-pasted", "\n".join(imports))
 
 
 def _statement(
@@ -175,7 +182,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield PART.sub(r"**\1:**", part.strip("\n"), count=1)
 
 
-def _play(name: str, stated: Statement, kit: str) -> str:
+def _play(stated: Statement, imports: str, kit: str) -> str:
     """A cell that runs the statement's examples, and shows the first tensor as a picture."""
     lines: list[str] = []
     dimensions = 0
@@ -193,18 +200,33 @@ def _play(name: str, stated: Statement, kit: str) -> str:
     if dimensions:
         # Of a batch, the first is shown.
         first = f"[{', '.join('0' * (dimensions - 2))}]" if dimensions > 2 else ""
-        lines.append(f"display({kit}.heatmap(result{first}{_axes(stated, dimensions)}))")
-    return "\n".join(
-        [
-            "# Change the numbers, and run this cell again.",
-            "try:",
-            textwrap.indent("\n".join(lines), "    "),
-            "except NameError as error:",
-            '    print(f"{error}. Solve it first, then run this cell.")',
-            "except NotImplementedError as error:",
-            f'    print({kit}.unsolved("{name}", error))',
-        ]
-    )
+        lines.append(f"{kit}.heatmap(result{first}{_axes(stated, dimensions)})")
+    # It has its own imports, so that it can be the first cell that is run.
+    used = {node.id for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.Name)}
+    needed = [ast.unparse(node) for node in _import_nodes(imports) if _bound(node) & {*used, kit}]
+    head = ["# Change the numbers, and run this cell again.", *needed, ""]
+    return "\n".join([*head, *lines])
+
+
+def _import_nodes(text: str) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
+def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+
+
+def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
+    """The unit's script as a last cell, with what it says of itself above."""
+    path = course.look_file(unit.name)
+    if not path.is_file():
+        return
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    about = ast.get_docstring(tree) or ""
+    code = text.splitlines()[(tree.body[0].end_lineno or 0) if about else 0 :]
+    yield text_cell(f"{unit.name}-about", LOOK.format(about=about).replace("\n\n\n\n", "\n\n"))
+    yield code_cell(f"{unit.name}-look", "\n".join(code).strip())
 
 
 def _axes(stated: Statement, dimensions: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from grader.course.course import Course, below
 from grader.grading.order import Order
 from grader.intake.own import read_answers
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult
+from grader.records.grade import UNWELL, ExerciseResult
 from grader.sandbox.session import Device
 from grader.student.progress import read_progress
 from grader.unsandboxed import worker
@@ -36,15 +36,7 @@ class Checker:
         """
         submission = read_answers(self._answers, self._desk.course)
         chosen = self._desk.course.select(names or self._names)
-        results = self._graded(submission, chosen)
-        # What is wrong may follow from a mistake in an exercise below that was never right.
-        wrong = [result.name for result in results if _is_wrong(result)]
-        bases = {base for name in wrong for base in below(self._desk.course, name)} - self._solved()
-        if not bases <= {*chosen}:
-            again = self._graded(submission, [*wrong, *bases])
-            told = {result.name: result for result in again}
-            results = [told.get(result.name, result) for result in results]
-        return results
+        return check_exercises(self._desk, submission, chosen, self._solved())
 
     def _solved(self) -> frozenset[str]:
         """What this student has solved before, as far as that is known."""
@@ -54,16 +46,36 @@ class Checker:
                 return read_progress(folder).solved
         return frozenset()
 
-    def _graded(self, submission: Submission, names: Sequence[str]) -> list[ExerciseResult]:
-        from grader.grading.ladder import grade_exercises
 
-        known = [name for name in names if name in self._desk.tests]
-        with self._desk.seat(submission, known) as seat:
-            return grade_exercises(self._desk, seat, known)
+def check_exercises(
+    desk: Desk, submission: Submission, names: Sequence[str], solved: Collection[str] = ()
+) -> list[ExerciseResult]:
+    """Grade these exercises; where one is wrong, it is graded again beside what it stands on.
 
+    That is what the answer uses, and what the exercise requires and is not among the `solved`: what
+    is wrong may follow from there.
+    """
+    from grader.grading.ladder import grade_exercises
 
-def _is_wrong(result: ExerciseResult) -> bool:
-    return any(test.status in ("failed", "error") for test in result.tests)
+    names = [name for name in names if name in desk.tests]
+    with desk.seat(submission, names) as seat:
+        results = grade_exercises(desk, seat, names, solved)
+        found = seat.calls.found
+    bases: dict[str, set[str]] = {}  # of each exercise that is wrong
+    for result in results:
+        ends = {test.status for test in result.tests}
+        if ends & {*UNWELL}:
+            used = found[result.name].bases.items()
+            bases[result.name] = {base for base, there in used if there in ("found", "broken")}
+        if ends & {"failed", "error"}:
+            bases[result.name] |= {*below(desk.course, result.name)}.difference(solved)
+    more = desk.tests.keys() & set().union(*bases.values())
+    if more <= {*names}:
+        return results
+    with desk.seat(submission, [*bases, *more]) as seat:
+        both = grade_exercises(desk, seat, [*bases, *more], solved)
+    again = {one.name: one for one in both}
+    return [again.get(one.name, one) for one in results]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from grader.feedback.pictures.svg import heatmap_svg, matrix_of
 from grader.feedback.pictures.text import ASCII, UNICODE, Marks, indices, scale, shade
 from grader.records.faults import CallError
 from grader.records.grade import Matrix
-from grader.student.notebook_display import NotChecked
+from grader.student.notebook_display import NotChecked, with_text
 
 WIDTH = 80  # characters of a line of text
 MOST_ROWS = 88
@@ -103,7 +103,7 @@ class Heatmap:
         )
 
     def _repr_html_(self) -> str:
-        return self._repr_svg_()
+        return with_text(self._repr_svg_(), repr(self))
 
 
 def heatmap(

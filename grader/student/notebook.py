@@ -8,11 +8,11 @@ from __future__ import annotations
 import atexit
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 from grader.course.course import Course, NoCourse, find_course, load_course
@@ -20,12 +20,17 @@ from grader.feedback import terminal
 from grader.feedback.sentences import at
 from grader.feedback.verdict import Finding, verdict_of
 from grader.grading.desk import Desk
-from grader.grading.ladder import grade_exercises
 from grader.grading.order import Order
+from grader.inspection.cases import Bench
+from grader.inspection.screen import show_cases
+from grader.inspection.tracing import Watched, watch
 from grader.intake import Submission
 from grader.records.faults import CallError
-from grader.records.grade import EXISTS, SIGNATURE, ExerciseResult
+from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
+from grader.student.cells import EDITED, Cells, cells_of
+from grader.student.checking import check_exercises
+from grader.student.closing import closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import (
     BOX,
@@ -34,10 +39,12 @@ from grader.student.notebook_display import (
     CheckStopped,
     NotChecked,
     Told,
+    on_page,
     text,
 )
 from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
-from grader.unsandboxed.notebook import CellName, Notebook, Stopped, undisturbed
+from grader.student.reward import reward
+from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
 
 NOTHING_DEFINED = "no exercise of the course is defined yet: run a cell that defines one"
 NO_COURSE = (
@@ -46,17 +53,23 @@ NO_COURSE = (
 )
 
 
-def check(*names: str | Callable[..., Any], course: str | Path | None = None) -> Checked:
+def check(
+    *names: str | Callable[..., Any], show: bool = False, course: str | Path | None = None
+) -> Checked | Told:
     """Run the public checks of these exercises or units on what the caller has defined.
 
-    Without names, of all exercises that are defined. `course` is the folder of ``course.toml``;
+    Without names, of all exercises that are defined. With `show`, say of one exercise what happens
+    in it: inputs, the shapes along the way, and prints. `course` is the folder of ``course.toml``;
     without it, the nearest one upward. What is solved is added to the progress there. Raises
     `CallError` where there is nothing to check.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    namespace: Mapping[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
+    namespace: dict[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
+    called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
-        return _check(names, course, namespace, _cell_names(shell))
+        look = _Look(namespace, _cell_names(shell), cells_of(shell))
+        opened = found_course(course)
+        return _shown(called, opened, look) if show else _checked(called, opened, look)
     except CallError as error:
         raise NotChecked(str(error)) from None
     except KeyboardInterrupt as stop:
@@ -64,28 +77,58 @@ def check(*names: str | Callable[..., Any], course: str | Path | None = None) ->
         raise CheckStopped(f"stopped at {at(place)}" if place else "stopped") from None
 
 
-def _check(
-    names: Sequence[str | Callable[..., Any]],
-    course: str | Path | None,
-    namespace: Mapping[str, Any],
-    name_cell: CellName,
-) -> Checked:
-    notebook, desk = _desks.at(found_course(course))
-    called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
+@dataclass(frozen=True)
+class _Look:
+    """What the notebook of a call has defined, and what is known of its cells."""
+
+    namespace: dict[str, Any]
+    name_cell: CellName
+    cells: Cells
+
+    @contextmanager
+    def into(self, notebook: Notebook, course: Course) -> Iterator[None]:
+        """Meanwhile the notebook's back end looks there."""
+        why_missing = partial(self.cells.why_missing, course=course)
+        with notebook.looking_into(self.namespace, self.name_cell, why_missing), undisturbed():
+            yield
+
+    def notes(self, course: Course, results: Sequence[ExerciseResult]) -> Iterator[str]:
+        """What a check cannot see: cells that were edited or have not run."""
+        for result in results:
+            if result.name not in self.namespace:
+                yield self.cells.why_missing(result.name, course) if len(results) == 1 else ""
+            elif self.cells.edited(
+                result.name, definition_of(result.name, self.namespace[result.name])
+            ):
+                yield EDITED.format(name=result.name)
+
+
+def _checked(called: Sequence[str], folder: Path, look: _Look) -> Checked:
+    notebook, desk = _desks.at(folder)
     chosen = desk.course.select(called)
-    if not names:
-        chosen = tuple(name for name in chosen if name in namespace)
+    if not called:
+        chosen = tuple(name for name in chosen if name in look.namespace)
         if not chosen:
             raise CallError(NOTHING_DEFINED)
-    with (
-        notebook.looking_into(namespace, name_cell),
-        undisturbed(),
-        desk.seat(Submission("you", ()), chosen) as seat,
-    ):
-        results = grade_exercises(desk, seat, chosen)
+    with look.into(notebook, desk.course):
+        results = tuple(check_exercises(desk, Submission("you", ()), chosen, _desks.solved))
     _desks.solved |= {result.name for result in results if result.solved}
     _desks.checked = next((r.name for r in results if not r.solved), chosen[-1])
-    return _remembered(desk.course, tuple(results))
+    notes = [*filter(None, look.notes(desk.course, results))]
+    return _remembered(desk.course, results, bool(called), notes)
+
+
+def _shown(called: Sequence[str], folder: Path, look: _Look) -> Told:
+    """What happens in one exercise's checks, as ``grader check NAME --show`` says it."""
+    notebook, desk = _desks.at(folder)
+    if len(called) != 1:
+        raise CallError('show=True is for one exercise: grader.check("causal_mask", show=True)')
+    desk.course.one(called[0], "name one exercise of it")
+    watched = Watched(notebook)
+    with look.into(notebook, desk.course):
+        channel = notebook.open(desk.limits, watched.do)
+        cases = watch(Bench(desk, called[0], Submission("you", ())), channel, watched, desk.limits)
+        return Told(on_page(lambda console: show_cases(cases, console)))
 
 
 def found_course(given: str | Path | None) -> Path:
@@ -98,14 +141,25 @@ def found_course(given: str | Path | None) -> Path:
         raise CallError(NO_COURSE.format(here=Path.cwd())) from None
 
 
-def _remembered(course: Course, results: tuple[ExerciseResult, ...]) -> Checked:
-    """Progress that cannot be kept costs a note, and no verdict."""
+def _remembered(
+    course: Course, results: tuple[ExerciseResult, ...], named: bool, notes: Sequence[str]
+) -> Checked:
+    """Progress that cannot be kept costs a note, and no verdict; so does a text that is unfit."""
+    before, brought, more = frozenset[str](), None, [*notes]
     try:
         before = read_progress(course.folder).solved
-        record_progress(course.folder, solved=[result.name for result in results if result.solved])
+        solved = [result.name for result in results if result.solved]
+        progress = record_progress(course.folder, solved=solved)
     except CallError as error:
-        return Checked(results, note=f"progress is not recorded: {error}")
-    return Checked(results, before)
+        more.append(f"progress is not recorded: {error}")
+    else:
+        if len(results) == 1 and solved:
+            try:
+                brought = reward(course, results[0].name, progress)
+            except CallError as error:
+                more.append(str(error))
+    below = closing(course, results, before, named=named, in_cells=True)
+    return Checked(results, before, below, brought, tuple(more))
 
 
 def _cell_names(shell: Any) -> CellName:
@@ -155,10 +209,7 @@ _desks = _Desks()
 
 # --- hints ---------------------------------------------------------------------------------------
 #
-# `grader.hint`: the next hint of an exercise; and what a play cell says before it is solved.
-
-
-SOLVE_FIRST = "Solve it first, then run this cell."
+# `grader.hint`: the next hint of an exercise.
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,17 +272,6 @@ def _hint(course: Course, name: str | None) -> Hint:
     return Hint(name, level, len(course.exercises[name].hints), said, note)
 
 
-def unsolved(name: str, error: NotImplementedError) -> str:
-    """What a play cell says of an exercise where a stub still raises: its own, or another one."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    last = frames[-1]
-    own = last.f_locals.get("self")
-    raised = last.f_code.co_name if own is None else type(own).__name__
-    if raised in (name, "<module>"):
-        return SOLVE_FIRST
-    return f"{raised} is still to be written. {SOLVE_FIRST}"
-
-
 # --- the list, and the zip ------------------------------------------------------------------------
 
 
@@ -287,7 +327,9 @@ def require(exercise: str, test: str) -> None:
     `test` is the name of a public check, or ``operations`` for what the exercise forbids. Raises
     `CallError` where there is nothing to check.
     """
-    (result,) = check(exercise).results
+    checked = check(exercise)
+    assert isinstance(checked, Checked)
+    (result,) = checked.results
     findings = verdict_of(result).findings
     found = next((one for one in findings if one.name == test), None)
     if found is None or found.status != "passed":
@@ -298,8 +340,9 @@ def _told(findings: Sequence[Finding], found: Finding | None) -> Iterator[str]:
     """Why a check did not pass: its own reason, or the first one where it was not tried."""
     first = next(one for one in findings if one.status != "passed")
     if found is None or found.status in ("missing", "skipped"):
-        # `exists` and `signature` are nobody's own check: what they say is said here.
-        asked = first.name in (EXISTS, SIGNATURE)
+        # These are nobody's own check: what they say is said here.
+        asked = first.name in (EXISTS, SIGNATURE, BASES)
         yield first.message if asked else NOT_TRIED.format(title=first.title)
         return
-    yield from filter(None, (found.message, *found.named))
+    below = [one.message for one in findings if one.name == BASES]
+    yield from filter(None, (*below, found.message, *found.named))

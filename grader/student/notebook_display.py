@@ -6,18 +6,23 @@ Nothing in it comes from outside the page, and nothing in it runs.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from rich.console import Console
+from rich.text import Text
 
 from grader.feedback import terminal
 from grader.feedback.pictures.svg import picture_svg
+from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
 from grader.records.grade import ExerciseResult, Picture
 from grader.records.rows import counted
+from grader.student.closing import Closing
+from grader.student.reward import LOOK, Reward, in_lines
 
 WIDTH = 88  # characters of a line of text
 # They stand on light and on dark pages: text keeps the page's colour, and only signs have their
@@ -27,9 +32,17 @@ OTHER_GROUND = "#5f6368"
 BOX = "margin: 0.3em 0 0.6em; padding: 0.2em 0.9em; border-left: 4px solid {ground}"
 SIGN = "padding: 0 0.45em; border-radius: 0.4em; color: #fff; background: {ground}"
 LIST = "list-style: none; margin: 0.3em 0; padding: 0"
+# JupyterLab would break lines of text within words.
+WORDS = "white-space: pre-wrap; word-break: normal; overflow-wrap: break-word; color: inherit"
 CODE = (
-    "white-space: pre-wrap; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
-    "color: inherit; background: rgba(128, 128, 128, 0.14)"
+    f"{WORDS}; margin: 0.2em 0 0.6em 1.9em; padding: 0.4em 0.7em; "
+    "background: rgba(128, 128, 128, 0.14)"
+)
+
+# See `with_text`: Jupyter does not know flow-root, nor a height that is worked out.
+PICTURE = "display: none; display: flow-root"
+IN_ITS_PLACE = (
+    "white-space: pre; color: inherit; margin: 0; padding: 0; overflow: hidden; height: calc(0px)"
 )
 
 
@@ -37,7 +50,7 @@ class _Brief(BaseException):
     """Notebooks ask an exception how it is to be shown."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"grader: {self}"]
+        return textwrap.wrap(f"grader: {self}", WIDTH, break_long_words=False)
 
 
 class NotChecked(_Brief, CallError):
@@ -58,7 +71,7 @@ class Told:
         return terminal.safe(self.lines)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; color: inherit">{text(self.lines)}</pre>'
+        return f'<pre style="{WORDS}">{text(self.lines)}</pre>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,8 +79,10 @@ class Checked:
     """How the checks of some exercises ended; notebooks show it with pictures."""
 
     results: tuple[ExerciseResult, ...]
-    solved_before: frozenset[str] = frozenset()
-    note: str = ""
+    solved_before: frozenset[str]
+    closing: Closing
+    reward: Reward | None = None  # of the one exercise that is solved
+    notes: tuple[str, ...] = ()
 
     @property
     def solved(self) -> bool:
@@ -75,34 +90,62 @@ class Checked:
         return all(result.solved for result in self.results)
 
     def __repr__(self) -> str:
-        page = io.StringIO()
-        console = Console(
-            file=page,
-            width=WIDTH,
-            color_system=None,
-            force_terminal=True,
-            force_jupyter=False,
-            highlight=False,
-        )
+        return on_page(self._print)
+
+    def _print(self, console: Console) -> None:
         for verdict in self._verdicts:
             terminal.show_verdict(console, verdict, detail=verdict.state == "untouched")
-        lines = [line.rstrip() for line in page.getvalue().splitlines()]
-        return "\n".join([*lines, *filter(None, [self._summary])])
+        console.print()
+        for line in filter(None, [self.closing.count, self.closing.hidden, *self.notes]):
+            terminal.print_plain(console, line)
+        if self.reward is not None:
+            console.print()
+            for told in in_lines(self.reward) if self._newly else [Text(self.reward.progress)]:
+                console.print(told)
+            console.print()
+        terminal.print_plain(console, self.closing.next)
 
     def _repr_html_(self) -> str:
         parts = map(_exercise_html, self._verdicts)
-        summary = f"<p>{text(self._summary)}</p>" if self._summary else ""
-        return f"<div>{''.join(parts)}{summary}</div>"
+        lines = filter(None, [self.closing.count, self.closing.hidden, *self.notes])
+        summary = "<br>".join(map(text, lines))
+        brought = _reward_html(self.reward, self._newly) if self.reward is not None else ""
+        then = f"<p>{text(self.closing.next)}</p>" if self.closing.next else ""
+        return f"<div>{''.join(parts)}<p>{summary}</p>{brought}{then}</div>"
+
+    @property
+    def _newly(self) -> bool:
+        """Whether what is solved was not solved before."""
+        return self.solved and not {r.name for r in self.results} <= self.solved_before
 
     @property
     def _verdicts(self) -> Sequence[Verdict]:
         return [verdict_of(result, result.name in self.solved_before) for result in self.results]
 
-    @property
-    def _summary(self) -> str:
-        solved = sum(result.solved for result in self.results)
-        counted = f"{solved} of {len(self.results)} pass the public checks"
-        return "\n".join(filter(None, (counted if len(self.results) != 1 else "", self.note)))
+
+def on_page(show: Callable[[Console], object]) -> str:
+    """What this prints into a console, as lines of text."""
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        width=WIDTH,
+        color_system=None,
+        force_terminal=True,
+        force_jupyter=False,
+        highlight=False,
+    )
+    show(console)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).rstrip()
+
+
+def _reward_html(brought: Reward, newly: bool) -> str:
+    """How far the student is; and what there is to read, opened the first time."""
+    look = f"<p>{text(LOOK.format(brought.look))}</p>" if brought.look else ""
+    sections = [f"<p><strong>{text(h)}.</strong> {text(t)}</p>" for h, t in brought.sections]
+    heads = ", ".join(heading for heading, _ in brought.sections)
+    folded = f"<summary>{text(heads)}</summary>{''.join(sections)}"
+    read = f"<details{' open' if newly else ''}>{folded}</details>" if sections else ""
+    return f"<p>{text(brought.progress)}</p>{read}{look}"
 
 
 def _exercise_html(verdict: Verdict) -> str:
@@ -149,7 +192,21 @@ def _sign(sign: str, color: str, meaning: str) -> str:
 
 
 def _picture_html(picture: Picture) -> str:
-    return f'<div style="margin: 0.2em 0 0.8em 1.9em">{picture_svg(picture)}</div>'
+    shown = with_text(picture_svg(picture), drawn(picture, width=72) or "")
+    return f'<div style="margin: 0.2em 0 0.8em 1.9em">{shown}</div>'
+
+
+def with_text(svg: str, lines: str) -> str:
+    """A picture, with its text where the picture is taken out.
+
+    Where nobody has run or trusted a notebook, Jupyter takes pictures out of HTML and leaves the
+    words in them, and takes out declarations of style that it does not know. So one of these two
+    is seen, wherever it is.
+    """
+    return (
+        f'<div style="{PICTURE}">{svg}</div>'
+        f'<pre aria-hidden="true" style="{IN_ITS_PLACE}">{text(lines)}</pre>'
+    )
 
 
 def text(raw: str) -> str:

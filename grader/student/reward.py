@@ -21,6 +21,7 @@ from grader.student.progress import Progress
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
 NOTHING_TO_READ = "this course has no text to read after {}"
+LOOK = "This unit is complete. To see it at work: {}"
 NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
 
 
@@ -67,7 +68,7 @@ def in_lines(found: Reward) -> Iterator[Text]:
         yield Text(f"\n{heading}", "bold")
         yield Text(paragraph)
     if found.look:
-        yield Text(f"\nThis unit is complete. To see it at work: {found.look}", "bold")
+        yield Text(f"\n{LOOK.format(found.look)}", "bold")
 
 
 def after(course: Course, name: str, progress: Progress) -> Reward:

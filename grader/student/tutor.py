@@ -8,13 +8,11 @@ those below the course.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
-from threading import Timer
 from typing import Literal
 
 from grader.course.course import Course
@@ -22,9 +20,11 @@ from grader.course.statements import statement
 from grader.records.faults import CallError, HostFault
 from grader.student import reward
 from grader.student.checking import Checker, open_checker
+from grader.student.closing import closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
 from grader.student.progress import next_hint, read_progress, record_checks, record_progress
+from grader.student.showing import Showing
 from grader.unsandboxed.worker import BackendName
 
 try:
@@ -35,8 +35,6 @@ except ModuleNotFoundError as error:
 
 NAME = "attention-grader"
 Client = Literal["claude", "cursor", "vscode"]
-MOST_SHOWN = 2**16  # bytes
-SHOWING = 60.0  # seconds that the lines of an answer may run, to be shown
 INSTRUCTIONS = """\
 Exercises in PyTorch that a student solves in files. You are the tutor: ask questions, point to what
 a check says, and leave the writing to the student. Call `check` after each change. Call `hint` only
@@ -123,11 +121,13 @@ class Tutor:
         if self._checker is None:
             self._checker = self._stack.enter_context(self._open())
         results = tuple(self._checker.check(chosen))
+        before, notes = frozenset[str](), list[str]()
         try:
-            told = Checked(results, record_checks(self._course.folder, results).solved)
+            before = record_checks(self._course.folder, results).solved
         except CallError as error:  # it costs no verdict
-            told = Checked(results, note=f"progress is not recorded: {error}")
-        return self._without_paths(repr(told))
+            notes.append(f"progress is not recorded: {error}")
+        below = closing(self._course, results, before, named=True)
+        return self._without_paths(repr(Checked(results, before, below, notes=(*notes,))))
 
     def _hint(self, name: str) -> str:
         level, said = next_hint(self._course, name, read_progress(self._course.folder))
@@ -141,22 +141,7 @@ class Tutor:
 
     def _show(self, name: str) -> str:
         self._course.one(name, "one exercise is shown")
-        command = [sys.executable, "-I", "-m", "grader", "check", name, "--show"]
-        with subprocess.Popen(
-            [*command, "--course", str(self._course.folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as ran:
-            late = Timer(SHOWING, ran.kill)
-            late.start()
-            assert ran.stdout is not None
-            shown = ran.stdout.read(MOST_SHOWN).decode(errors="replace")  # no more is kept
-            ran.kill()
-            late.cancel()
-        if not shown:
-            raise CallError(f"it showed nothing in {SHOWING:.0f} s: does a loop never end?")
-        return self._without_paths(shown)
+        return self._without_paths(Showing(self._course, name).read())
 
     def _without_paths(self, text: str) -> str:
         return text.replace(f"{self._course.folder.parent}/", "")

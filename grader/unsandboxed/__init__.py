@@ -10,6 +10,7 @@ An auditor reads, after `sandbox`:
    a command takes. Its other end is `grader.guest.work`.
 2. `in_process`: the one channel to definitions of this very process: our own, and a text that a
    student wants to see at work.
-3. `notebook`: what is special about a notebook's definitions.
+3. `notebook`: what is special about a notebook's definitions; `guard`: how its kernel outlives an
+   answer that never ends, or ends its process.
 4. `forked`: a fork of this process for our own code that may not end: known mistakes.
 """

@@ -51,13 +51,17 @@ class Guard:
         raise GivenUp(text)
 
     @contextmanager
-    def watching(self, cpu_seconds: float, files: Collection[str]) -> Iterator[None]:
+    def watching(
+        self, cpu_seconds: float, files: Collection[str], names: dict[str, Any]
+    ) -> Iterator[None]:
         """Meanwhile the answer, in these files, has so much time, and does not end the process.
+
+        It may have taken what ends a process from `os`, under one of its `names`.
 
         Raises `StudentLost` if it tried to.
         """
         try:
-            with self._surviving(), self._limited(cpu_seconds, files):
+            with self._surviving(names), self._limited(cpu_seconds, files):
                 yield
         except GivenUp:
             pass
@@ -114,7 +118,7 @@ class Guard:
     # --- the process -----------------------------------------------------------------------------
 
     @contextmanager
-    def _surviving(self) -> Iterator[None]:
+    def _surviving(self, names: dict[str, Any]) -> Iterator[None]:
         """Meanwhile what would end this process ends the answer."""
 
         def end(*_: Any) -> NoReturn:
@@ -126,16 +130,22 @@ class Guard:
             kept["kill"](process, number)
 
         kept = {name: getattr(os, name) for name in ("_exit", "abort", "kill")}
+        instead = {name: kill if name == "kill" else end for name in kept}
+        taken = {
+            alias: name for alias, value in names.items() for name in kept if value is kept[name]
+        }
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         try:
-            for name in kept:
-                setattr(os, name, kill if name == "kill" else end)
+            for name, function in instead.items():
+                setattr(os, name, function)
+            names.update((alias, instead[name]) for alias, name in taken.items())
             if shell is not None:  # `exit()` and `quit()` in a notebook end its kernel
                 shell.ask_exit = _leave
             yield
         finally:
             for name, function in kept.items():
                 setattr(os, name, function)
+            names.update((alias, kept[name]) for alias, name in taken.items())
             if shell is not None:
                 del shell.ask_exit
 

@@ -8,6 +8,7 @@ taken away for good: uses of forbidden ones are seen by the trace alone.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
 import random
@@ -15,8 +16,9 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -30,9 +32,9 @@ from grader import wire
 from grader.guest.server import Guest, Prints
 from grader.sandbox.session import Limits
 from grader.unsandboxed.guard import GivenUp, Guard
-from grader.unsandboxed.in_process import InProcess
+from grader.unsandboxed.in_process import Around, InProcess
 from grader.wire.definitions import is_untouched
-from grader.wire.source import DEFINITIONS, UNPARSABLE
+from grader.wire.source import DEFINITIONS, UNPARSABLE, SourceFile, lookups
 
 KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -48,6 +50,7 @@ STUB_ELSEWHERE = (
 )
 
 CellName = Callable[[str], str | None]  # of a file name of code, what people call that cell
+WhyMissing = Callable[[str], str]  # of a name that is not defined: who defines it; or nothing
 
 
 class Stopped(KeyboardInterrupt):
@@ -64,41 +67,49 @@ class Notebook:
     in_cells = True
 
     def __init__(self) -> None:
-        self._namespace: Mapping[str, Any] = {}
-        self._cell_name: CellName = cell_name
+        self._places = _Places({})
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Nothing keeps student code from anything."""
         return ()
 
+    @property
+    def files(self) -> Sequence[SourceFile]:
+        """The text of the cells, and files, in which answers stand."""
+        return self._places.texts()
+
     @contextmanager
     def looking_into(
-        self, namespace: Mapping[str, Any], name_cell: CellName | None = None
+        self,
+        namespace: dict[str, Any],
+        name_cell: CellName | None = None,
+        why_missing: WhyMissing | None = None,
     ) -> Iterator[None]:
         """Meanwhile, exercises are found in this namespace."""
-        before = self._namespace, self._cell_name
-        self._namespace, self._cell_name = namespace, name_cell or cell_name
+        before = self._places
+        self._places = _Places(namespace, name_cell, why_missing)
         try:
             yield
         finally:
-            self._namespace, self._cell_name = before
+            self._places = before
 
-    def open(self, limits: Limits) -> InProcess:
+    def open(self, limits: Limits, around: Around | None = None) -> InProcess:
         """A channel to the namespace; of `limits`, those of time are enforced."""
         del limits
-        return _Cells(self._namespace, _Places(self._namespace, self._cell_name))
+        return _Cells(self._places, around)
 
 
 class _Cells(InProcess):
     """The channel to a namespace: each exchange has its time."""
 
-    def __init__(self, namespace: Mapping[str, Any], places: _Places) -> None:
+    def __init__(self, places: _Places, around: Around | None) -> None:
         prints = Prints()
         super().__init__(
-            _NotebookGuest(namespace, prints, places),
+            _NotebookGuest(places, prints),
             prints=prints,
-            listing=partial(_listing, namespace, places),
+            listing=partial(_listing, places),
+            around=around,
         )
         self._places = places
         self._used = 0.0
@@ -107,7 +118,7 @@ class _Cells(InProcess):
         """See `Channel`; raises `StudentLost` for an answer that takes longer."""
         started = time.process_time()
         try:
-            with Guard().watching(cpu_seconds, self._places.files):
+            with Guard().watching(cpu_seconds, self._places.files, self._places.namespace):
                 return super().exchange(request, cpu_seconds)
         finally:
             self._used += time.process_time() - started
@@ -121,14 +132,13 @@ class _Cells(InProcess):
 class _NotebookGuest(Guest):
     """A guest whose student writes in cells: it finds places in them, and can be stopped."""
 
-    def __init__(self, namespace: Mapping[str, Any], prints: Prints, places: _Places) -> None:
+    def __init__(self, places: _Places, prints: Prints) -> None:
         super().__init__(self._called, prints)
-        self._namespace = namespace
         self._places = places
 
     def _called(self, name: str) -> Any:
         """What a name stands for; it may be from a file, and lines of that are told too."""
-        value = self._namespace[name]
+        value = self._places.namespace[name]
         code = _code_of(value)
         if code is not None:
             self._places.files.add(code.co_filename)
@@ -155,8 +165,14 @@ class _NotebookGuest(Guest):
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(place) from None
         raised = msgspec.structs.replace(super()._raised(error, uses), place=place)
-        stub = self._stub_elsewhere(error)
-        return msgspec.structs.replace(raised, text=stub) if place and stub else raised
+        text = self._stub_elsewhere(error) or self._why_missing(error)
+        return msgspec.structs.replace(raised, text=text) if place and text else raised
+
+    def _why_missing(self, error: BaseException) -> str:
+        """Who defines a name that this notebook's namespace does not have."""
+        if type(error) is not NameError or not error.name or error.name in self._places.namespace:
+            return ""
+        return wire.clean(self._places.why_missing(error.name)[: wire.MAX_TEXT])
 
     def _stub_elsewhere(self, error: BaseException) -> str:
         """What to say of a stub that was imported from a file, and called from a cell."""
@@ -197,8 +213,16 @@ def undisturbed() -> Iterator[None]:
 class _Places:
     """The files and cells in which a namespace's definitions stand."""
 
-    def __init__(self, namespace: Mapping[str, Any], name_cell: CellName) -> None:
-        self._name_cell = name_cell
+    def __init__(
+        self,
+        namespace: dict[str, Any],
+        name_cell: CellName | None = None,
+        why_missing: WhyMissing | None = None,
+    ) -> None:
+        self.namespace = namespace
+        self.why_missing: WhyMissing = why_missing or "".format
+        self._name_cell: CellName = name_cell or cell_name
+        self._texts: dict[str, _CellText] = {}
         own = namespace.get("__name__")
         values = [v for v in namespace.values() if isinstance(v, (type, FunctionType))]
         codes = [_code_of(value) for value in values if value.__module__ == own]
@@ -210,6 +234,33 @@ class _Places:
         text = linecache.getline(file, line).strip()[:200]
         name = self._name_cell(file) or cell_name(file) or Path(file).name
         return wire.Place(wire.clean(name[: wire.MAX_NAME]), line, wire.clean(text))
+
+    def texts(self) -> Sequence[SourceFile]:
+        """All that is known so far, each parsed once."""
+        for name in self.files - self._texts.keys():
+            text = "".join(linecache.getlines(name))
+            lines = text.split("\n")
+            self._texts[name] = _CellText(
+                "cell.ipynb", "cell", [text], lines, [1], compiled_as=name, place_at=self.at
+            )
+        return [*self._texts.values()]
+
+
+@dataclass
+class _CellText(SourceFile):
+    """The text of a cell, with places in it as a notebook's own."""
+
+    compiled_as: str = ""
+    place_at: Callable[[str, int], wire.Place] = wire.Place
+
+    @property
+    def code_name(self) -> str:
+        """See `SourceFile`."""
+        return self.compiled_as
+
+    def place(self, line: int) -> wire.Place:
+        """See `SourceFile`."""
+        return self.place_at(self.compiled_as, line)
 
 
 def cell_name(file: str) -> str | None:
@@ -234,17 +285,61 @@ def _code_of(value: Any) -> CodeType | None:
 # --- what stands there ---------------------------------------------------------------------------
 
 
-def _listing(namespace: Mapping[str, Any], places: _Places, opening: wire.Open) -> wire.Listing:
-    return wire.Listing([_found(namespace, places, wanted.name) for wanted in opening.wanted])
+def _listing(places: _Places, opening: wire.Open) -> wire.Listing:
+    exercises = {wanted.name for wanted in (*opening.wanted, *opening.others)}
+    found = (_found(places, wanted.name) for wanted in opening.wanted)
+    return wire.Listing(
+        [
+            msgspec.structs.replace(one, bases=_bases(places.namespace, one.name, exercises))
+            if one.status == "found"
+            else one
+            for one in found
+        ]
+    )
 
 
-def _found(namespace: Mapping[str, Any], places: _Places, name: str) -> wire.Found:
-    if name not in namespace:
+def _bases(
+    namespace: Mapping[str, Any], name: str, exercises: Collection[str]
+) -> dict[str, wire.FoundStatus]:
+    """The other exercises that an answer uses, itself or by way of what the notebook defines.
+
+    Not those that a function from a file finds in that file: they are not the notebook's.
+    """
+    used: dict[str, wire.FoundStatus] = {}
+    reached, pending = {id(namespace[name])}, [namespace[name]]
+    while pending:
+        for function in _functions(pending.pop()):
+            for word in frozenset().union(*lookups(function.__code__)) - vars(builtins).keys():
+                value = function.__globals__.get(word)
+                if word in exercises and word != name and value is namespace.get(word):
+                    stub = _is_stub(word, value)
+                    used[word] = "missing" if word not in namespace else "stub" if stub else "found"
+                own = getattr(value, "__module__", None) == namespace.get("__name__")
+                if own and id(value) not in reached:
+                    reached.add(id(value))
+                    pending.append(value)
+    return used
+
+
+def _functions(value: Any) -> list[FunctionType]:
+    """A function, or a class's methods."""
+    parts = vars(value).values() if isinstance(value, type) else [value]
+    return [part for part in parts if isinstance(part, FunctionType)]
+
+
+def _is_stub(name: str, value: Any) -> bool:
+    """Whether the text of a definition, where it is known, says nothing yet."""
+    node = definition_of(name, value)
+    return node is not None and is_untouched(node)
+
+
+def _found(places: _Places, name: str) -> wire.Found:
+    if name not in places.namespace:
         return wire.Found(name, "missing")
-    value = namespace[name]
+    value = places.namespace[name]
     code = _code_of(value)
     place = places.at(code.co_filename, code.co_firstlineno) if code else None
-    if code is not None and _is_stub(name, code):
+    if _is_stub(name, value):
         return wire.Found(name, "stub", place=place)
     if isinstance(value, type):
         made, called = _method(value, "__init__"), _method(value, "forward")
@@ -254,18 +349,21 @@ def _found(namespace: Mapping[str, Any], places: _Places, name: str) -> wire.Fou
     return wire.Found(name, "found", "other", place)
 
 
-def _is_stub(name: str, code: CodeType) -> bool:
-    """Whether the text of a definition, where it is known, says nothing yet."""
+def definition_of(name: str, value: Any) -> ast.stmt | None:
+    """The text of what stands under a name, where it is known."""
+    code = _code_of(value)
+    if code is None:
+        return None
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except UNPARSABLE:
-        return False
+        return None
     around = [
         node
         for node in ast.walk(tree)
         if isinstance(node, DEFINITIONS) and node.name == name and _holds(node, code.co_firstlineno)
     ]
-    return bool(around) and is_untouched(around[-1])
+    return around[-1] if around else None
 
 
 def _holds(node: ast.stmt, line: int) -> bool:

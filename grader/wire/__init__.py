@@ -263,11 +263,14 @@ class Argument(msgspec.Struct, frozen=True):
     optional: bool
 
 
+FoundStatus = Literal["found", "stub", "missing", "broken"]
+
+
 class Found(msgspec.Struct, frozen=True):
     """What a submission holds under an exercise's name."""
 
     name: Name
-    status: Literal["found", "stub", "missing", "broken"]
+    status: FoundStatus
     kind: Literal["function", "class", "other"] = "other"
     place: Place | None = None
     arguments: Annotated[list[Argument], _few] | None = (
@@ -278,6 +281,8 @@ class Found(msgspec.Struct, frozen=True):
     notes: Annotated[list[Text], _few] = []
     evasions: Annotated[list[Use], _few] = []
     thrown_away: Annotated[list[Use], _few] = []
+    # Other exercises that it uses, itself or by way of what it uses, and what stands there.
+    bases: Annotated[dict[Name, FoundStatus], _few] = {}
 
 
 class Listing(msgspec.Struct, frozen=True, tag="listing"):

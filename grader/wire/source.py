@@ -75,7 +75,7 @@ class TopStatement:
     @cached_property
     def _lookups(self) -> tuple[frozenset[str], frozenset[str]]:
         try:
-            return _reads(self.code)
+            return lookups(self.code)
         except UNPARSABLE:
             return frozenset(), frozenset()
 
@@ -286,8 +286,8 @@ def _binds(node: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(makes), frozenset(changes - makes)
 
 
-def _reads(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """Names looked up as a statement runs, and later by functions in it.
+def lookups(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """Module-level names that code looks up as it runs, and later by functions in it.
 
     Read from the compiled code, which knows what is local.
     """

@@ -80,6 +80,31 @@ def test_a_rule_that_nothing_public_looks_at_is_marked_and_no_other(weigh: State
     assert weigh.marked(()) == weigh.text
 
 
+def test_sentence_rules_and_example_come_first_and_nothing_is_lost(weigh: Statement) -> None:
+    first, rest = weigh.first_and_rest({"large"})
+    places = [first.index(part) for part in ("Turn each row", "Rules:", "Example:")]
+    assert places == sorted(places)
+    assert first.count("(graded, not checked here)") == 1
+    assert rest.startswith("Why:")
+    assert sorted(f"{first}\n{rest}".split()) == sorted(weigh.marked({"large"}).split())
+
+
+def test_free_prose_comes_first_as_a_whole(tiny: Course) -> None:
+    found = statement(tiny, "center")
+    assert found.first_and_rest() == (found.text, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("softmax_stable", "def softmax_stable(scores, dim=-1)"),
+        ("SelfAttention_v1", "class SelfAttention_v1: __init__(d_in, d_out), forward(x)"),
+    ],
+)
+def test_a_signature_has_a_form_on_one_line(name: str, line: str) -> None:
+    assert statement(COURSE, name).short_signature == line
+
+
 def test_a_stub_that_is_not_there_or_cannot_be_read_is_told(tiny_copy: Course) -> None:
     path = tiny_copy.stub_file("basics")
     path.write_text(path.read_text("utf-8").replace("def center", "def centre"), "utf-8")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from torch import Tensor
 
 from grader.course.course import load_course
@@ -18,6 +21,8 @@ from grader.course.references import load_solutions
 from grader.course.tensors import Make
 from grader.feedback.disagreement import picture_of
 from grader.feedback.pictures.text import drawn as draw
+from grader.feedback.terminal import show_picture
+from grader.records.grade import Picture
 from tests.support.places import REAL
 
 COURSE = load_course(REAL)
@@ -89,11 +94,12 @@ def test_small_matrices_are_numbers_of_two_digits() -> None:
     assert_looks(
         drawn(ours, theirs),
         """
-           expected           yours             differs
-              0    1    2        0    1    2     0 1 2
-        0     1    0    0      nan  nan  nan     ✗ ✗ ✗
-        1   .25  .75    0      .25  .75    0     · · ·
-        2  -.30   12  1.3     -.30  inf  1.3     · ✗ ·
+           expected           yours
+              0    1    2        0     1     2
+        0     1    0    0      nan✗  nan✗  nan✗
+        1   .25  .75    0      .25   .75     0
+        2  -.30   12  1.3     -.30   inf✗  1.3
+        ✗ differs
         """,
     )
 
@@ -134,9 +140,10 @@ def test_a_vector_is_one_row() -> None:
     assert_looks(
         drawn(torch.tensor([3, 1, 2]), torch.tensor([3, 2, 2])),
         """
-           expected           yours             differs
-              0    1    2        0    1    2     0 1 2
-        0     3    1    2        3    2    2     · ✗ ·
+           expected           yours
+              0    1    2        0     1     2
+        0     3    1    2        3     2✗    2
+        ✗ differs
         """,
     )
 
@@ -146,6 +153,29 @@ def test_values_beyond_all_expected_ones_are_said_to_be_so() -> None:
     picture = drawn(ours, 1000 * ours)
     assert "█ also beyond" in picture
     assert "█ also beyond" not in drawn(ours, ours / 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"), [(2.0, "2✗"), (0.0, "0✗"), (False, "✗")], ids=["large", "zero", "boolean"]
+)
+def test_wrong_cells_are_red_in_a_terminal(value: float, seen: str) -> None:
+    ours = torch.ones(3, 3, dtype=torch.tensor(value).dtype)
+    theirs = ours.clone()
+    theirs[0, 0] = value
+    picture = picture_of(ours, theirs)
+    assert picture is not None
+    assert red_in(picture) & {seen} == {seen}
+    assert red_in(picture) <= {seen, "✗"}
+    assert red_in(picture, no_color=True) == set()
+
+
+def red_in(picture: Picture, **options: Any) -> set[str]:
+    console = Console(
+        file=io.StringIO(), width=80, force_terminal=True, color_system="standard", **options
+    )
+    with console.capture() as captured:
+        show_picture(console, picture, 8, 72)
+    return set(re.findall(r"\x1b\[31m([^\x1b]*)", captured.get()))
 
 
 # --- which part is shown -------------------------------------------------------------------------
@@ -199,7 +229,8 @@ def test_no_line_is_wider_than_the_terminal() -> None:
 
 def test_numbers_give_way_to_shades_where_there_is_no_room() -> None:
     ours = normal(6, 6)
-    assert "░" not in drawn(ours, 2 * ours, width=90)
+    for width in (64, 68, 72, 90):  # 68 is what a terminal of 80 columns leaves
+        assert "░" not in drawn(ours, 2 * ours, width=width)
     assert "░" in drawn(ours, 2 * ours, width=60)
     thousands = ours * 100_000
     assert "░" in drawn(thousands, 2 * thousands, width=90)
@@ -208,7 +239,7 @@ def test_numbers_give_way_to_shades_where_there_is_no_room() -> None:
 def test_the_caller_may_say_what_differs() -> None:
     ours = normal(4, 4)
     wrong = torch.eye(4, dtype=torch.bool)
-    assert drawn(ours, 2 * ours, wrong=wrong).count("✗") == 4
+    assert drawn(ours, 2 * ours, wrong=wrong).count("✗") == 4 + 1, "and once in the legend"
 
 
 # --- what cannot be shown ------------------------------------------------------------------------

@@ -215,9 +215,12 @@ def test_it_can_stand_on_a_page_beside_others() -> None:
     assert re.findall(r"https?://[^\"]*", svg) == ["http://www.w3.org/2000/svg"]
 
 
-def test_it_brings_its_own_light_ground() -> None:
-    (ground, *_) = ElementTree.fromstring(picture_svg(with_one_wrong(3, 3))).iter(f"{SVG}path")
-    assert "#fcfcfc" in ground.get("style", "")
+def test_it_stands_on_the_page_in_the_colour_of_its_text() -> None:
+    root = ElementTree.fromstring(picture_svg(with_one_wrong(3, 3)))
+    assert "fill: currentColor" in root.get("style", "")
+    width, height = map(float, root.get("viewBox", "").split()[2:])
+    for path in root.iter(f"{SVG}path"):
+        assert f"h{width:g}v{height:g}" not in path.get("d", ""), "a ground of its own"
 
 
 def test_text_is_text_whatever_it_says() -> None:

@@ -278,6 +278,87 @@ def test_a_class_may_build_on_its_earlier_self(
     assert student.Projection(3, 4)(torch.ones(2, 3)).shape == (2, 4)
 
 
+# --- which exercises an answer uses --------------------------------------------------------------
+
+USED = {
+    "in its own file": {"basics.py": STUB + "def weigh(x):\n    return center(x)\n"},
+    "by way of a helper": {
+        "basics.py": STUB
+        + "def weigh(x):\n    return mine(x)\ndef mine(x):\n    return center(x)\n"
+    },
+    "by an import": {
+        "basics.py": STUB,
+        "b.py": "from .basics import center\ndef weigh(x):\n    return center(x)\n",
+    },
+    "by an import under another name": {
+        "basics.py": STUB,
+        "b.py": "from basics import center as middle\ndef weigh(x):\n    return middle(x)\n",
+    },
+    "by its module": {
+        "basics.py": STUB,
+        "b.py": "import basics as bs\ndef weigh(x):\n    return bs.center(x)\n",
+    },
+    "by a module of a package": {
+        "basics.py": STUB,
+        "b.py": "from . import basics\ndef weigh(x):\n    return basics.center(x)\n",
+    },
+    "by an import of everything": {
+        "basics.py": STUB,
+        "b.py": "from basics import *\ndef weigh(x):\n    return center(x)\n",
+    },
+    "by a helper of another file": {
+        "basics.py": STUB + "def mine(x):\n    return center(x)\n",
+        "b.py": "from basics import mine\ndef weigh(x):\n    return mine(x)\n",
+    },
+    "in a method": {
+        "basics.py": (
+            STUB + "class weigh:\n    def __init__(self):\n        self.center = center(1)\n"
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("files", USED.values(), ids=USED.keys())
+def test_it_is_known_which_exercises_an_answer_uses(files: dict[str, str], sit: Sit) -> None:
+    assert found(sit(files), "weigh").bases == {"center": "stub"}
+
+
+@pytest.mark.parametrize(
+    "imports", ["", "from basics import center\n", "from grader.mine import center\n"]
+)
+def test_an_exercise_that_is_used_may_be_nowhere(imports: str, sit: Sit) -> None:
+    seat = sit({"b.py": f"{imports}def weigh(x):\n    return center(x)\n"})
+    assert found(seat, "weigh").bases == {"center": "missing"}
+
+
+UNUSED = {
+    "a parameter": "def weigh(center):\n    return center(1)\n",
+    "a local name": "def weigh(x):\n    center = x\n    return center\n",
+    "an attribute": "def weigh(x):\n    return x.center\n",
+    "a library's": "from torch import exp as center\ndef weigh(x):\n    return center(x)\n",
+    "a library's, perhaps": "from torch import *\ndef weigh(x):\n    return center(x)\n",
+    "a function of another module": "import torch\ndef weigh(x):\n    return torch.center(x)\n",
+    "itself": "def weigh(x):\n    return weigh(x)\n",
+}
+
+
+@pytest.mark.parametrize("text", UNUSED.values(), ids=UNUSED.keys())
+def test_a_name_alone_is_no_use_of_an_exercise(text: str, sit: Sit) -> None:
+    assert found(sit({"b.py": text, "basics.py": STUB}), "weigh").bases == {}
+
+
+def test_a_copy_that_does_not_count_is_no_exercise(sit: Sit) -> None:
+    counts = center_that_gives(1)
+    copy = f"{center_that_gives(2)}def weigh(x):\n    return center(x)\n"
+    assert found(sit({"basics.py": counts, "b.py": copy}), "weigh").bases == {}
+
+
+def test_imports_that_go_in_circles_lead_nowhere(sit: Sit) -> None:
+    circle = {"a.py": "from b import center\n", "b.py": "from a import center\n"}
+    weigh = {"basics.py": "from a import center\ndef weigh(x):\n    return center(x)\n"}
+    assert found(sit(circle | weigh), "weigh").bases == {}
+
+
 # --- files that do not parse ---------------------------------------------------------------------
 
 

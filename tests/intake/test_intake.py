@@ -163,6 +163,7 @@ def test_the_current_folder_gives_its_own_name(
         "__pycache__",
         "__MACOSX",
         "checks",
+        "afterwards",
         "venv",
         ".venv",
         "node_modules",

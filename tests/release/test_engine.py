@@ -169,7 +169,10 @@ def solve(student: Installed, text: str = RIGHT) -> None:
 def test_help_offers_a_students_commands_and_no_others(student: Installed) -> None:
     text = student.run("grader", "--help")
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
-    assert listed == [*("check", "list", "hint", "reset", "run", "pack", "watch", "mcp", "doctor")]
+    assert listed == [
+        *("check", "list", "hint", "after", "look", "reset", "run", "pack", "watch", "mcp"),
+        "doctor",
+    ]
     for command in listed:
         assert f"Example: grader {command}" in student.run("grader", command, "--help")
 

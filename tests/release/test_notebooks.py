@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +13,13 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from grader.course.collection import rules_left_out
 from grader.course.course import load_course
 from grader.course.file import Unit
 from grader.course.statements import statement
-from grader.release.notebooks import short_stub
+from grader.release.notebooks import cells_of, short_stub
 from tests.support.bundles import release_recorded
-from tests.support.places import ROOT
+from tests.support.places import ROOT, TINY
 
 COURSE = load_course(ROOT / "exercises")
 
@@ -77,16 +79,27 @@ def parts(cells: list[Any], unit: Unit, part: str) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("unit", COURSE.units, ids=lambda unit: unit.name)
 def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, unit: Unit) -> None:
     notebook = notebook_of(folder, unit)
-    place = {"metadata": {"path": folder / "notebooks"}}
-    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place)
+    path = folder / "notebooks" / f"{unit.name}.ipynb"
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": path.parent}},
+    )
+    stuck = [cell for _, cell in parts(notebook.cells, unit, "play")]
+    look = [cell for cell in notebook.cells if cell.id == f"{unit.name}-look"]
+    for cell in (*stuck, *look):
+        cell.metadata["tags"] = ["raises-exception"]
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
-            client.execute_cell(cell, index)  # raises if the cell does
+            client.execute_cell(cell, index)  # raises if the cell does, and nobody expects it
         for name, cell in parts(notebook.cells, unit, "check"):
             assert f"· {name}" in shown(cell), "unsolved, and not wrong"
             assert "still the stub" in shown(cell)
         for name, cell in parts(notebook.cells, unit, "play"):
-            assert shown(cell).strip() == "Solve it first, then run this cell.", name
+            (error,) = cell.outputs
+            assert error.ename == "NotImplementedError", name
+            assert "still has a part to write" in error.traceback[-1], name
 
         # One kernel for both, since each loads torch: the cells are run again with answers in them.
         before = [cell for cell in notebook.cells if cell.id == f"{unit.name}-pasted"]
@@ -97,6 +110,9 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             cell.source = "\n\n".join(map(reference, imported))
         for name, cell in parts(notebook.cells, unit, "answer"):
             cell.source = definition(unit.name, name)
+        for cell in (*stuck, *look):
+            del cell.metadata["tags"]
+        nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
         for name, cell in parts(notebook.cells, unit, "check"):
@@ -106,6 +122,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             assert " by " in shown(cell), f"{name} shows a picture, with its size in text"
             pictures = [output.data for output in cell.outputs if "data" in output]
             assert "svg" in str(pictures)
+        assert all(cell.outputs for cell in look)
     solved = (folder / "exercises" / "progress.txt").read_text("utf-8")
     assert {f"solved {exercise.name}" for exercise in unit.exercise} <= set(solved.splitlines())
 
@@ -142,3 +159,37 @@ def test_what_a_statement_says_stands_in_the_notebook(folder: Path) -> None:
             for line in stated.text.splitlines():
                 if line.startswith(("tensor", "        [", ">>>")):
                     assert line in cell.source
+
+
+@pytest.mark.parametrize("unit", COURSE.units, ids=lambda unit: unit.name)
+def test_a_cell_to_play_in_needs_its_answer_and_no_other_cell(folder: Path, unit: Unit) -> None:
+    for name, cell in parts(notebook_of(folder, unit).cells, unit, "play"):
+        tree = ast.parse(cell.source)
+        assert not any(isinstance(node, ast.Try) for node in ast.walk(tree))
+        used = {node.id: node.ctx for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        made = {
+            alias.asname or alias.name for node in tree.body for alias in getattr(node, "names", [])
+        } | {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        others = used.keys() - made - vars(builtins).keys()
+        assert others <= COURSE.exercises.keys(), others
+        assert name in others
+
+
+def test_a_unit_with_something_to_look_at_ends_in_it() -> None:
+    course = load_course(TINY / "exercises")
+    (unit, *_) = course.units
+    about, look = cells_of(course, unit, rules_left_out(course))[-2:]
+    script = course.look_file(unit.name).read_text("utf-8")
+    said = ast.get_docstring(ast.parse(script))
+    assert said
+    assert said in "".join(about["source"])
+    code = "".join(look["source"])
+    assert said not in code
+    assert code in script
+    assert "from grader.mine import" in code
+    under_another_name = cells_of(course, unit, rules_left_out(course), "kit")
+    assert f"{unit.name}-look" not in {cell["id"] for cell in under_another_name}

@@ -101,6 +101,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
+        *(f"exercises/afterwards/{unit}{suffix}" for unit in UNITS for suffix in (".toml", ".py")),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
 
@@ -182,40 +183,6 @@ def test_notebooks_are_valid_and_their_cells_are_named(bundle: Path) -> None:
             ]
 
 
-def play_cell(bundle: Path, unit: str, name: str) -> str:
-    cells = json.loads((bundle / "notebooks" / f"{unit}.ipynb").read_text("utf-8"))["cells"]
-    (found,) = (cell for cell in cells if cell["id"] == f"{name}-play")
-    return "".join(found["source"])
-
-
-@pytest.mark.parametrize(
-    ("before", "told"),
-    [
-        ("", "name 'torch' is not defined. "),
-        ("import grader, torch", "name 'attention_weights' is not defined. "),
-        ("import grader, torch\ndef attention_weights(x): raise NotImplementedError", ""),
-        (
-            "import grader, torch\ndef attention_scores(x): raise NotImplementedError\n"
-            "def attention_weights(x): return attention_scores(x)",
-            "attention_scores is still to be written. ",
-        ),
-        (
-            "import grader, torch\nclass Layer:\n def __init__(self): raise NotImplementedError\n"
-            "def attention_weights(x): return Layer()",
-            "Layer is still to be written. ",
-        ),
-    ],
-    ids=["nothing", "no answer", "the stub", "another stub", "a class"],
-)
-def test_a_play_cell_asks_to_solve_it_first(
-    bundle: Path, capsys: pytest.CaptureFixture[str], before: str, told: str
-) -> None:
-    namespace: dict[str, object] = {}
-    exec(before, namespace)
-    exec(play_cell(bundle, "simple_attention", "attention_weights"), namespace)
-    assert capsys.readouterr().out == f"{told}Solve it first, then run this cell.\n"
-
-
 def test_notebooks_and_the_readme_name_what_helps(bundle: Path) -> None:
     for unit in COURSE.units:
         first, *_ = json.loads((bundle / "notebooks" / f"{unit.name}.ipynb").read_text("utf-8"))[
@@ -271,7 +238,7 @@ def test_the_walkthrough_shows_what_the_commands_print(grader: Grader, tmp_path:
 def test_the_readme_names_every_key_of_the_watch_screen(bundle: Path) -> None:
     table = re.findall(r"^\| ([^`|]+) \|", (bundle / "README.md").read_text("utf-8"), re.MULTILINE)
     named = {key for row in table for key in row.split(", ")}
-    assert {key.key for key in KEYS} - {"s"} <= named  # a bundle has no solution to show
+    assert {key.key for key in KEYS} - {"v"} <= named  # a bundle has no solution to show
 
 
 # --- what it refuses -----------------------------------------------------------------------------

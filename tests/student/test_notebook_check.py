@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -165,7 +166,7 @@ def test_a_right_definition_is_solved_and_remembered(cell: Cell, folder: Path) -
     cell(RIGHT)
     result = cell('grader.check("softmax_naive")')
     assert result.solved
-    assert repr(result) == " ✓ softmax_naive"
+    assert repr(result).startswith(" ✓ softmax_naive\n\n1 of 1 pass the public checks\n")
     assert "softmax_naive: solved" in page(result).text
     assert read_progress(folder).solved == {"softmax_naive"}
 
@@ -218,6 +219,55 @@ def test_a_stub_that_was_imported_from_a_file_is_told(
     assert "`raise NotImplementedError` in my_stubs.py line 3 is still the stub: define it" in text
 
 
+USES_ANOTHER = "def softmax_naive(scores):\n    return shares(torch.exp(scores))\n"
+SHARES = "def shares(x):\n    return normalize_by_sum(x)\n"  # a helper of the notebook's own
+AT_FAULT = {
+    "a stub": (
+        "def normalize_by_sum(scores):\n    raise NotImplementedError\n",
+        "normalize_by_sum is a stub: write it first, since softmax_naive uses it",
+    ),
+    "not run": (
+        "",
+        "normalize_by_sum is not defined in this session: run the cell that defines it, since "
+        "softmax_naive uses it",
+    ),
+    "wrong": (
+        "def normalize_by_sum(scores):\n    return scores / scores.sum() + 3\n",
+        "normalize_by_sum fails its own checks now: mend it first, since softmax_naive uses it "
+        '(`grader.check("normalize_by_sum")` says why)',
+    ),
+}
+
+
+@pytest.mark.parametrize("how", AT_FAULT)
+def test_an_earlier_exercise_that_is_at_fault_is_named_first(cell: Cell, how: str) -> None:
+    earlier, said = AT_FAULT[how]
+    cell(earlier + SHARES + USES_ANOTHER)
+    result = cell('grader.check("softmax_naive")')
+    assert [one.name for one in result.results] == ["softmax_naive"]
+    assert said in words(page(result).text)
+    assert said in words(repr(result)).partition("✗ What it uses is right: ")[2]
+
+
+@pytest.mark.parametrize("end", ["gives_the_weights_of_the_example", "keeps_float64"])
+def test_an_assertion_names_the_earlier_exercise_that_is_at_fault(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    earlier, said = AT_FAULT["wrong"]
+    cell(earlier + SHARES + USES_ANOTHER)
+    shell = SimpleNamespace(user_ns=cell("globals()"))
+    python = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    with pytest.raises(AssertionError, match=f"^{re.escape(said)}"):
+        notebook.require("softmax_naive", f"test_softmax_naive_{end}")
+
+
+def test_an_earlier_exercise_that_is_not_used_is_not_blamed(cell: Cell) -> None:
+    wrong = "def softmax_naive(normalize_by_sum):\n    return normalize_by_sum + 1\n"
+    cell(f"{AT_FAULT['wrong'][0]}{SHARES}{wrong}")
+    assert "normalize_by_sum" not in repr(cell('grader.check("softmax_naive")'))
+
+
 def test_a_part_that_is_still_to_write_is_told(cell: Cell) -> None:
     cell("def softmax_naive(scores):\n    e = scores.exp()\n    raise NotImplementedError\n")
     text = words(repr(cell('grader.check("softmax_naive")')))
@@ -253,9 +303,8 @@ def test_all_references_in_one_notebook_pass(cell: Cell) -> None:
     result = cell("grader.check()")
     assert [r.name for r in result.results if not r.solved] == []
     assert len(result.results) > 20
-    assert repr(result).endswith(
-        f"{len(result.results)} of {len(result.results)} pass the public checks"
-    )
+    count = len(result.results)
+    assert f"{count} of {count} pass the public checks" in repr(result)
 
 
 # --- what is checked -----------------------------------------------------------------------------
@@ -284,11 +333,13 @@ def test_a_unit_and_a_function_can_be_named_too(cell: Cell) -> None:
         ("grader.heatmap(torch.zeros(2, 2, 2))", "pick one of them"),
     ],
 )
-def test_a_call_that_is_not_right_is_told_in_one_line(cell: Cell, call: str, told: str) -> None:
+def test_a_call_that_is_not_right_is_told_without_a_traceback(
+    cell: Cell, call: str, told: str
+) -> None:
     with pytest.raises(CallError, match=told) as caught:
         cell(call)
-    (line,) = caught.value._render_traceback_()  # type: ignore[attr-defined]
-    assert "\n" not in line
+    lines = caught.value._render_traceback_()  # type: ignore[attr-defined]
+    assert " ".join(lines) == f"grader: {caught.value}"
 
 
 def test_a_course_is_found_beside_the_notebook_or_named(
@@ -500,13 +551,12 @@ def test_a_notebook_shows_verdicts_as_html(
     unsolved, solved, raised, wrong, heatmap = (output.data for (output,) in outputs[1:6])
     assert "still the stub" in unsolved["text/html"]
     assert "softmax_rows</strong>: solved" in solved["text/html"]
-    assert solved["text/plain"] == " ✓ softmax_rows"
+    assert solved["text/plain"].startswith(" ✓ softmax_rows\n")
     assert "cell [4] line 4 raised AttributeError" in words(raised["text/plain"])
     assert "Each column sums to one, not each row" in wrong["text/html"]
     assert "<svg" in wrong["text/html"]
     assert "<svg" in heatmap["text/html"]
     told = [output.traceback for (output,) in outputs[6:8]]
-    assert [len(traceback) for traceback in told] == [1, 1]
-    assert told[0][0].startswith("grader: there is no exercise called 'nonsense'")
+    assert " ".join(told[0]).startswith("grader: there is no exercise called 'nonsense'; the units")
     assert told[1] == ["grader: stopped at cell [8] line 4"]
     assert "1 of 2 pass the public checks" in outputs[8][0].data["text/plain"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,23 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from grader.course.course import NAMED
+from grader.course.course import NAMED, load_course
+from grader.release.notebooks import cells_of as notebook_cells
 from grader.student.progress import FILE
 from tests.support.places import REAL, ROOT
 
-IMPORTS = "import os, signal, sys, time\nimport grader\nimport torch\nfrom torch import nn"
+IMPORTS = """\
+import os, signal, sys, time
+from os import _exit
+import grader
+import torch
+from torch import nn
+"""
 RIGHT = "def softmax_naive(scores):\n    e = torch.exp(scores)\n    return e / e.sum()\n"
 CHECK = 'grader.check("softmax_naive")'
+
+
+Save = Callable[..., None]  # cells, each with its text and its number
 
 
 class Kernel:
@@ -44,8 +55,13 @@ def text_of(output: Any) -> str:
         case "stream":
             return str(output.text)
         case "error":
-            return "\n".join(output.traceback)
+            return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
     return str(output.data["text/plain"])
+
+
+def page_of(output: Any) -> str:
+    """The HTML of an output."""
+    return str(output.data["text/html"])
 
 
 def words(text: str) -> str:
@@ -78,9 +94,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
         )
         with client.setup_kernel():
             running = Kernel(client, folder)
-            running.run(
-                "import os, signal, sys, time\nimport grader\nimport torch\nfrom torch import nn"
-            )
+            running.run(IMPORTS)
             yield running
 
 
@@ -134,6 +148,7 @@ def test_an_endless_answer_is_ended_as_in_a_terminal(kernel: Kernel, body: str) 
         "os._exit(1)",
         "os.abort()",
         "os.kill(os.getpid(), 9)",
+        "_exit(1)",
         "try:\n        os._exit(1)\n    except BaseException:\n        return scores",
     ],
 )
@@ -152,7 +167,277 @@ def test_an_answer_that_exits_leaves_the_kernel(kernel: Kernel, body: str) -> No
 
 
 def test_a_check_gives_back_what_it_took(kernel: Kernel) -> None:
-    kernel.run("before = os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT)")
+    kernel.run("before = os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), _exit")
     kernel.run(f"def softmax_naive(scores):\n    os._exit(1)\n\n{CHECK}")
-    after = "(os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT))"
+    after = "(os._exit, os.abort, os.kill, signal.getsignal(signal.SIGINT), os._exit)"
     assert kernel.said(f"before == {after}, 'ask_exit' in vars(get_ipython())") == "(True, False)"
+
+
+# --- a check, as in a terminal -------------------------------------------------------------------
+
+
+def test_below_a_verdict_stands_what_a_terminal_says(kernel: Kernel) -> None:
+    told = kernel.said(f"{RIGHT}{CHECK}").splitlines()
+    assert told[0] == " ✓ softmax_naive"
+    assert "1 of 1 pass the public checks" in told
+    assert "hidden tests look at the same rules on other inputs" in told
+    assert told[-1] == "next: running_mean_loop, in averaging.py"
+    told = kernel.said(f"def softmax_naive(scores):\n    return scores\n\n{CHECK}").splitlines()
+    assert told[-1] == "0 of 1 pass the public checks"
+
+
+def test_show_says_what_happens_line_by_line(kernel: Kernel) -> None:
+    told = kernel.said(
+        "def softmax_naive(scores):\n    e = torch.exp(scores)\n    print('largest', e.max() > 0)\n"
+        "    return e / e.sum()\n\n"
+        'grader.check("softmax_naive", show=True)'
+    )
+    lines = [words(line) for line in told.splitlines()]
+    assert "softmax_naive(scores)" in lines
+    assert any(line.startswith("2 e = torch.exp(scores) e (3,) float32") for line in lines), told
+    assert any(re.match(r"4 return e / e.sum\(\) → \(3,\) float32", line) for line in lines), told
+    assert "your code printed:" in lines
+    assert "largest tensor(True)" in lines
+
+
+def test_show_ends_what_never_ends(kernel: Kernel) -> None:
+    told = kernel.said(
+        "def softmax_naive(scores):\n    while True:\n        scores = scores + 1\n\n"
+        'grader.check("softmax_naive", show=True)'
+    )
+    assert "no answer came" in told
+    assert "it took too long: does a loop never end?" in told
+    assert still_checks(kernel)
+
+
+def test_show_is_for_one_exercise(kernel: Kernel) -> None:
+    assert "show=True is for one exercise" in kernel.said("grader.check(show=True)")
+    assert "softmax is a unit" in kernel.said('grader.check("softmax", show=True)')
+
+
+AFTERWARDS = """\
+[softmax_naive]
+why = "What is divided by its sum sums to one."
+another_way = "Divide by the sum of each row."
+try_it = "Add a thousand to each score."
+"""
+
+
+def test_what_is_solved_for_the_first_time_brings_something_to_read(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(AFTERWARDS, "utf-8")
+    try:
+        (first,), (again,) = kernel.run(f"{RIGHT}{CHECK}"), kernel.run(CHECK)
+    finally:
+        path.write_text(before, "utf-8")
+    progress = "softmax: 1 of 4 exercises, 2 of 8 points; the whole course: 2 of "
+    for output in (first, again):
+        assert progress in text_of(output)
+        assert progress in page_of(output)
+        assert "Divide by the sum of each row." in page_of(output)
+    assert "Why it works\nWhat is divided by its sum sums to one." in text_of(first)
+    assert "Why it works" not in text_of(again)
+    assert "<details open><summary>Why it works, Another way, Try it" in page_of(first)
+    assert "<details><summary>Why it works, Another way, Try it" in page_of(again)
+
+
+def test_a_text_that_cannot_be_read_costs_a_note_and_no_verdict(kernel: Kernel) -> None:
+    path = kernel.folder / "afterwards" / "softmax.toml"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("[softmax_naive]\nwhat = 1\n", "utf-8")
+    try:
+        told = kernel.said(f"{RIGHT}{CHECK}")
+    finally:
+        path.write_text(before, "utf-8")
+    assert " ✓ softmax_naive" in told
+    assert "softmax.toml" in told
+
+
+LOOK = '''\
+"""The weights of three scores."""
+
+import torch
+
+import grader
+from grader.mine import softmax_naive
+
+weights = softmax_naive(torch.tensor([1.0, 2.0, 3.0]))
+grader.heatmap(weights, tokens="abc", title="three weights").show()
+'''
+
+
+def test_the_last_cell_of_a_unit_shows_ones_own_answers_at_work(kernel: Kernel) -> None:
+    course = load_course(kernel.folder)
+    answer, script = kernel.folder / "softmax.py", course.look_file("softmax")
+    before = {path: path.read_text("utf-8") for path in (answer, script) if path.is_file()}
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(LOOK, "utf-8")
+    try:
+        unit = next(unit for unit in course.units if unit.name == "softmax")
+        *_, about, look = notebook_cells(course, unit, dict.fromkeys(course.exercises, ()))
+        assert "The weights of three scores." in "".join(about["source"])
+        answer.write_text(f"import torch\n\n\n{RIGHT}", "utf-8")
+        said, picture = kernel.run("".join(look["source"]))
+        assert "softmax_naive: yours, from softmax.py line 4" in text_of(said)
+        assert "three weights" in page_of(picture)
+        assert "<svg" in page_of(picture)
+        assert text_of(picture).splitlines()[:2] == ["three weights", "    a  b  c"]
+        answer.write_text(before[answer], "utf-8")
+        assert "grader: softmax_naive is not written yet" in kernel.said("".join(look["source"]))
+    finally:
+        script.unlink()
+        for path, text in before.items():
+            path.write_text(text, "utf-8")
+
+
+# --- names that are not defined ------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(kernel: Kernel) -> Iterator[Save]:
+    """Save these cells as the kernel's notebook, each with its number where it ran before."""
+    path = kernel.folder / "notes.ipynb"
+
+    def save(*cells: tuple[str, int | None]) -> None:
+        notebook = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
+        for text, count in cells:
+            cell = nbformat.v4.new_code_cell(text, execution_count=count)  # type: ignore[no-untyped-call]
+            notebook.cells.append(cell)
+        path.write_text(nbformat.writes(notebook), "utf-8")  # type: ignore[no-untyped-call]
+
+    save()
+    kernel.run(f"os.environ['JPY_SESSION_NAME'] = {str(path)!r}")
+    yield save
+    kernel.run("os.environ.pop('JPY_SESSION_NAME')")
+    path.unlink()
+
+
+# Each test has a name of its own: what ran in the kernel stays in its history.
+HELPER = "def {}(scores):\n    return scores.exp()\n"
+USES_HELPER = "def softmax_naive(scores):\n    e = {}(scores)\n    return e / e.sum()\n"
+
+
+def test_a_cell_that_ran_before_the_kernel_was_started_is_to_run_again(
+    kernel: Kernel, saved: Save
+) -> None:
+    saved(("import torch", 1), (HELPER.format("ran_before"), 3))
+    told = "ran_before is not defined since the kernel was started. The cell that was [3] defines"
+    assert told in words(kernel.said(USES_HELPER.format("ran_before") + CHECK))
+    assert told in words(kernel.said("ran_before(torch.zeros(2))"))
+
+
+def test_a_cell_that_never_ran_is_to_run_first(kernel: Kernel, saved: Save) -> None:
+    saved((HELPER.format("fresh"), None), ("import numpy as somewhere", None))
+    told = "fresh is not defined yet. The cell with `def fresh(scores):` defines it: run it first"
+    assert told in words(kernel.said(USES_HELPER.format("fresh") + CHECK))
+    assert "The cell with `import numpy as somewhere`" in kernel.said("somewhere.zeros(2)")
+
+
+def test_a_cell_whose_name_is_gone_is_to_run_again(kernel: Kernel) -> None:
+    number = kernel.said(HELPER.format("gone") + "len(In) - 1")
+    kernel.run("del gone")
+    told = f"gone is gone, or cell [{number}] stopped before it: run that cell again"
+    assert told in kernel.said("gone(torch.zeros(2))")
+    assert told in words(kernel.said(USES_HELPER.format("gone") + CHECK))
+
+
+def test_what_another_file_of_the_course_defines_is_named(kernel: Kernel) -> None:
+    answer = kernel.folder / "softmax.py"
+    before = answer.read_text("utf-8")
+    answer.write_text("import torch\n" + RIGHT.replace("naive", "rows"), "utf-8")
+    helpers = kernel.folder / "own_helpers.py"
+    helpers.write_text("def distinct_helper(x):\n    return x\n", "utf-8")
+    try:
+        told = kernel.said("softmax_rows(torch.zeros(2, 2))")
+        assert "softmax.py defines softmax_rows: `from grader.mine import softmax_rows`" in told
+        assert "own_helpers.py defines distinct_helper" in kernel.said("distinct_helper(1)")
+        stub = "def softmax_rows(scores):\n    raise NotImplementedError\n"
+        told = kernel.said(f"{stub}softmax_rows(torch.zeros(2, 2))")
+        assert "In this kernel softmax_rows is still the stub. softmax.py defines" in told
+    finally:
+        kernel.run("globals().pop('softmax_rows', None)")
+        helpers.unlink()
+        answer.write_text(before, "utf-8")
+
+
+def test_an_exercise_that_nobody_has_written_is_said_to_be_one(kernel: Kernel) -> None:
+    told = kernel.said("prefix_sum_matrix(3)")
+    assert "prefix_sum_matrix is an exercise of averaging, and is not written yet" in told
+
+
+def test_a_stub_that_is_called_says_what_to_do_and_where(kernel: Kernel) -> None:
+    told = kernel.said(
+        "def causal_mask(num_tokens):\n    raise NotImplementedError\n\ncausal_mask(3)"
+    )
+    assert "causal_mask still has a part to write" in told
+    assert "----> 2     raise NotImplementedError" in told
+    kernel.run("del causal_mask")
+
+
+def test_a_stub_that_an_answer_calls_is_the_one_that_is_named(kernel: Kernel) -> None:
+    told = kernel.said(
+        "def causal_mask(num_tokens):\n    raise NotImplementedError\n\n"
+        "def causal_attention(x):\n    return causal_mask(3)\n\ncausal_attention(1)"
+    )
+    assert "causal_mask still has a part to write" in told
+    kernel.run("del causal_mask, causal_attention")
+
+
+def test_a_cell_to_play_in_can_be_the_first_that_runs_after_a_restart(
+    kernel: Kernel, saved: Save
+) -> None:
+    course = load_course(REAL)
+    unit = next(unit for unit in course.units if unit.name == "softmax")
+    cells = notebook_cells(course, unit, dict.fromkeys(course.exercises, ()))
+    (play,) = ("".join(c["source"]) for c in cells if c["id"] == "softmax_stable-play")
+    answer = "def softmax_stable(scores, dim=-1):\n    return scores.softmax(dim)\n"
+    saved((answer, 3), (play, 4))
+    kernel.run("%reset -f")  # and what is built in stays
+    try:
+        told = words(kernel.said(play))
+        assert "softmax_stable is not defined since the kernel was started" in told
+        assert "The cell that was [3]" in told
+        assert "Solve it first" not in told
+        kernel.run(f"import torch\n{answer}")
+        assert " by " in kernel.said(play)
+    finally:
+        kernel.run(IMPORTS)
+
+
+def test_other_errors_stay_as_they_are(kernel: Kernel) -> None:
+    (output,) = kernel.run("unheard_of_name")
+    assert output.traceback[-1].endswith("name 'unheard_of_name' is not defined")
+    assert "ZeroDivisionError" in kernel.said("1 / 0")
+
+
+# --- cells that were edited ----------------------------------------------------------------------
+
+OTHER = "def softmax_naive(scores):\n    return torch.exp(scores) / torch.exp(scores).sum()\n"
+EDITED = "the notebook as it is saved has another softmax_naive than this kernel"
+
+
+def test_a_cell_that_was_edited_and_not_run_is_reported(kernel: Kernel, saved: Save) -> None:
+    kernel.run(RIGHT)
+    saved((RIGHT, 1))
+    assert EDITED not in words(kernel.said(CHECK))
+    saved((OTHER.replace("sum()", "sum(0)"), 1))
+    assert EDITED in words(kernel.said(CHECK))
+    assert EDITED in words(page_of(kernel.run(CHECK)[0]))
+
+
+def test_a_later_cell_with_another_version_is_no_edit(kernel: Kernel, saved: Save) -> None:
+    kernel.run(RIGHT)
+    saved((RIGHT, 1), (OTHER.replace("sum()", "sum(-1)"), None))
+    assert EDITED not in words(kernel.said(CHECK))
+
+
+def test_a_notebook_that_is_older_than_the_kernel_is_no_edit(kernel: Kernel, saved: Save) -> None:
+    kernel.run(OTHER)
+    kernel.run(RIGHT)
+    saved((OTHER, 1))
+    assert EDITED not in words(kernel.said(CHECK))
+    saved(("def softmax_naive(scores):\n    raise NotImplementedError\n", None))
+    assert EDITED not in words(kernel.said(CHECK))

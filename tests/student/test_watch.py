@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import importlib
-import io
-import os
 import re
 import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from grader.course.course import Course, load_course
-from grader.records.faults import CallError, HostFault
-from grader.records.grade import ExerciseResult, Picture, TestResult
+from grader.course.course import Course
+from grader.records.faults import CallError
+from grader.records.grade import ExerciseResult, TestResult
 from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.student.progress import FILE, read_progress, record_progress
 from grader.student.watch import run_watch, words
 from grader.student.watch.editor import editor_for, line_of
 from grader.student.watch.lesson import Lesson
-from grader.student.watch.plain import Plain
-from grader.student.watch.screen import WatchApp
 from grader.student.watch.threads import (
     CheckedOne,
     Checks,
@@ -40,10 +34,18 @@ from grader.student.watch.threads import (
     Watching,
 )
 from tests.conftest import assigned
-from tests.support.places import TINY
-
-DEADLINE = 30  # seconds, for what takes a fraction of one on an idle machine
-HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
+from tests.support.watching import (
+    DEADLINE,
+    Desk,
+    Fake,
+    Reader,
+    copied,
+    fake,
+    play,
+    save,
+    until,
+    with_stubs,
+)
 
 
 @pytest.fixture
@@ -52,169 +54,7 @@ def course(tmp_path: Path) -> Course:
     return copied(tmp_path, first_run=False)
 
 
-def copied(to: Path, *, first_run: bool) -> Course:
-    shutil.copytree(TINY, to / "tiny")
-    folder = to / "tiny" / "exercises"
-    toml = (folder / "course.toml").read_text("utf-8")
-    (folder / "course.toml").write_text(re.sub(r"hints = \[.*\]", f"hints = {HINTS}", toml))
-    if not first_run:
-        (folder / FILE).touch()
-    return load_course(folder)
-
-
-def with_stubs(course: Course) -> Course:
-    """The course, with the untouched stubs that a bundle has."""
-    stubs = course.recorded / "stubs"
-    stubs.mkdir(parents=True)
-    for unit in course.units:
-        shutil.copy(course.stub_file(unit.name), stubs)
-    return course
-
-
-# --- a checker without torch ---------------------------------------------------------------------
-
-PICTURE = Picture(
-    ((True, False), (True, True)),
-    ((True, True), (True, True)),
-    ((False, True), (False, False)),
-    rows=2,
-    columns=2,
-)
-EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which mean nothing here
-
-
-class Fake:
-    """What it finds stands in the file: a comment for each exercise, ``# center: right``."""
-
-    def __init__(self, course: Course) -> None:
-        self.course = course
-
-    def check(self, names: Sequence[str] = ()) -> list[ExerciseResult]:
-        return [self._check(name) for name in names]
-
-    def _check(self, name: str) -> ExerciseResult:
-        unit = self.course.unit_of[name]
-        text = self.course.stub_file(unit).read_text("utf-8")
-        match re.findall(rf"^# {name}: (\w+)", text, re.MULTILINE)[-1:]:
-            case ["right"]:
-                tests = [TestResult("exists", "It is there", "passed")]
-            case ["wrong"]:
-                tests = [
-                    TestResult("exists", "It is there", "passed"),
-                    TestResult(
-                        "value",
-                        "It is right",
-                        "failed",
-                        message=f"not so: {EVIL}",
-                        mistake="The mean is added",
-                        hint="What remains?",
-                        picture=PICTURE,
-                    ),
-                ]
-            case ["fault"]:
-                raise HostFault("the moon is full")
-            case ["call"]:
-                raise CallError("there is no .py file")
-            case ["bug"]:
-                raise ZeroDivisionError("division by zero")
-            case _:
-                tests = [TestResult("exists", "It is there", "missing", message="still the stub")]
-        return ExerciseResult(name, unit, 0, 1, tuple(tests))
-
-
-def fake(course: Course) -> OpenChecks:
-    @contextmanager
-    def opened() -> Iterator[Checks]:
-        yield Fake(course)
-
-    return opened
-
-
-def save(course: Course, found: str, name: str = "center") -> None:
-    """Save the file of an exercise, as most editors do: a new file takes the old one's place."""
-    path = course.stub_file(course.unit_of[name])
-    draft = path.with_suffix(".draft")
-    draft.write_text(f"{path.read_text('utf-8')}\n# {name}: {found}\n", "utf-8")
-    draft.replace(path)
-
-
 # --- the screen ----------------------------------------------------------------------------------
-
-
-class Desk:
-    """The app, seen as people see it: keys go in, and text comes out."""
-
-    def __init__(self, app: WatchApp, pilot: object, lesson: Lesson) -> None:
-        self.app = app
-        self.lesson = lesson
-        self._pilot = pilot
-
-    @property
-    def svg(self) -> str:
-        return self.app.export_screenshot()
-
-    @property
-    def text(self) -> str:
-        """What the screen shows, line by line."""
-        lines: dict[float, list[tuple[float, str]]] = {}
-        for tag, inner in re.findall(r"<text([^>]*)>([^<]*)</text>", self.svg):
-            x, y = (float(re.findall(rf'\b{axis}="([\d.]+)"', tag)[0]) for axis in "xy")
-            if "clip-path" in tag:  # the window's title has none
-                lines.setdefault(y, []).append(
-                    (x, html.unescape(inner).replace("\xa0", " ").rstrip("\n"))
-                )
-        return "\n".join("".join(t for _, t in sorted(lines[y])) for y in sorted(lines))
-
-    async def press(self, *keys: str) -> None:
-        await self._pilot.press(*keys)  # type: ignore[attr-defined]
-        await self._pilot.pause()  # type: ignore[attr-defined]
-
-    async def resize(self, width: int, height: int) -> None:
-        await self._pilot.resize_terminal(width, height)  # type: ignore[attr-defined]
-        await self._pilot.pause()  # type: ignore[attr-defined]
-
-    async def sees(self, *wanted: str) -> None:
-        """Wait until the screen shows all of these, wherever its lines break."""
-
-        def plain(text: str) -> str:
-            return " ".join(text.replace("│", " ").split())
-
-        end = time.monotonic() + DEADLINE
-        while not all(plain(part) in plain(self.text) for part in wanted):
-            assert time.monotonic() < end, f"{wanted} not in:\n{self.text}"
-            await self._pilot.pause(0.01)  # type: ignore[attr-defined]
-
-
-Scenario = Callable[[Desk], Awaitable[None]]
-
-
-@asynccontextmanager
-async def at_desk(
-    course: Course, start: str | None, checker: OpenChecks, size: tuple[int, int], poll: bool
-) -> AsyncIterator[Desk]:
-    lesson = Lesson(course, start, clock=lambda: "12:00:00")
-    app = WatchApp(lesson, checker, poll=poll)
-    try:
-        async with app.run_test(size=size) as pilot:
-            yield Desk(app, pilot, lesson)
-    finally:
-        app.close()
-
-
-def play(
-    course: Course,
-    scenario: Scenario,
-    *,
-    start: str | None = None,
-    checker: OpenChecks | None = None,
-    size: tuple[int, int] = (80, 24),
-    poll: bool = False,
-) -> None:
-    async def run() -> None:
-        async with at_desk(course, start, checker or fake(course), size, poll) as desk:
-            await scenario(desk)
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("poll", [False, True], ids=["events", "polling"])
@@ -392,12 +232,12 @@ def test_where_nothing_can_be_reset_or_undone_it_says_so(course: Course) -> None
 def test_a_solution_is_shown_once_the_exercise_is_solved(course: Course) -> None:
     async def scenario(desk: Desk) -> None:
         await desk.sees("still the stub")
-        assert "s solution" not in desk.text
-        await desk.press("s")
+        assert "v view" not in desk.text
+        await desk.press("v")
         await desk.sees("can be read once you have solved")
         save(course, "right")
-        await desk.sees("✓ center", "s solution")
-        await desk.press("s")
+        await desk.sees("✓ center", "v view")
+        await desk.press("v")
         await desk.sees("A solution of center", "return x - x.mean()")
         assert "tril" not in desk.text, "another exercise's solution"
         await desk.press("escape")
@@ -412,8 +252,8 @@ def test_a_course_without_solutions_has_no_such_key(course: Course) -> None:
 
     async def scenario(desk: Desk) -> None:
         await desk.sees("✓ center")
-        assert "s solution" not in desk.text
-        await desk.press("s")
+        assert "v view" not in desk.text
+        await desk.press("v")
         await desk.sees(words.NO_SOLUTIONS)
 
     play(course, scenario)
@@ -521,7 +361,7 @@ def test_keys_and_verdict_are_seen_at_80_by_24(course: Course, pane: str) -> Non
         assert len(desk.text.splitlines()) <= 24
         last = "\n".join(desk.text.splitlines()[-2:])
         shown = [f"{key.key} {key.word}" for key in desk.lesson.offered()]
-        assert len(shown) == len(words.KEYS) - 1, "all but undo"
+        assert len(shown) == len(words.KEYS) - 2, "all but undo and jump"
         assert [key for key in shown if key not in last] == []
         await desk.resize(40, 24)
         assert [key for key in shown if key not in desk.text] == []
@@ -669,15 +509,6 @@ def test_without_an_editor_it_says_what_to_set(
 # --- the two threads -----------------------------------------------------------------------------
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for another thread or process."""
-    end = time.monotonic() + DEADLINE
-    tick = threading.Event()
-    while not condition():
-        assert time.monotonic() < end
-        tick.wait(0.005)
-
-
 def test_the_newest_wish_goes_first_and_stale_results_are_dropped() -> None:
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked: list[str] = []
@@ -735,7 +566,7 @@ def test_only_answers_are_watched(tmp_path: Path, poll: bool) -> None:
     saves: list[int] = []
     for folder in ("deeper", "checks", ".backups"):
         (tmp_path / folder).mkdir()
-    watching = Watching(tmp_path, lambda: saves.append(1), poll=poll)
+    watching = Watching([tmp_path], lambda: saves.append(1), poll=poll)
     watching.start()
     try:
         (tmp_path / FILE).write_text("solved center\n", "utf-8")
@@ -750,49 +581,6 @@ def test_only_answers_are_watched(tmp_path: Path, poll: bool) -> None:
 
 
 # --- line by line --------------------------------------------------------------------------------
-
-
-class Reader:
-    """A student who reads lines, and types lines."""
-
-    def __init__(self, course: Course, checker: OpenChecks, start: str | None = None) -> None:
-        typed, self._hand = os.pipe()
-        self._out = io.StringIO()
-        lesson = Lesson(course, start)
-        self._plain = Plain(lesson, checker, typed=typed, out=self._out)
-        self._thread = threading.Thread(target=self._plain.run)
-        self._thread.start()
-        self._read = 0
-
-    @property
-    def all(self) -> str:
-        return self._out.getvalue()
-
-    def types(self, line: str) -> None:
-        os.write(self._hand, f"{line}\n".encode())
-
-    def reads(self, wanted: str) -> str:
-        """Wait for this text, and return what came since the last that was waited for."""
-
-        def there() -> bool:
-            return self._found(wanted) is not None
-
-        until(there)
-        end = self._found(wanted)
-        assert end is not None
-        news = self.all[self._read : end]
-        self._read = end
-        return news
-
-    def _found(self, wanted: str) -> int | None:
-        pattern = r"\s+".join(map(re.escape, wanted.split()))
-        found = re.compile(pattern).search(self.all, self._read)
-        return found.end() if found else None
-
-    def leaves(self) -> None:
-        os.close(self._hand)
-        self._thread.join(DEADLINE)
-        assert not self._thread.is_alive()
 
 
 @pytest.fixture
@@ -837,7 +625,7 @@ def test_plain_commands(course: Course, reader: Reader) -> None:
         ("Exercise weigh", "1"),
         (words.NO_MATCH, "l nothing at all"),
         ("There is no '7'", "7"),
-        ("can be read once you have solved", "s"),
+        ("can be read once you have solved", "v"),
         ("There is no 'x'", "x"),
         ("read this", "?"),
         ("0 of 4 pass now", "a"),
@@ -866,7 +654,7 @@ def test_plain_a_reset_asks_first_and_is_undone(course: Course, reader: Reader) 
     reader.types("u")
     reader.reads("What you had of center is back")
     assert path.read_text("utf-8") == mine
-    reader.types("s")
+    reader.types("v")
     reader.reads("return x - x.mean()")
 
 
@@ -933,7 +721,7 @@ def test_from_a_save_to_a_real_verdict(course: Course, real: OpenChecks) -> None
         path.write_text("def center(x:\n", "utf-8")
         await desk.sees("✗ center", "is not valid Python")
         path.write_text(stub.replace(body, "return x - x.mean()\n\n\ndef staircase"), "utf-8")
-        await desk.sees("✓ center", "n goes on to staircase")
+        await desk.sees("✓ center", "n goes on to staircase", "checks passed")
 
     play(course, scenario, checker=real)
 

@@ -3,10 +3,10 @@
 Rectangles, lines and texts are written down as they are: a page of feedback may have dozens of
 pictures, and a plotting library takes a fifth of a second for each.
 
-A picture says what it says without colour: darker is larger, a bar marks what is negative, frames
-and crosses mark what is wrong, and small matrices carry their numbers. It brings its own light
-ground, so that it can stand on a dark page; it has no ids, styles or links, so that many can stand
-on one.
+A picture says what it says without colour: fuller is larger, a bar marks what is negative, frames
+and crosses mark what is wrong, and small matrices carry their numbers. It has no ground, and the
+page's colour of text, so that it stands on a light page and on a dark one; it has no ids, styles or
+links, so that many can stand on one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ WIDE = 0.62  # of its size, a character of the font: what text is given room for
 LONGEST = 14  # characters of a token
 RISE = 0.36  # of its size, half the height of a digit: from the middle of a line to its baseline
 
-GROUND, INK, FAINT, GRID, WRONG = "#fcfcfc", "#1a1a1a", "#555555", "#b8b8b8", "#c1121f"
-SHADES = 12  # steps from white to the darkest
-DARKEST = {False: (8, 48, 107), True: (122, 40, 0)}  # blue; brown for what is negative
-INVERTED = 0.55  # from this part of the largest on, white is read better than black
+INK, FAINT = "currentColor", "currentColor; fill-opacity: 0.75"  # of the page's text
+WHITE, GRID, WRONG = "#ffffff", "#9a9a9a", "#d0202c"
+SHADES = 12  # steps from the page itself to the fullest
+FULLEST = {False: "#1f5fbf", True: "#a8480a"}  # blue; brown for what is negative
+INVERTED = 0.75  # from this part of the largest on, white is read better than the page's text
 
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]  # left, top, width, height
@@ -383,11 +384,11 @@ def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangl
     share = 0.0
     if isinstance(cell, bool):
         share = float(cell)
-        sheet.filled[INK if cell else GROUND].append(at)
+        sheet.filled[_shade(share, negative=False)].append(at)
     elif not isinstance(cell, str):
         share = min(1.0, abs(cell) / panel.top)
         sheet.filled[_shade(share, cell < 0)].append(at)
-    color = GROUND if share >= INVERTED else INK
+    color = WHITE if share >= INVERTED else INK
     text = panel.text(row, column)
     if text and height > LEAST_CELL * 1.5:
         size = min(MARK_FONT, height * 0.6, (width - 4) / (len(text) * WIDE))
@@ -402,10 +403,9 @@ def _draw_cell(sheet: _Sheet, panel: _Panel, row: int, column: int, at: Rectangl
 
 
 def _shade(share: float, negative: bool) -> str:
-    """White for nothing, then darker by steps, so that cells of one step are one path."""
+    """Nothing for zero, then fuller by steps, so that cells of one step are one path."""
     step = math.ceil(share * SHADES) / SHADES
-    channels = (round(255 + (dark - 255) * step) for dark in DARKEST[negative])
-    return "#" + "".join(f"{channel:02x}" for channel in channels)
+    return f"{FULLEST[negative]}; fill-opacity: {step:.2g}"
 
 
 # --- SVG -----------------------------------------------------------------------------------------
@@ -422,8 +422,7 @@ def _rendered(sheet: _Sheet, width: float, height: float, title: str, described:
         f' fill: {INK}">'
     )
     named = f"<title>{title}</title>", f"<desc>{described}</desc>"
-    ground = _path([_outline((0, 0, width, height))], f"fill: {GROUND}")
-    return "\n".join([head, *named, ground, *_shapes(sheet), *sheet.texts, "</svg>\n"])
+    return "\n".join([head, *named, *_shapes(sheet), *sheet.texts, "</svg>\n"])
 
 
 def _shapes(sheet: _Sheet) -> Iterator[str]:
@@ -434,7 +433,7 @@ def _shapes(sheet: _Sheet) -> Iterator[str]:
         width = 0.5 if color == GRID else 1.0
         drawn = (f"M{_lengths(*start)}L{_lengths(*end)}" for start, end in lines)
         yield _path(drawn, f"stroke: {color}; stroke-width: {width}")
-    for color, width in ((GROUND, 3.0), (WRONG, 1.6)):
+    for color, width in ((WHITE, 3.0), (WRONG, 1.6)):
         if sheet.framed:
             frames = map(_outline, sheet.framed)
             yield _path(frames, f"fill: none; stroke: {color}; stroke-width: {width}")

@@ -1,6 +1,7 @@
 """Draws small matrices for a terminal, as plain text: expected, yours, and where they differ.
 
-A cell is two characters wide, and says what it says without colour:
+Matrices up to 6 by 6 are numbers of two digits where they fit, with a ``✗`` behind a wrong one.
+Others are shades. Such a cell is two characters wide, and says what it says without colour:
 
 =================  =================  =============================================
 in Unicode         ASCII              meaning
@@ -13,8 +14,6 @@ in Unicode         ASCII              meaning
 ``+∞ -∞``          ``+I -I``          infinite
 ``N``              ``N``              NaN
 =================  =================  =============================================
-
-Matrices up to 6 by 6 are shown as numbers of two digits instead, where they fit.
 """
 
 from __future__ import annotations
@@ -83,22 +82,30 @@ def drawn(picture: Picture, *, width: int = 80, ascii_only: bool = False) -> str
 
 
 def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
-    """Two digits a cell, if all values are legible so and there is room."""
+    """Two digits a cell, if all values are legible so and there is room.
+
+    A mark behind a wrong number takes less room than a third matrix of where they differ.
+    """
     whole = _Window(0, picture.rows, picture.rows), _Window(0, picture.columns, picture.columns)
     if is_boolean(picture) or max(picture.rows, picture.columns) > MOST_NUMBERS:
         return None
-    values = [
+    ours, theirs = (
         [[_number(float(value)) for value in row] for row in matrix]
         for matrix in (picture.expected, picture.actual)
-    ]
-    longest = max(len(text) for matrix in values for row in matrix for text in row)
+    )
+    longest = max(len(text) for row in (*ours, *theirs) for text in row)
     if longest >= NUMBER_WIDTH:
         return None
-    cells = [*values, _crosses(picture.wrong, marks)]
-    roomy, tight = NUMBER_WIDTH, max(longest + 1, 3)
-    return _panels(cells, whole, (roomy, roomy, 2), width) or _panels(
-        cells, whole, (tight, tight, 2), width
-    )
+    marked = [
+        [text + (marks.wrong if wrong else " ") for text, wrong in zip(*rows, strict=True)]
+        for rows in zip(theirs, picture.wrong, strict=True)
+    ]
+    tight = max(longest + 1, 3)
+    for widths in ((NUMBER_WIDTH, NUMBER_WIDTH + 1), (tight, tight + 1), (tight, tight)):
+        lines = _panels([ours, marked], whole, widths, width, marked=True)
+        if lines is not None:
+            return [*lines, f"{marks.wrong} {TITLES[-1]}"]
+    return None
 
 
 def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
@@ -127,18 +134,25 @@ def _shades(picture: Picture, marks: Marks, width: int) -> list[str] | None:
 def _panels(
     cells: Sequence[Sequence[Sequence[str]]],
     windows: tuple[_Window, _Window],
-    widths: tuple[int, int, int],
+    widths: Sequence[int],
     width: int,
+    *,
+    marked: bool = False,
 ) -> list[str] | None:
-    """Titles, column indices, and the rows of all matrices, with their index on the left."""
+    """Titles, column indices, and the rows of all matrices, with their index on the left.
+
+    If `marked`, a cell of the last matrix ends with a mark, which is no part of the value.
+    """
     down, across = windows
     label = len(str(down.stop - 1)) + 1
     columns = across.stop - across.start
-    outer = [max(len(title), columns * cell) for title, cell in zip(TITLES, widths, strict=True)]
-    gap = next((gap for gap in GAPS if label + sum(outer) + 2 * gap <= width), None)
+    outer = [max(len(title), columns * cell) for title, cell in zip(TITLES, widths, strict=False)]
+    gap = next((gap for gap in GAPS if label + sum(outer) + (len(outer) - 1) * gap <= width), None)
     if gap is None:
         return None
     heads = [indices(across.start, across.stop, cell) for cell in widths]
+    if marked:
+        heads[-1] = heads[-1][1:]
     rows = [
         [
             "".join(text.rjust(cell) for text in matrix[row])
@@ -149,7 +163,7 @@ def _panels(
     labels = [" " * label] * 2 + [f"{i} ".rjust(label) for i in range(down.start, down.stop)]
     titles = [
         f" {title}" if columns * cell > len(title) else title
-        for title, cell in zip(TITLES, widths, strict=True)
+        for title, cell in zip(TITLES, widths, strict=False)
     ]
     return [
         first + (" " * gap).join(part.ljust(size) for part, size in zip(parts, outer, strict=True))

@@ -24,7 +24,8 @@ class Page(ModalScreen[None]):
     """Something to read. Arrows scroll it, and most other keys close it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, "close") for key in ("escape", "enter", "space", "q", "s", "question_mark")
+        Binding(key, "close")
+        for key in ("escape", "enter", "space", "q", "s", "v", "question_mark")
     ]
 
     def __init__(self, title: str, body: RenderableType) -> None:
@@ -88,9 +89,7 @@ class ExerciseList(ModalScreen[str | None]):
             box.border_title = Text("Exercises")
             yield Input(placeholder="type to filter", compact=True)
             yield OptionList(markup=False, compact=True)
-            yield Static(
-                "✓ solved  Up, Down: choose  Enter: go there  Esc: go back", classes="foot"
-            )
+            yield Static(markup=False, classes="foot")
 
     def on_mount(self) -> None:
         """Show all of them, the current one marked."""
@@ -106,6 +105,10 @@ class ExerciseList(ModalScreen[str | None]):
         chosen = self.query_one(OptionList).highlighted_option
         if chosen is not None:
             self.dismiss(chosen.id)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Say where Enter goes."""
+        self._foot(event.option_id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Go to the one that was clicked."""
@@ -124,6 +127,10 @@ class ExerciseList(ModalScreen[str | None]):
         """Stay where the student was."""
         self.dismiss(None)
 
+    def _foot(self, name: str | None) -> None:
+        there = f"{words.GOES_TO.format(name)}   Up, Down: choose   " if name else ""
+        self.query_one(".foot", Static).update(Text(f"{there}Esc: go back"))
+
     def _show(self, rows: Sequence[LessonRow]) -> None:
         options = self.query_one(OptionList)
         options.clear_options()
@@ -133,13 +140,14 @@ class ExerciseList(ModalScreen[str | None]):
                 unit = row.unit
                 head = Text(f"{unit}: {self._titles[unit]}", style="bold")
                 options.add_option(Option(head, disabled=True))
-            if row.current or not marked:
+            if row.best or not marked:
                 marked = options.option_count
             options.add_option(Option(_line(row), id=row.name))
         if rows:
             options.highlighted = marked
         else:
             options.add_option(Option(words.NO_MATCH, disabled=True))
+            self._foot(None)
 
 
 def _line(row: LessonRow) -> Text:

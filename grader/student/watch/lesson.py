@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from grader.course.statements import Statement, opening, statement
 from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
+from grader.records.rows import listed
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
+from grader.student.reward import Reward, progress_line, reward
 from grader.student.running import told_of_file
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
+from grader.student.watch.written import AnswersWritten
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class LessonRow:
     solved: bool  # once
     failing: bool  # although it was solved once
     current: bool
+    best: bool = False  # what a search means, as far as that can be known
 
 
 def _clock() -> str:
@@ -58,11 +63,14 @@ class Lesson:
         self.ready = False  # whether torch is loaded
         self.checked_at = ""  # when the current exercise was checked last
         self.trouble = ""  # why it could not be
+        self.elsewhere = ""  # another exercise, whose answer was saved last
         self._results: dict[str, ExerciseResult] = {}
         self._of_file: dict[str, tuple[str, ...]] = {}  # what each check leaves out of a file
         self._statements: dict[str, Statement] = {}
         self._openings: dict[str, str] = {}  # of units
         self._all: dict[str, bool] | None = None  # what a check of all has found so far
+        self._rewards: dict[str, Reward] = {}
+        self._answers = AnswersWritten(course)
         self._clock = clock
         for name in self.names:  # now: a clone's stubs are the files that the student writes into
             self._look(name)
@@ -93,6 +101,17 @@ class Lesson:
     def result(self) -> ExerciseResult | None:
         """The current exercise's last result."""
         return self._results.get(self.name)
+
+    @property
+    def checked_any(self) -> bool:
+        """Whether any exercise was checked yet."""
+        return bool(self._results)
+
+    @property
+    def reward(self) -> Reward | None:
+        """What the current exercise brings, if it is solved now."""
+        solved = not self.trouble and self.result is not None and self.result.solved
+        return self._rewards.get(self.name) if solved else None
 
     @property
     def solved_before(self) -> bool:
@@ -141,33 +160,53 @@ class Lesson:
 
     def known_keys(self) -> Sequence[words.Shortcut]:
         """The keys that do something in this course."""
-        return [key for key in words.KEYS if key.key != "s" or self.course.has_solutions]
+        return [key for key in words.KEYS if key.key != "v" or self.course.has_solutions]
 
     def offered(self) -> Sequence[words.Shortcut]:
         """The keys that do something now."""
         off = set()
         if not self.solved_before:
-            off.add("s")
+            off.add("v")
         if not can_undo(self.course, self.name):
             off.add("u")
+        if not self.elsewhere:
+            off.add("j")
         return [key for key in self.known_keys() if key.key not in off]
 
     def rows(self, wanted: str = "") -> list[LessonRow]:
-        """The exercises that match each of these words."""
-        found = []
-        for name, exercise in self.course.exercises.items():
-            unit = self.course.unit_of[name]
-            text = f"{name} {exercise.title} {unit}".casefold()
-            if not all(word in text for word in wanted.casefold().split()):
-                continue
-            result = self._results.get(name)
-            solved = name in self.progress.solved
-            failing = not result.solved if result is not None else name in self.progress.failing
-            asked, current = name in self.course.asked, name == self.name
-            found.append(
-                LessonRow(name, unit, exercise.title, asked, solved, solved and failing, current)
-            )
-        return found
+        """The exercises that match each of these words, or else those whose names are near."""
+        rows = [self._row(name) for name in self.names]
+        if not wanted.split():
+            return [replace(row, best=row.current) for row in rows]
+        texts = [f"{row.name} {row.title} {row.unit}".casefold() for row in rows]
+        typed = wanted.casefold().split()
+        found = [
+            row
+            for row, text in zip(rows, texts, strict=True)
+            if all(word in text for word in typed)
+        ]
+        name = "_".join(typed)
+        if not found:
+            near = get_close_matches(name, [row.name.casefold() for row in rows])
+            found = [row for row in rows if row.name.casefold() in near]
+            best = near[0] if near else ""
+        else:
+            best = min((row.name.casefold() for row in found), key=lambda one: _distance(one, name))
+        return [replace(row, best=row.name.casefold() == best) for row in found]
+
+    def _row(self, name: str) -> LessonRow:
+        result = self._results.get(name)
+        solved = name in self.progress.solved
+        failing = not result.solved if result is not None else name in self.progress.failing
+        return LessonRow(
+            name,
+            self.course.unit_of[name],
+            self.course.exercises[name].title,
+            name in self.course.asked,
+            solved,
+            solved and failing,
+            name == self.name,
+        )
 
     def solution(self) -> str:
         """A solution's text, read and never run; raise `CallError` where it may not be seen."""
@@ -192,7 +231,7 @@ class Lesson:
     def go(self, name: str) -> None:
         """Make this the current exercise."""
         self.name = name
-        self.trouble = self.checked_at = ""
+        self.trouble = self.checked_at = self.elsewhere = ""
         self._look(name)
 
     def step(self, by: int) -> str:
@@ -201,6 +240,13 @@ class Lesson:
         if not 0 <= index < len(self.names):
             return words.LAST if by > 0 else words.FIRST
         self.go(self.names[index])
+        return ""
+
+    def jump(self) -> str:
+        """Go to the other exercise whose answer was saved; say so if there is none."""
+        if not self.elsewhere:
+            return words.NOTHING_ELSEWHERE
+        self.go(self.elsewhere)
         return ""
 
     def hint(self) -> str:
@@ -234,6 +280,16 @@ class Lesson:
 
     # --- what is heard ---------------------------------------------------------------------------
 
+    def saved(self) -> str:
+        """Take in that a file was saved; say so if that was another exercise's answer."""
+        changed = self._answers.changed()
+        if changed:
+            self.elsewhere = "" if self.name in changed else changed[0]
+        if not changed or not self.elsewhere:
+            return ""
+        there = f"to {self.elsewhere}" if len(changed) > 1 else "there"
+        return words.ELSEWHERE.format(listed(changed, "and"), there)
+
     def hear(self, news: News) -> str:
         """Take in what the worker says; return what is to be told of it, besides the verdict."""
         if isinstance(news, Opened):
@@ -246,6 +302,7 @@ class Lesson:
             self._of_file[name] = (*told_of_file(self.course, name),)  # as it was checked
             if news.result.solved:
                 said = self._record(solved=[name])
+                self._rewards[name] = self._reward(name)
             elif not news.result.faulty:
                 said = self._record(failed=[name])
         if name == self.name:
@@ -271,6 +328,15 @@ class Lesson:
         faults = sum(not known for known in found.values())
         return words.all_checked(self.course, len(passing), broken, faults)
 
+    def _reward(self, name: str) -> Reward:
+        try:
+            return reward(self.course, name, self.progress)
+        except CallError as error:  # an author's slip takes nothing from a student
+            unit, solved = self.course.unit_of[name], self.progress.solved
+            return Reward(
+                progress_line(self.course, unit, solved), ((words.NO_TEXT, str(error)),), ""
+            )
+
     def _record(self, **news: Any) -> str:
         try:
             # Another window may have recorded something meanwhile.
@@ -294,3 +360,8 @@ class Lesson:
 
 def _near(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _distance(name: str, wanted: str) -> tuple[bool, bool, bool]:
+    """How far a name is from what was typed: the same, begun, held, or something else."""
+    return name != wanted, not name.startswith(wanted), wanted not in name

@@ -8,14 +8,26 @@ import sys
 import textwrap
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TextIO
 
 from grader.feedback.terminal import all_asked, safe
 from grader.feedback.verdict import verdict_of
+from grader.intake.own import own_folders
 from grader.records.faults import CallError
+from grader.student.reward import in_lines
+from grader.student.showing import Showing
 from grader.student.watch import editor, words
 from grader.student.watch.lesson import Lesson, LessonRow
-from grader.student.watch.threads import CheckWorker, News, OpenChecks, Opened, Watching
+from grader.student.watch.threads import (
+    CheckWorker,
+    News,
+    OpenChecks,
+    Opened,
+    Shown,
+    ShowWorker,
+    Watching,
+)
 
 WIDTH = 78
 TYPE = "Type a letter and Enter: n next, h hint, q quit; ? tells all of them."
@@ -33,6 +45,9 @@ class NoMoreInput:
     """Nothing more will be typed."""
 
 
+Event = News | Shown | Typed | FileSaved | NoMoreInput
+
+
 class Plain:
     """A lesson that is told in lines."""
 
@@ -46,11 +61,12 @@ class Plain:
         out: TextIO | None = None,
     ) -> None:
         self._lesson = lesson
-        self._events: queue.Queue[News | Typed | FileSaved | NoMoreInput] = queue.Queue()
+        self._events: queue.Queue[Event] = queue.Queue()
         self._worker = CheckWorker(checker, self._events.put)
         self._watching = Watching(
-            lesson.course.folder, lambda: self._events.put(FileSaved()), poll=poll
+            own_folders(lesson.course), lambda: self._events.put(FileSaved()), poll=poll
         )
+        self._shows = ShowWorker(partial(Showing, lesson.course), self._events.put)
         self._typed = sys.stdin.fileno() if typed is None else typed
         self._out = out or sys.stdout  # now: a check puts another one there for a while
         self._may_read = threading.Semaphore(0)
@@ -74,18 +90,23 @@ class Plain:
                 pass
         except (KeyboardInterrupt, BrokenPipeError):
             pass  # both are ways to stop
+        self._shows.close()
         self._watching.close()
         return self._worker.close(None if self._lesson.ready else patience)
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def _take(self, event: News | Typed | FileSaved | NoMoreInput) -> bool:
+    def _take(self, event: Event) -> bool:
         """Take in one event; tell whether to go on."""
         match event:
             case NoMoreInput():
                 return False
             case FileSaved():
                 self._worker.check(self._lesson.name)
+                self._say(self._lesson.saved())
+            case Shown():
+                self._say(event.text if event.failed else words.SHOWN.format(event.name))
+                self._lines("" if event.failed else event.text.strip("\n"))
             case Typed():
                 if not self._do(event):
                     return False
@@ -97,6 +118,7 @@ class Plain:
     def _hear(self, news: News) -> None:
         told = self._lesson.hear(news)
         if isinstance(news, Opened):
+            self._say(words.FIRST_CHECK)
             return
         if news.remaining is None:
             self._verdict()
@@ -117,16 +139,17 @@ class Plain:
             case "q":
                 return False
             case "n" | "p":
-                told = self._lesson.step(1 if command.lower() == "n" else -1)
-                if told:
-                    self._say(told)
-                else:
-                    self._arrive()
+                self._go_on(self._lesson.step(1 if command.lower() == "n" else -1))
+            case "j":
+                self._go_on(self._lesson.jump())
             case "h":
                 self._hint()
             case "l":
                 self._list(rest)
             case "s":
+                self._say(words.SHOWING.format(self._lesson.name))
+                self._shows.show(self._lesson.name)
+            case "v":
                 self._solution()
             case "r":
                 self._asked = True
@@ -148,6 +171,13 @@ class Plain:
             case _:
                 self._say(f"There is no {line.strip()!r}. ? tells what there is.")
         return True
+
+    def _go_on(self, told: str) -> None:
+        """Tell where the student has gone, or why they could not."""
+        if told:
+            self._say(told)
+        else:
+            self._arrive()
 
     def _answer(self, yes: bool) -> None:
         self._say(self._lesson.reset() if yes else words.LEFT)
@@ -195,7 +225,8 @@ class Plain:
 
     def _help(self) -> None:
         for key in self._lesson.known_keys():
-            self._say(f"{key.key}: {key.told}")
+            if key.key != "d":  # here nothing is left out of a statement
+                self._say(f"{key.key}: {key.told}")
         self._say("l and a word: list the exercises that match it")
 
     # --- telling ---------------------------------------------------------------------------------
@@ -221,13 +252,12 @@ class Plain:
             self._say(found)
         else:
             self._lines(found.signature)
-            self._lines(words.prose(found.marked(lesson.unchecked), WIDTH))
+            for part in filter(None, found.first_and_rest(lesson.unchecked)):
+                self._lines(f"{words.prose(part, WIDTH)}\n")
         about = lesson.about_unit()
         if about:
-            self._lines("")
             self._say("About this unit:")
-            self._lines(words.prose(about, WIDTH))
-        self._lines("")
+            self._lines(f"{words.prose(about, WIDTH)}\n")
         if not lesson.ready:
             self._say(words.LOADING)
         self._worker.check(lesson.name)
@@ -241,6 +271,9 @@ class Plain:
             for line in words.verdict_lines(verdict, WIDTH):
                 self._lines(line)
         self._say(lesson.next_step())
+        if lesson.reward is not None:
+            for part in in_lines(lesson.reward):
+                self._say(part.plain)
 
     def _say(self, text: str) -> None:
         """Prose, in lines of a bearable length; nothing, if there is nothing to say."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
-from rich.console import Console
-from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
@@ -19,17 +17,30 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from grader.feedback.terminal import all_asked, safe, show_verdict
-from grader.feedback.verdict import verdict_of
+from grader.course.course import Course
+from grader.feedback.terminal import safe
+from grader.intake.own import own_folders
 from grader.records.faults import CallError
 from grader.student.checking import open_checker
-from grader.student.watch import editor, words
+from grader.student.showing import Showing
+from grader.student.watch import drawing, editor, words
+from grader.student.watch.colours import DARK, LIGHT, ON_DARK, ON_LIGHT, is_light
 from grader.student.watch.dialogs import ExerciseList, Page, Question
 from grader.student.watch.lesson import Lesson
-from grader.student.watch.threads import CheckWorker, News, OpenChecks, Opened, Watching
+from grader.student.watch.threads import (
+    CheckWorker,
+    LinesAtWork,
+    News,
+    OpenChecks,
+    Opened,
+    Shown,
+    ShowWorker,
+    Watching,
+)
 
-BAR = 20  # characters
 MARGIN = 4  # columns that a pane's border, padding and scroll bar take
+PAGE = 100  # columns of a page at most
+TALL = 36  # lines of a screen that has room for a whole statement
 
 
 class WorkerNews(Message):
@@ -38,6 +49,14 @@ class WorkerNews(Message):
     def __init__(self, news: News) -> None:
         super().__init__()
         self.news = news
+
+
+class ShownLines(Message):
+    """An answer was shown at work."""
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__()
+        self.shown = shown
 
 
 class Saved(Message):
@@ -50,6 +69,10 @@ class StatusLine(Static):
     def __init__(self, name: str | None = None) -> None:
         super().__init__(id=name, markup=False)
         self._shown: Text | None = None
+
+    def on_mount(self) -> None:
+        """Draw the same text anew where its colours mean others."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.update(self._shown or ""))
 
     def show(self, text: Text) -> None:
         """Replace the text."""
@@ -80,17 +103,21 @@ class Board(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "step(1)"), Binding("p", "step(-1)"), Binding("h", "hint"),
-        Binding("l", "list"), Binding("s", "solution"), Binding("r", "reset"),
+        Binding("l", "list"), Binding("d", "details"), Binding("s", "shapes"),
+        Binding("v", "solution"), Binding("j", "jump"), Binding("r", "reset"),
         Binding("u", "undo"), Binding("o", "open"), Binding("a", "all"),
-        Binding("question_mark", "help"), Binding("q", "quit"),
+        Binding("question_mark", "help"), Binding("q", "quit"), Binding("t", "turn"),
         Binding("1", "look('statement')"), Binding("2", "look('verdict')"),
     ]  # fmt: skip
 
-    def __init__(self, lesson: Lesson, worker: CheckWorker) -> None:
+    def __init__(self, lesson: Lesson, worker: CheckWorker, shows: ShowWorker) -> None:
         super().__init__()
         self._lesson = lesson
         self._worker = worker
+        self._shows = shows
         self._note = ""
+        self._whole: bool | None = None  # what of a statement was asked for; None: what fits
+        self._waited = 0  # seconds until torch is loaded
         self._own_save = False  # whether the next save is ours, of which a note tells
         self._checking = False
 
@@ -107,6 +134,8 @@ class Board(Screen[None]):
     def on_mount(self) -> None:
         """Begin with the current exercise; to a newcomer, say how this works."""
         self._arrive()
+        self._clock = self.set_interval(1, self._wait)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
         if self._lesson.first_run:
             title = f"Welcome to {self._lesson.course.file.title}"
             self.app.push_screen(Page(title, Text("\n\n".join(words.WELCOME))))
@@ -117,34 +146,50 @@ class Board(Screen[None]):
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Give the pane that is read more room."""
-        self.query_one("#panes").set_classes(event.widget.id or "")
+        panes, pane = self.query_one("#panes"), event.widget.id or ""
+        if pane == "statement":  # which only has more where that was asked for
+            panes.remove_class("hints", "verdict")
+        else:
+            panes.set_classes(pane)
 
     # --- what happens ----------------------------------------------------------------------------
 
     def saved(self) -> None:
         """Check again, and give the verdict its room back."""
         if self.focused is self.query_one("#hints"):
-            self.action_look("statement")
+            self.query_one("#statement", Pane).focus()
+        self.query_one("#panes").remove_class("statement")
         self._check()  # first: it goes on while we draw
-        self._tell(self._note if self._own_save else "")
+        told = self._lesson.saved()
+        self._tell(self._note if self._own_save else told)
         self._own_save = False
 
     def hear(self, news: News) -> None:
         """Show what the worker found."""
         if not isinstance(news, Opened):
             self._checking = False
-        self._tell(self._lesson.hear(news) or self._note)
+        lesson = self._lesson
+        known = lesson.solved_before and (lesson.result is None or lesson.result.solved)
+        self._tell(lesson.hear(news) or self._note)
         self.query_one("#verdict", Pane).scroll_home(animate=False)
+        if lesson.reward is not None and not known:  # there is something to read
+            self.action_look("verdict")
+
+    def shown(self, shown: Shown) -> None:
+        """Show an answer's lines at work, unless the student looks at something else by now."""
+        if shown.failed:
+            self._tell(shown.text)
+            return
+        self._tell("")
+        if self.app.screen is self:
+            title = words.SHOWN.format(shown.name)
+            self.app.push_screen(Page(title, Text.from_ansi(shown.text.strip("\n"))))
 
     # --- keys ------------------------------------------------------------------------------------
 
     def action_step(self, by: int) -> None:
         """Go to the next exercise, or back."""
-        told = self._lesson.step(by)
-        if told:
-            self._tell(told)
-        else:
-            self._arrive()
+        self._go_on(self._lesson.step(by))
 
     def action_hint(self) -> None:
         """Show one more hint."""
@@ -172,8 +217,30 @@ class Board(Screen[None]):
         except CallError as error:
             self._tell(str(error))
             return
-        body = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+        body = drawing.code(code, "python", dark=self.app.current_theme.dark)
         self.app.push_screen(Page(f"A solution of {self._lesson.name}", body))
+
+    def action_details(self) -> None:
+        """Show all of the statement, or only what comes first."""
+        self._whole = not self._is_whole
+        self._show()
+        if self._whole:
+            self.action_look("statement")
+        else:
+            self.query_one("#panes").remove_class("statement")
+
+    def action_shapes(self) -> None:
+        """Have the student's lines run elsewhere, and show what happens in them."""
+        self._tell(words.SHOWING.format(self._lesson.name))
+        self._shows.show(self._lesson.name)
+
+    def action_jump(self) -> None:
+        """Go to the other exercise whose answer was saved."""
+        self._go_on(self._lesson.jump())
+
+    def action_turn(self) -> None:
+        """Dark on light, or light on dark."""
+        self.app.theme = LIGHT if self.app.current_theme.dark else DARK
 
     def action_reset(self) -> None:
         """Ask, and put the stub back."""
@@ -217,9 +284,12 @@ class Board(Screen[None]):
 
     def action_help(self) -> None:
         """Show all keys."""
-        lines = [f"{key.key:>9}  {key.told}" for key in self._lesson.known_keys()]
-        lines += [f"{key:>9}  {told}" for key, told in words.SCROLLING]
-        self.app.push_screen(Page("Keys", Text("\n".join(lines))))
+        table = Table.grid(padding=(0, 2))
+        for key in self._lesson.known_keys():
+            table.add_row(Text(key.key, style="bold"), key.told)
+        for name, told in words.SCREEN_KEYS:
+            table.add_row(Text(name, style="bold"), told)
+        self.app.push_screen(Page("Keys", table))
 
     def action_quit(self) -> None:
         """Stop."""
@@ -228,15 +298,37 @@ class Board(Screen[None]):
     def action_look(self, pane: str) -> None:
         """Give a pane the arrows, and more room."""
         self.query_one(f"#{pane}", Pane).focus()
+        self.query_one("#panes").set_classes(pane)
 
     # --- drawing ---------------------------------------------------------------------------------
 
+    @property
+    def _is_whole(self) -> bool:
+        return self.app.size.height >= TALL if self._whole is None else self._whole
+
+    def _wait(self) -> None:
+        """A sign of life each second, while torch is loaded."""
+        self._waited += 1
+        if self._lesson.ready:
+            self._clock.stop()
+        else:
+            self._show()
+
+    def _go_on(self, told: str) -> None:
+        """Show where the student has gone, or why they could not."""
+        if told:
+            self._tell(told)
+        else:
+            self._arrive()
+
     def _arrive(self) -> None:
         """Show another exercise from its beginning, and check it."""
+        self._shows.close()
         self._tell("")
         pane = self.query_one("#statement", Pane)
         pane.scroll_home(animate=False)
         pane.focus()
+        self.query_one("#panes").set_classes("")
         self._check()
 
     def _check(self) -> None:
@@ -249,89 +341,23 @@ class Board(Screen[None]):
 
     def _show(self) -> None:
         lesson, width = self._lesson, self.app.size.width
-        self.query_one("#head", StatusLine).show(self._head(width))
-        self.query_one("#statement", Pane).show(lesson.name, self._statement())
+        room, dark = width - MARGIN, self.app.current_theme.dark
+        self.query_one("#head", StatusLine).show(drawing.head_line(lesson, width))
+        statement = drawing.statement_text(lesson, room, whole=self._is_whole, dark=dark)
+        title = words.heading(lesson.course, lesson.name)
+        self.query_one("#statement", Pane).show(title, statement)
         hints = self.query_one("#hints", Pane)
         hints.set_class(not lesson.hints, "empty")
-        hints.show(f"Hints: {len(lesson.hints)} of {len(lesson.exercise.hints)}", self._hints())
+        title = f"Hints: {len(lesson.hints)} of {len(lesson.exercise.hints)}"
+        hints.show(title, drawing.hints_text(lesson))
         title = f"Verdict of {lesson.checked_at}" if lesson.checked_at else "Verdict"
         title += ", checking again" if self._checking and lesson.checked_at else ""
-        self.query_one("#verdict", Pane).show(title, self._verdict(width))
+        verdict = drawing.verdict_text(lesson, room, self._waited)
+        self.query_one("#verdict", Pane).show(title, verdict)
         note = self.query_one("#note", StatusLine)
         note.display = bool(self._note)
         note.show(Text(safe(self._note)))
-        self.query_one("#keys", StatusLine).show(_keys(lesson.offered(), width))
-
-    def _head(self, width: int) -> Text:
-        """The course's title, and a bar of what is solved."""
-        count, course = self._lesson.count, self._lesson.course
-        full = BAR * count // len(course.asked)
-        told = f" {count} of {all_asked(course)} solved"
-        title = Text(course.file.title, style="bold", no_wrap=True)
-        title.truncate(max(width - BAR - len(told) - 3, 0), overflow="ellipsis", pad=True)
-        return Text.assemble(title, " ", ("█" * full, "green"), "░" * (BAR - full), told)
-
-    def _statement(self) -> Text:
-        lesson = self._lesson
-        text = Text(words.file_line(lesson.course, lesson.name), style="italic")
-        text = Text.assemble(text, "\n\n")
-        found = lesson.statement()
-        if isinstance(found, str):
-            return text.append(safe(found))
-        text.append(found.signature, style="bold")
-        for part in words.paragraphs(found.marked(lesson.unchecked)):
-            text.append("\n\n")
-            text.append(safe(part.text), style="cyan" if part.example else "")
-        about = lesson.about_unit()
-        if about:
-            text.append("\n\nAbout this unit", style="bold")
-        for part in words.paragraphs(about):
-            text.append(f"\n\n{safe(part.text)}")
-        return text
-
-    def _hints(self) -> Text:
-        return Text("\n").join(
-            Text.assemble((f"{number}. ", "bold"), safe(hint))
-            for number, hint in enumerate(self._lesson.hints, 1)
-        )
-
-    def _verdict(self, width: int) -> Text:
-        lesson = self._lesson
-        if lesson.trouble:
-            return Text.assemble((" ! ", "magenta"), safe(lesson.trouble))
-        if lesson.result is None:
-            return Text(words.CHECKING if lesson.ready else words.LOADING)
-        verdict = verdict_of(lesson.result, lesson.solved_before)
-        console = Console(
-            file=io.StringIO(),
-            width=max(width - MARGIN, 20),
-            force_terminal=True,
-            color_system="standard",
-            legacy_windows=False,
-            highlight=False,
-        )
-        with console.capture() as captured:
-            show_verdict(console, verdict, detail=verdict.state == "untouched")
-        text = Text.from_ansi(captured.get().rstrip("\n"))
-        step = lesson.next_step()
-        return Text.assemble(text, "\n", (f"   {step}", "bold")) if step else text
-
-
-def _keys(keys: Sequence[words.Shortcut], width: int) -> Text:
-    """The keys on as many lines as they need; a key is never parted from its word."""
-    lines: list[list[words.Shortcut]] = [[]]
-    room = width
-    for key in keys:
-        size = len(f"{key.key} {key.word}  ")
-        if size - 2 > room and lines[-1]:
-            lines.append([])
-            room = width
-        lines[-1].append(key)
-        room -= size
-    return Text("\n").join(
-        Text("  ").join(Text.assemble((key.key, "bold reverse"), f" {key.word}") for key in line)
-        for line in lines
-    )
+        self.query_one("#keys", StatusLine).show(drawing.key_lines(lesson.offered(), width))
 
 
 class WatchApp(App[None]):
@@ -342,7 +368,13 @@ class WatchApp(App[None]):
     CSS = """
     #head { height: 1; padding: 0 1; }
     #panes { height: 1fr; overflow: hidden; }
-    Pane { height: auto; border-top: solid $foreground 40%; padding: 0 1; }
+    Pane, .box, Input, OptionList, VerticalScroll {
+        scrollbar-color: $foreground 60%; scrollbar-color-hover: $foreground;
+        scrollbar-color-active: $foreground; scrollbar-background: $background;
+        scrollbar-background-hover: $background; scrollbar-background-active: $background;
+        border-title-color: $foreground; border-title-style: bold;
+    }
+    Pane { height: auto; border-top: solid $foreground 60%; padding: 0 1; }
     Pane:focus { border-top: heavy $foreground; }
     #statement { height: 1fr; min-height: 3; }
     #hints { max-height: 25%; }
@@ -350,15 +382,18 @@ class WatchApp(App[None]):
     .empty { display: none; }
     #panes.hints #hints { max-height: 50%; }
     #panes.hints #verdict { max-height: 35%; }
+    #panes.statement #hints { display: none; }
+    #panes.statement #verdict { max-height: 35%; }
     #panes.verdict #hints { display: none; }
     #panes.verdict #verdict { max-height: 85%; }
-    #note { padding: 0 1; max-height: 4; text-style: bold; border-top: dashed $foreground 40%; }
+    #note { padding: 0 1; max-height: 4; text-style: bold; border-top: dashed $foreground 60%; }
     #keys { height: auto; }
     ModalScreen { align: center middle; }
     .box { width: 100%; max-width: 100; height: 90%; border: solid $foreground; padding: 0 1;
            background: $surface; }
     .small { height: auto; }
     .foot { margin-top: 1; text-style: bold; }
+    OptionList > .option-list--option-disabled { color: $foreground; }
     OptionList { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     OptionList > .option-list--option-highlighted { text-style: bold reverse; }
     Page VerticalScroll { height: 1fr; }
@@ -368,10 +403,14 @@ class WatchApp(App[None]):
         self, lesson: Lesson, checker: OpenChecks | None = None, *, poll: bool = False
     ) -> None:
         super().__init__()
+        self.ansi_theme_dark, self.ansi_theme_light = ON_DARK, ON_LIGHT
+        if is_light(os.environ):
+            self.theme = LIGHT
         opened = checker or (lambda: open_checker(lesson.course))
         self._worker = CheckWorker(opened, self._heard)
-        self._watching = Watching(lesson.course.folder, self._saved, poll=poll)
-        self._board = Board(lesson, self._worker)
+        self._watching = Watching(own_folders(lesson.course), self._saved, poll=poll)
+        self._shows = ShowWorker(partial(self._showing, lesson.course), self._shown)
+        self._board = Board(lesson, self._worker, self._shows)
 
     def get_default_screen(self) -> Screen[None]:
         """The exercise."""
@@ -383,13 +422,21 @@ class WatchApp(App[None]):
         self._watching.start()
 
     def close(self, patience: float | None = None) -> bool:
-        """End both threads; tell whether they ended within so many seconds."""
+        """End all threads; tell whether they ended within so many seconds."""
+        self._shows.close()
         self._watching.close()
         return self._worker.close(patience)
 
     def _heard(self, news: News) -> None:
         with suppress(RuntimeError):  # the loop has just ended
             self.post_message(WorkerNews(news))
+
+    def _showing(self, course: Course, name: str) -> LinesAtWork:
+        return Showing(course, name, width=min(self.size.width, PAGE) - MARGIN - 2)
+
+    def _shown(self, shown: Shown) -> None:
+        with suppress(RuntimeError):
+            self.post_message(ShownLines(shown))
 
     def _saved(self) -> None:
         with suppress(RuntimeError):
@@ -398,6 +445,10 @@ class WatchApp(App[None]):
     def on_worker_news(self, message: WorkerNews) -> None:
         """The worker has news."""
         self._board.hear(message.news)
+
+    def on_shown_lines(self, message: ShownLines) -> None:
+        """An answer was shown at work."""
+        self._board.shown(message.shown)
 
     def on_saved(self) -> None:
         """A file was saved."""

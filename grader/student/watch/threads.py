@@ -1,7 +1,8 @@
 """The threads beside a screen: one checks, one notices when a file of answers is saved.
 
-Of checks, the newest wish goes first, and what came too late is not told. Both know no screen: what
-happens is told from within the thread.
+A third shows an answer's lines at work, when that is asked for. Of checks, the newest wish goes
+first, and what came too late is not told. They know no screen: what happens is told from within the
+thread.
 """
 
 from __future__ import annotations
@@ -172,10 +173,12 @@ def _why(error: BaseException) -> str:
 
 
 class Watching:
-    """Calls `changed`, from within its thread, after files under a folder were saved."""
+    """Calls `changed`, from within its thread, after files in these folders were saved."""
 
-    def __init__(self, folder: Path, changed: Callable[[], None], *, poll: bool = False) -> None:
-        self._folder = folder
+    def __init__(
+        self, folders: Sequence[Path], changed: Callable[[], None], *, poll: bool = False
+    ) -> None:
+        self._folders = folders
         self._changed = changed
         self._poll = poll
         self._stop = threading.Event()
@@ -184,7 +187,7 @@ class Watching:
 
     def start(self) -> None:
         """Begin to watch; what is saved from now on is noticed."""
-        self._seen = snapshot(self._folder, SOURCES)
+        self._seen = snapshot(self._folders, SOURCES)
         self._thread.start()
 
     def close(self) -> None:
@@ -194,5 +197,58 @@ class Watching:
             self._thread.join()
 
     def _watch(self) -> None:
-        for _ in saves(self._folder, SOURCES, self._seen, self._stop, poll=self._poll):
+        for _ in saves(self._folders, SOURCES, self._seen, self._stop, poll=self._poll):
             self._changed()
+
+
+# --- an answer's lines at work -------------------------------------------------------------------
+
+
+class LinesAtWork(Protocol):
+    """What is needed of a `grader.student.showing.Showing`."""
+
+    def read(self) -> str:
+        """Wait for its end, and return what it showed."""
+        ...
+
+    def end(self) -> None:
+        """End it now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The lines of an answer at work, or why there is nothing to see."""
+
+    name: str
+    text: str
+    failed: bool = False
+
+
+class ShowWorker:
+    """Has answers shown, each in a thread of its own; only the last one that was asked for."""
+
+    def __init__(self, start: Callable[[str], LinesAtWork], tell: Callable[[Shown], None]) -> None:
+        self._start = start
+        self._tell = tell
+        self._run: LinesAtWork | None = None
+
+    def show(self, name: str) -> None:
+        """Show this one, and not the one before, if that still runs."""
+        self.close()
+        self._run = run = self._start(name)
+        threading.Thread(target=self._read, args=(name, run), name="shows", daemon=True).start()
+
+    def close(self) -> None:
+        """End what runs; nothing is told of it any more."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.end()
+
+    def _read(self, name: str, run: LinesAtWork) -> None:
+        try:
+            news = Shown(name, run.read())
+        except CallError as error:
+            news = Shown(name, str(error), failed=True)
+        if self._run is run:
+            self._tell(news)

@@ -7,19 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.course.course import Course
-from grader.course.statements import listing
+from grader.course.statements import PART, listing
 from grader.feedback.pictures.text import drawn
 from grader.feedback.terminal import all_asked, safe
 from grader.feedback.verdict import Verdict
+from grader.records.rows import counted
 
 WELCOME = (
     "Each exercise says what to write, and in which file. The key o opens that file.",
     "Save it, and a moment later you read here what is right, and what is not yet.",
-    "Stuck? h gives a hint: first a question, then a pointer, then nearly the solution.",
+    "Stuck? h gives a hint: a question, a pointer, nearly the solution. Hints cost no points.",
     "Solved? Take your time: nothing moves on by itself. n goes to the next exercise.",
     "What you solved is kept in progress.txt. q stops, and next time you go on from here.",
 )
-LOADING = "Loading torch and the checks. This takes a few seconds, once."
+LOADING = (
+    "Loading torch and the checks. This takes a few seconds, once; right after the installation up "
+    "to a minute. You can read and write meanwhile: a save is not missed."
+)
+SO_FAR = "So far: {} s."
+FIRST_CHECK = (
+    "Torch and the checks are there. For the first check, a process starts in which your code runs."
+)
 CHECKING = "Checking."
 STOPPED_ALL = "Checking all of them was broken off."
 NO_MORE_HINTS = "That was the last hint. Another look at the statement's example often helps."
@@ -31,6 +39,7 @@ NOT_YET = "The solution can be read once you have solved the exercise. h gives a
 NOTHING_KEPT = "This exercise was not reset: there is nothing to take back."
 LEFT = "Nothing was changed."
 NO_MATCH = "No exercise matches. Type other letters, or fewer."
+GOES_TO = "Enter: go to {}"
 UNTOUCHED = "Write your lines in {}, and save. o opens it."
 HINT = "Hint {} of {}"
 ASK_RESET = (
@@ -40,6 +49,12 @@ WAS_RESET = "{} is a stub again. Your file as it was is kept in {}; u brings it 
 WAS_UNDONE = "What you had of {} is back. u once more takes that back."
 EDITOR_OPENED = "{} opens in your editor, at line {}."
 NO_SUSPEND = "This terminal cannot be lent to an editor. Open it yourself: {}, line {}."
+SHOWING = "Running your lines of {}, to show the shapes in them. This takes a few seconds."
+SHOWN = "{}: your lines at work, and what they printed"
+ELSEWHERE = "You changed {}. j goes {}."
+NOTHING_ELSEWHERE = "You changed no other exercise since you came to this one."
+NO_TEXT = "The text to read after it cannot be shown"
+REST = "d shows the rest: {}."
 CHECKING_ALL = "Checking all of them: {} of {}."
 
 
@@ -55,9 +70,12 @@ class Shortcut:
 KEYS = (
     Shortcut("n", "next", "go to the next exercise"),
     Shortcut("p", "previous", "go to the one before"),
-    Shortcut("h", "hint", "read the next hint"),
+    Shortcut("h", "hint", "read the next hint; hints cost no points"),
     Shortcut("l", "list", "list the exercises, and go to any of them"),
-    Shortcut("s", "solution", "read a solution, once you have solved the exercise"),
+    Shortcut("d", "details", "read all of the statement, or only what comes first"),
+    Shortcut("s", "shapes", "see your lines at work: shapes line by line, and what you printed"),
+    Shortcut("v", "view", "view a solution, once you have solved the exercise"),
+    Shortcut("j", "jump", "go to the other exercise whose answer you have just saved"),
     Shortcut("r", "reset", "put the untouched stub back (asks first, and keeps your lines)"),
     Shortcut("u", "undo", "take the reset back"),
     Shortcut("o", "open", "open the file in your editor"),
@@ -66,21 +84,31 @@ KEYS = (
     Shortcut("q", "quit", "stop; what you solved is kept"),
 )
 
-SCROLLING = (
+SCREEN_KEYS = (
     ("arrows", "scroll; so do Page Up, Page Down, Home and End"),
     ("1, 2", "scroll the statement, or the verdict; Tab goes from one to the next"),
+    ("t", "dark on light, or light on dark"),
 )
 
 
+def heading(course: Course, name: str) -> str:
+    """An exercise's name, and where it stands."""
+    return f"{name} ({_place(course, name)})"
+
+
 def file_line(course: Course, name: str) -> str:
-    """Where an exercise stands in the course, and in which file."""
+    """What an exercise is about, and where it stands."""
+    return f"{course.exercises[name].title} ({_place(course, name)})"
+
+
+def _place(course: Course, name: str) -> str:
+    """Where an exercise stands in its unit, in which file, and what it counts."""
     unit = course.unit_of[name]
     inside = [other for other, its in course.unit_of.items() if its == unit]
-    exercise = course.exercises[name]
-    points = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
+    points = counted(course.exercises[name].points, "point")
     return (
-        f"{exercise.title} ({inside.index(name) + 1} of {len(inside)} in "
-        f"{course.stub_file(unit).name}, {points if name in course.asked else 'not asked'})"
+        f"{inside.index(name) + 1} of {len(inside)} in {course.stub_file(unit).name}, "
+        f"{points if name in course.asked else 'not asked'}"
     )
 
 
@@ -114,10 +142,12 @@ def all_checked(course: Course, solved_now: int, broken: Sequence[str], faults: 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A part of a docstring; an example keeps its lines."""
+    """A part of a docstring; an example and a formula keep their lines."""
 
     text: str
     example: bool = False
+    title: str = ""  # of the part of a statement that begins with it: "Rules"
+    entries: Sequence[tuple[str, str]] = ()  # if it is a list: names (or none) and texts
 
 
 def paragraphs(docstring: str) -> Iterator[Paragraph]:
@@ -129,12 +159,14 @@ def paragraphs(docstring: str) -> Iterator[Paragraph]:
         if found := listing("\n".join(lines)):
             title, entries = found
             items = [f"  {name}: {said}" if name else f"  {said}" for name, said in entries]
-            yield Paragraph("\n".join([f"{title}:", *items]))
+            yield Paragraph("\n".join([f"{title}:", *items]), title=title, entries=entries)
             continue
         if any(line.startswith((" ", "\t", ">>>", "- ", "* ", "|")) for line in lines):
             yield Paragraph("\n".join(lines), example=True)
         else:
-            yield Paragraph(" ".join(line.strip() for line in lines))
+            begins = PART.match(lines[0])
+            text = " ".join(line.strip() for line in lines)
+            yield Paragraph(text, title=begins[1] if begins else "")
 
 
 def prose(docstring: str, width: int) -> str:
