@@ -28,6 +28,8 @@ from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.student.progress import (
     ALL_SOLVED,
+    FREE,
+    LAST_HINT,
     Progress,
     next_hint,
     read_progress,
@@ -163,7 +165,7 @@ def _print_checks(
             console.print(f"\n[bold]{unit}[/bold]: {title}")
         verdict = verdict_of(result, result.name in before.solved)
         terminal.show_verdict(console, verdict, detail)
-    below = closing(course, results, before.solved, named=detail, in_place=in_place)
+    below = closing(course, results, before, named=detail, in_place=in_place)
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
@@ -249,8 +251,8 @@ def hint(
     console = Console(highlight=False)
     console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
     console.print(text, markup=False)
-    another = f"another one: grader hint {name}; " if level < levels else ""
-    console.print(f"[dim]{another}hints cost no points[/dim]")
+    another = f"another one: grader hint {name}" if level < levels else LAST_HINT
+    console.print(f"[dim]{another}; {FREE}[/dim]")
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader after softmax_rows")

@@ -50,7 +50,8 @@ UNREADY: dict[Unready, str] = {
 }
 UNREADY_CELL: dict[Unready, str] = UNREADY | {
     "missing": (
-        "{base} is not defined in this session: run the cell that defines it, since {name} uses it"
+        "{base} is not defined in this session: run the cell that defines it, or `from grader.mine "
+        "import {base}`, since {name} uses it"
     )
 }
 
@@ -148,11 +149,11 @@ def _does_not_bind(name: str, listed: Sequence[Argument], wanted: Signature) -> 
     keyword_only = [a.name for a in listed if a.kind == "keyword" and not a.optional]
     if len(positional) < fewest and not star:
         given = ", ".join(argument.name for argument in positional) or "nothing"
-        return f"{name} takes ({given}); the contract passes ({names}), by position"
+        return f"{name} takes ({given}); the statement lists ({names}), passed by position"
     if len(must) > fewest:
-        return f"{name} needs ({', '.join(must)}); the contract passes only ({names})"
+        return f"{name} needs ({', '.join(must)}); the statement lists only ({names})"
     if keyword_only:
-        return f"{name} needs {keyword_only[0]} by keyword; the contract passes ({names})"
+        return f"{name} needs {keyword_only[0]} by keyword; the statement lists ({names})"
     return None
 
 

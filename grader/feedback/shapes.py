@@ -19,7 +19,8 @@ PRODUCT = (
 )
 BROADCAST = (
     "element by element, sizes are compared from the last one on: two must be equal, or one of "
-    "them 1, and {left} is not {right}. After sum, mean or max, keepdim=True leaves a 1"
+    "them 1, and {left} is not {right}. Where one of them is a sum, mean or max, keepdim=True "
+    "keeps its axis as a 1"
 )
 
 # What torch says, and what we say; groups of the one are fields of the other.

@@ -22,6 +22,7 @@ from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.course.statements import PART, Statement, listing, opening, statement
 from grader.records.rows import listed
+from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
 
@@ -46,7 +47,10 @@ LOOK = """\
 
 {about}
 
-This runs your own answers, as they are saved: save this notebook first."""
+This runs your own answers, as this notebook has them: run their cells first."""
+
+# Run All goes on behind such a cell: before its exercise is solved, it ends in an error.
+MAY_FAIL = {"tags": ["raises-exception"]}
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -99,7 +103,7 @@ def cells_of(
             code_cell(f"{name}-check", f'grader.check("{name}")'),
         ]
         if play := _play(stated, imports, kit):
-            cells.append(code_cell(f"{name}-play", play))
+            cells.append(code_cell(f"{name}-play", play) | {"metadata": MAY_FAIL})
     return [*cells, *(_look(course, unit) if kit == KIT else ())]
 
 
@@ -224,9 +228,16 @@ def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:
     text = path.read_text("utf-8")
     tree = ast.parse(text)
     about = ast.get_docstring(tree) or ""
-    code = text.splitlines()[(tree.body[0].end_lineno or 0) if about else 0 :]
+    lines = text.splitlines()
+    # The unit's answers are this notebook's own: an import would put saved ones in their place.
+    own = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == OWN]
+    for node in [*own, *(tree.body[:1] if about else ())]:
+        lines[node.lineno - 1 : node.end_lineno] = [""] * len(
+            lines[node.lineno - 1 : node.end_lineno]
+        )
     yield text_cell(f"{unit.name}-about", LOOK.format(about=about).replace("\n\n\n\n", "\n\n"))
-    yield code_cell(f"{unit.name}-look", "\n".join(code).strip())
+    code = re.sub(r"\n{3,}", "\n\n", "\n".join(lines).strip())
+    yield code_cell(f"{unit.name}-look", code) | {"metadata": MAY_FAIL}
 
 
 def _axes(stated: Statement, dimensions: int) -> str:

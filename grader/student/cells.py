@@ -7,9 +7,11 @@ it. It knows IPython only by what it is handed.
 from __future__ import annotations
 
 import ast
+import difflib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,10 +44,20 @@ UNWRITTEN = "{name} is an exercise of {unit}, and is not written yet"
 STILL_RAISES = "{name} still has a part to write: write it in its cell, run that, then this again"
 STUB_HERE = "In this kernel {name} is still the stub. {elsewhere}"
 EDITED = (
-    "the notebook as it is saved has another {name} than this kernel: if you edited its cell, run "
-    "it, and check again"
+    "the notebook as it is saved has another {name} than this kernel: if you have run its cell "
+    "since you edited it, save the notebook; if not, run it, and check again"
 )
+NOT_READ = (
+    "cell [{count}] is no valid Python, so nothing of it ran: this is about the {name} that ran "
+    "before it"
+)
+MISSPELT = (
+    "cell [{count}] defines {other}: did you mean {name}? This is about the {name} that ran before"
+)
+NEARLY = "{name} is not defined; did you mean {near}?"
+NOT_IMPORTED = "{name} is not defined: is `import {name}` missing?"
 SHOWN = 60  # characters of a line
+NEAR = 0.8  # of two names that may be meant for one another
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,22 @@ class Cells:
         unwritten = bool(here) and is_untouched(here[-1][1].node)
         elsewhere = self.elsewhere(name, course) if not here or unwritten else ""
         if not here or elsewhere:
-            return elsewhere
+            return elsewhere or self._nearly(name, course)
         cell, made = here[-1]
         line = made.file.lines[made.node.lineno - 1].strip()[:SHOWN]
         if cell.count is None:
             return NOT_RUN.format(name=name, line=line)
         return STARTED_ANEW.format(name=name, line=line, count=cell.count)
+
+    def _nearly(self, name: str, course: Course | None) -> str:
+        """What a name may be meant for that nobody defines; or nothing."""
+        if name in sys.stdlib_module_names:
+            return NOT_IMPORTED.format(name=name)
+        files = (read_file(SourceText("cell.ipynb", (text,))) for text in self.ran)
+        known = {own for file in files for own in _definitions(file)}
+        known |= course.exercises.keys() if course is not None else set()
+        near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=NEAR)
+        return NEARLY.format(name=name, near=near[0]) if near else ""
 
     def elsewhere(self, name: str, course: Course | None) -> str:
         """Which other notebook or file of the course defines a name; or nothing."""
@@ -108,7 +130,19 @@ class Cells:
             return UNWRITTEN.format(name=name, unit=unit) if found.status != "broken" else ""
         return ELSEWHERE.format(file=winner.file.name, name=name)
 
-    def edited(self, name: str, running: ast.stmt | None) -> bool:
+    def doubt(self, name: str, running: ast.stmt | None, exercises: Collection[str]) -> str:
+        """Why what runs may not be what the student sees in the cell; or nothing."""
+        made = [n for n, text in enumerate(self.ran) if _makes(text, name)]
+        for count in range(made[-1] + 1, len(self.ran)) if made else ():
+            file = read_file(SourceText("cell.ipynb", (self.ran[count],)))
+            if any(broken == name for broken, *_ in file.broken):
+                return NOT_READ.format(count=count, name=name)
+            for other in {*_definitions(file)} - {*exercises}:
+                if difflib.get_close_matches(other, [name], cutoff=NEAR):
+                    return MISSPELT.format(count=count, other=other, name=name)
+        return EDITED.format(name=name) if self._edited(name, running) else ""
+
+    def _edited(self, name: str, running: ast.stmt | None) -> bool:
         """Whether the file has definitions that this kernel never ran, and not what it runs."""
         here = [made.node for cell in self.saved if (made := _makes(cell.text, name))]
         if running is None or not here or is_untouched(here[-1]):
@@ -137,9 +171,11 @@ def _makes(text: str, name: str) -> TopStatement | None:
 
 
 def _defines(file: SourceFile, name: str) -> bool:
-    if not file.mentions(name):
-        return False
-    return any(name in s.makes and s.is_definition for s in file.statements)
+    return file.mentions(name) and name in _definitions(file)
+
+
+def _definitions(file: SourceFile) -> Iterator[str]:
+    return (name for s in file.statements if s.is_definition for name in s.makes)
 
 
 # --- errors, as IPython shows them ---------------------------------------------------------------

@@ -26,7 +26,7 @@ class Closing:
 def closing(
     course: Course,
     results: Sequence[ExerciseResult],
-    solved_before: frozenset[str],
+    before: Progress,
     *,
     named: bool,
     in_place: bool = True,
@@ -41,7 +41,7 @@ def closing(
     wrong = next((result.name for result in results if not result.solved), None)
     todo = None if named else wrong
     if wrong is None and in_place:
-        todo = Progress(solved_before | solved).first_unsolved(course.asked)
+        todo = before.with_(solved).first_unsolved(course.asked)
     return Closing(
         f"{len(solved)} of {of} pass the public checks",
         HIDDEN if wrong is None else "",

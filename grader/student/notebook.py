@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
-from grader.student.cells import EDITED, Cells, cells_of
+from grader.student.cells import Cells, cells_of
 from grader.student.checking import check_exercises
 from grader.student.closing import closing
 from grader.student.listing import as_text, listed
@@ -42,10 +42,20 @@ from grader.student.notebook_display import (
     on_page,
     text,
 )
-from grader.student.progress import ALL_SOLVED, Progress, next_hint, read_progress, record_progress
+from grader.student.progress import (
+    ALL_SOLVED,
+    FREE,
+    LAST_HINT,
+    Progress,
+    next_hint,
+    read_progress,
+    record_checks,
+    record_progress,
+)
 from grader.student.reward import reward
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
 
+LAST_CELL = "run the last cell of its notebook"
 NOTHING_DEFINED = "no exercise of the course is defined yet: run a cell that defines one"
 NO_COURSE = (
     "no course.toml was found near {here}: name its folder, as in "
@@ -97,10 +107,9 @@ class _Look:
         for result in results:
             if result.name not in self.namespace:
                 yield self.cells.why_missing(result.name, course) if len(results) == 1 else ""
-            elif self.cells.edited(
-                result.name, definition_of(result.name, self.namespace[result.name])
-            ):
-                yield EDITED.format(name=result.name)
+            else:
+                running = definition_of(result.name, self.namespace[result.name])
+                yield self.cells.doubt(result.name, running, course.exercises)
 
 
 def _checked(called: Sequence[str], folder: Path, look: _Look) -> Checked:
@@ -145,21 +154,20 @@ def _remembered(
     course: Course, results: tuple[ExerciseResult, ...], named: bool, notes: Sequence[str]
 ) -> Checked:
     """Progress that cannot be kept costs a note, and no verdict; so does a text that is unfit."""
-    before, brought, more = frozenset[str](), None, [*notes]
+    before, brought, more = Progress(), None, [*notes]
     try:
-        before = read_progress(course.folder).solved
-        solved = [result.name for result in results if result.solved]
-        progress = record_progress(course.folder, solved=solved)
+        before = record_checks(course.folder, results)
     except CallError as error:
         more.append(f"progress is not recorded: {error}")
     else:
-        if len(results) == 1 and solved:
+        if len(results) == 1 and results[0].solved:
             try:
-                brought = reward(course, results[0].name, progress)
+                brought = reward(course, results[0].name, before)
+                brought = replace(brought, look=LAST_CELL if brought.look else "")
             except CallError as error:
                 more.append(str(error))
     below = closing(course, results, before, named=named, in_cells=True)
-    return Checked(results, before, below, brought, tuple(more))
+    return Checked(results, before.solved, below, brought, tuple(more))
 
 
 def _cell_names(shell: Any) -> CellName:
@@ -234,8 +242,8 @@ class Hint:
 
     @property
     def _below(self) -> tuple[str, ...]:
-        another = f'another one: grader.hint("{self.name}")' if self.level < self.of else ""
-        return tuple(filter(None, (another, self.note)))
+        another = f'another one: grader.hint("{self.name}")' if self.level < self.of else LAST_HINT
+        return tuple(filter(None, (f"{another}; {FREE}", self.note)))
 
 
 def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | None = None) -> Hint:
@@ -285,15 +293,19 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
 
 
 def pack(
-    to: str | Path = "answers.zip", *, anyway: bool = False, course: str | Path | None = None
+    to: str | Path | None = None, *, anyway: bool = False, course: str | Path | None = None
 ) -> Told:
     """Make the zip to hand in, as ``grader pack`` does: what is saved is in it, and is checked.
 
-    If something is not solved, or may not be what you mean, nothing is written unless `anyway`.
+    It is called ``answers.zip`` and lies beside the course's folder, unless `to` says where. If
+    something is not solved, or may not be what you mean, nothing is written unless `anyway`.
     """
     try:
         with undisturbed():
-            return _pack(load_course(found_course(course)), Path(to), anyway)
+            opened = load_course(found_course(course))
+            # Not where the notebook is: from a terminal, students pack in the folder above.
+            place = Path(to) if to is not None else opened.folder.parent / packing.ZIP_NAME
+            return _pack(opened, place, anyway)
     except CallError as error:
         raise NotChecked(str(error)) from None
 

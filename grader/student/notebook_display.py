@@ -9,6 +9,7 @@ import io
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 from rich.console import Console
@@ -50,7 +51,12 @@ class _Brief(BaseException):
     """Notebooks ask an exception how it is to be shown."""
 
     def _render_traceback_(self) -> list[str]:
-        return textwrap.wrap(f"grader: {self}", WIDTH, break_long_words=False)
+        wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False)
+        return [
+            part
+            for line in f"grader: {self}".splitlines()  # one that fits keeps its spaces: a caret
+            for part in ([line] if len(line) <= WIDTH else wrap(line))
+        ]
 
 
 class NotChecked(_Brief, CallError):

@@ -22,6 +22,8 @@ from grader.student.checking import open_checker
 from grader.student.progress import Progress
 from grader.unsandboxed.worker import BackendName
 
+ZIP_NAME = "answers.zip"  # unless a student says otherwise
+
 
 @dataclass(frozen=True)
 class Packed:
@@ -56,7 +58,7 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
         raise CallError(f"there is no unit file and no notebook in {course.folder}")
     data = zipped(read)
     with tempfile.TemporaryDirectory() as folder:
-        handed_in = Path(folder, "answers.zip")
+        handed_in = Path(folder, ZIP_NAME)
         handed_in.write_bytes(data)
         unread += read_submission("answers", handed_in).problems
         with open_checker(course, course.asked, handed_in, backend) as checker:

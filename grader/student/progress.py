@@ -116,6 +116,8 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 ALL_SOLVED = "everything is solved: no hint is left to give"
+LAST_HINT = "this is the last one"
+FREE = "hints cost no points"
 
 
 def next_hint(course: Course, name: str, progress: Progress) -> tuple[int, str]:

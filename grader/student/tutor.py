@@ -23,7 +23,13 @@ from grader.student.checking import Checker, open_checker
 from grader.student.closing import closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
-from grader.student.progress import next_hint, read_progress, record_checks, record_progress
+from grader.student.progress import (
+    Progress,
+    next_hint,
+    read_progress,
+    record_checks,
+    record_progress,
+)
 from grader.student.showing import Showing
 from grader.unsandboxed.worker import BackendName
 
@@ -121,13 +127,13 @@ class Tutor:
         if self._checker is None:
             self._checker = self._stack.enter_context(self._open())
         results = tuple(self._checker.check(chosen))
-        before, notes = frozenset[str](), list[str]()
+        before, notes = Progress(), list[str]()
         try:
-            before = record_checks(self._course.folder, results).solved
+            before = record_checks(self._course.folder, results)
         except CallError as error:  # it costs no verdict
             notes.append(f"progress is not recorded: {error}")
         below = closing(self._course, results, before, named=True)
-        return self._without_paths(repr(Checked(results, before, below, notes=(*notes,))))
+        return self._without_paths(repr(Checked(results, before.solved, below, notes=(*notes,))))
 
     def _hint(self, name: str) -> str:
         level, said = next_hint(self._course, name, read_progress(self._course.folder))

@@ -48,6 +48,20 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "running_mean_loop", "mean-of-everything",
+    "The mean runs over the batch, the tokens and the channels all at once",
+    hint="mean() without dim leaves one number. Over which axis should it run?",
+    change={"past.mean(dim=1)": "past.mean().expand(_batch, _channels)"},
+)  # fmt: skip
+
+mistake(
+    "running_mean_loop", "divides-by-nothing-at-first",
+    "Sums are divided by t, which is 0 for the first token",
+    hint="Counting from zero, how many tokens are there up to token t?",
+    change={"past.mean(dim=1)": "past.sum(dim=1) / t"},
+)  # fmt: skip
+
+mistake(
     "running_mean_loop", "batch-mixed", "The sequences of the batch are mixed with each other",
     hint="Should the answer for one sequence change when another one of the batch does?",
     change={"past.mean(dim=1)": "past.mean(dim=(0, 1)).expand(_batch, -1)"},

@@ -24,7 +24,7 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
     "a matrix and a vector": (lambda: ONE @ torch.ones(3), "4 is not 3"),
     "two vectors": (lambda: torch.ones(3) @ torch.ones(4), "3 is not 4"),
     "a sum": (lambda: ONE + OTHER, "or one of them 1, and 4 is not 6"),
-    "a sum without keepdim": (lambda: ONE / ONE.sum(-1), "keepdim=True leaves a 1"),
+    "a sum without keepdim": (lambda: ONE / ONE.sum(-1), "keepdim=True keeps its axis"),
     "expand": (lambda: ONE.expand(5, 4), "3 is neither 1 nor 5"),
     "view": (lambda: ONE.view(3, 5), "the sizes (3, 5) do not multiply to 12"),
     "reshape": (lambda: ONE.reshape(2, -1, 5), "the sizes (2, -1, 5) do not multiply to 12"),

@@ -176,8 +176,8 @@ def test_what_stands_on_a_broken_rung_is_skipped(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("def center():\n    return 1", "takes (nothing); the contract passes (x)"),
-        ("def center(x, y):\n    return x", "needs (x, y); the contract passes only (x)"),
+        ("def center():\n    return 1", "takes (nothing); the statement lists (x)"),
+        ("def center(x, y):\n    return x", "needs (x, y); the statement lists only (x)"),
         ("def center(x, *, y):\n    return x", "needs y by keyword"),
         ("class center:\n    pass", "should be a function, not a class"),
     ],

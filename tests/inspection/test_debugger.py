@@ -157,7 +157,7 @@ def test_what_no_line_of_the_student_raised_is_told(debugged: Debug) -> None:
     ("name", "answer", "told"),
     [
         ("center", "x = 1\n", "no definition with this name"),
-        ("center", "def center():\n    return 1\n", "the contract passes (x)"),
+        ("center", "def center():\n    return 1\n", "the statement lists (x)"),
         ("weigh", "def weigh(scores):\n    return scores.softmax(-1)\n", "uses softmax"),
     ],
 )

@@ -253,7 +253,7 @@ def test_many_lines_are_cut(shown: Show) -> None:
         ("x = 1\n", "missing", "no definition"),
         ("def center(x):\n    raise NotImplementedError\n", "missing", "still the stub"),
         ("def center(x)\n    return x\n", "error", "not valid Python"),
-        ("def center(x, y):\n    return x\n", "failed", "the contract passes"),
+        ("def center(x, y):\n    return x\n", "failed", "the statement lists"),
     ],
 )
 def test_without_anything_to_call_the_reason_is_told(

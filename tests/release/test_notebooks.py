@@ -88,8 +88,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
     )
     stuck = [cell for _, cell in parts(notebook.cells, unit, "play")]
     look = [cell for cell in notebook.cells if cell.id == f"{unit.name}-look"]
-    for cell in (*stuck, *look):
-        cell.metadata["tags"] = ["raises-exception"]
+    # As when all cells are run: those of which an error is expected are tagged so.
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)  # raises if the cell does, and nobody expects it
@@ -189,7 +188,9 @@ def test_a_unit_with_something_to_look_at_ends_in_it() -> None:
     assert said in "".join(about["source"])
     code = "".join(look["source"])
     assert said not in code
-    assert code in script
-    assert "from grader.mine import" in code
+    rest = [
+        line for line in script.partition(said)[2].splitlines()[1:] if "grader.mine" not in line
+    ]
+    assert [*filter(None, code.splitlines())] == [*filter(None, rest)], "answers are the notebook's"
     under_another_name = cells_of(course, unit, rules_left_out(course), "kit")
     assert f"{unit.name}-look" not in {cell["id"] for cell in under_another_name}

@@ -284,7 +284,7 @@ def test_a_forbidden_operation_is_told_and_stays_usable(cell: Cell) -> None:
 def test_wrong_arguments_are_told_before_anything_runs(cell: Cell) -> None:
     cell("def softmax_naive():\n    return 1\n")
     text = words(repr(cell('grader.check("softmax_naive")')))
-    assert "softmax_naive takes (nothing); the contract passes (scores)" in text
+    assert "softmax_naive takes (nothing); the statement lists (scores)" in text
 
 
 def test_what_was_solved_before_is_said(cell: Cell) -> None:

@@ -269,28 +269,21 @@ grader.heatmap(weights, tokens="abc", title="three weights").show()
 '''
 
 
-def test_the_last_cell_of_a_unit_shows_ones_own_answers_at_work(kernel: Kernel) -> None:
+def test_the_last_cell_of_a_unit_shows_what_this_notebook_has_defined(kernel: Kernel) -> None:
     course = load_course(kernel.folder)
-    answer, script = kernel.folder / "softmax.py", course.look_file("softmax")
-    before = {path: path.read_text("utf-8") for path in (answer, script) if path.is_file()}
+    script = course.look_file("softmax")
     script.parent.mkdir(exist_ok=True)
     script.write_text(LOOK, "utf-8")
     try:
         unit = next(unit for unit in course.units if unit.name == "softmax")
         *_, about, look = notebook_cells(course, unit, dict.fromkeys(course.exercises, ()))
-        assert "The weights of three scores." in "".join(about["source"])
-        answer.write_text(f"import torch\n\n\n{RIGHT}", "utf-8")
-        said, picture = kernel.run("".join(look["source"]))
-        assert "softmax_naive: yours, from softmax.py line 4" in text_of(said)
-        assert "three weights" in page_of(picture)
-        assert "<svg" in page_of(picture)
-        assert text_of(picture).splitlines()[:2] == ["three weights", "    a  b  c"]
-        answer.write_text(before[answer], "utf-8")
-        assert "grader: softmax_naive is not written yet" in kernel.said("".join(look["source"]))
     finally:
         script.unlink()
-        for path, text in before.items():
-            path.write_text(text, "utf-8")
+    assert "The weights of three scores." in "".join(about["source"])
+    kernel.run(RIGHT)  # and nothing is saved
+    (picture,) = kernel.run("".join(look["source"]))
+    assert "<svg" in page_of(picture)
+    assert text_of(picture).splitlines()[:2] == ["three weights", "    a  b  c"]
 
 
 # --- names that are not defined ------------------------------------------------------------------
@@ -426,6 +419,51 @@ def test_a_cell_that_was_edited_and_not_run_is_reported(kernel: Kernel, saved: S
     saved((OTHER.replace("sum()", "sum(0)"), 1))
     assert EDITED in words(kernel.said(CHECK))
     assert EDITED in words(page_of(kernel.run(CHECK)[0]))
+
+
+def test_a_cell_that_is_no_python_is_reported_beside_the_answer_that_ran_before_it(
+    kernel: Kernel,
+) -> None:
+    kernel.run(RIGHT)
+    kernel.run(RIGHT.replace("):", ")", 1))
+    said = words(kernel.said(CHECK))
+    assert "✓ softmax_naive" in said
+    assert "is no valid Python, so nothing of it ran: this is about the softmax_naive" in said
+    kernel.run(RIGHT)
+    assert "no valid Python" not in words(kernel.said(CHECK))
+
+
+def test_a_name_that_is_misspelt_is_reported_beside_the_answer_that_ran_before_it(
+    kernel: Kernel,
+) -> None:
+    kernel.run(RIGHT)
+    kernel.run(RIGHT.replace("softmax_naive", "softmax_naiv"))
+    assert "defines softmax_naiv: did you mean softmax_naive?" in words(kernel.said(CHECK))
+    kernel.run(RIGHT)
+    assert "did you mean" not in words(kernel.said(CHECK))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("math.sqrt(4)", "is `import math` missing?"),
+        ("normalise_by_sum(1)", "did you mean normalize_by_sum?"),
+    ],
+)
+def test_a_name_that_nobody_defines_is_nearly_another(kernel: Kernel, line: str, said: str) -> None:
+    assert said in words(kernel.said(line))
+
+
+def test_what_fails_in_a_notebook_is_listed_as_failing_now(kernel: Kernel) -> None:
+    kernel.run(RIGHT)
+    kernel.run(CHECK)
+    kernel.run(RIGHT.replace("return", "return 2 *"))
+    kernel.run(CHECK)
+    assert "softmax_naive" in kernel.said("grader.list()")
+    assert "solved before, fails now" in kernel.said("grader.list()")
+    kernel.run(RIGHT)
+    kernel.run(CHECK)
+    assert "fails now" not in kernel.said("grader.list()")
 
 
 def test_a_later_cell_with_another_version_is_no_edit(kernel: Kernel, saved: Save) -> None:

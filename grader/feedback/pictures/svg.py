@@ -95,6 +95,8 @@ def matrix_of(weights: Any) -> Matrix:
 
     Axes of length one before the last two are passed over, as those of a batch of one sequence.
     """
+    if callable(weights) and not hasattr(weights, "tolist"):
+        raise CallError("a heat-map shows one matrix, and this is a function: call it")
     values = weights.tolist() if hasattr(weights, "tolist") else weights
     shape = _shape(values)
     while len(shape) > 2 and shape[0] == 1:
