@@ -152,7 +152,8 @@ def show_verdict(
         _below(console, 4, verdict.mistake.hint, "italic")
     early = [f for f in verdict.findings if f.is_best_picture and picture_first and f.mistake]
     for finding in early:
-        _below(console, 4, f"{finding.title}{f' [{finding.case}]' if finding.case else ''}:")
+        case = f" [{finding.case}]" if finding.case else ""
+        indented(console, Text.assemble(signed(finding.wording), f"{finding.title}{case}"), 4)
         _picture(console, finding)
     for finding in verdict.findings:
         if not finding.bare and (detail or not finding.quiet):

@@ -90,9 +90,9 @@ class Diagnosis:
             found = self._fitting(found, {at: own for at, own in answers.items() if own.passed})
         if len(found) > 1:  # and so do the very words of an error
             found = [v for v in found if self._says_the_same(v, failed)] or found
-        alike = {variant.slug for variant in found[:1]}
         for variant in found[1:]:
-            if not alike & variant.same_as.keys():
+            told_alike = (variant.title, variant.hint) == (found[0].title, found[0].hint)
+            if not told_alike and found[0].slug not in variant.same_as:
                 return None
         return found[0] if found else None
 

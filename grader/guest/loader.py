@@ -17,7 +17,7 @@ import linecache
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -146,8 +146,11 @@ class LoadedSubmission:
                 raise maker.error or AttributeError(name)
         return file.namespace[name]
 
-    def why_missing(self, name: str) -> str:
-        """Why a global name is not there, in a sentence that a student can act on."""
+    def why_missing(self, name: str, around: Collection[str] = ()) -> str:
+        """Why a global name is not there, in a sentence that a student can act on.
+
+        `around` are the names that the function in which it is missing has of its own.
+        """
         for file in self.files:
             for statement in file.statements:
                 if name in statement.makes and statement.error is not None:
@@ -156,12 +159,14 @@ class LoadedSubmission:
         known = {n for file in self.files for s in file.statements for n in s.makes}
         if name in known:
             return f"{name} is not defined in this file, and is in another: is an import missing?"
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, [*around, *known], n=1)
         if near:
             return f"{name} is not defined; did you mean {near[0]}?"
         session = any(file.is_notebook for file in self.files)
-        return f"{name} is not defined in the files that were handed in" + (
-            ": did it exist only in your session?" if session else ": is an import missing?"
+        return f"{name} is defined nowhere in these files: " + (
+            "did it exist only in your session?"
+            if session
+            else "is it misspelt, or is an import missing?"
         )
 
     # --- which exercises an answer stands on -----------------------------------------------------
@@ -411,9 +416,10 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 def install(submission: LoadedSubmission) -> None:
     """Let imports find the submission's own files, after everything that is installed."""
     sys.meta_path.append(OwnFiles(submission))
-    own = _OwnModule(OWN)
-    own.__dict__["_lookup"] = submission.answer
-    sys.modules.setdefault(OWN, own)
+    if any(OWN in line for file in submission.files for line in file.lines):
+        own = _OwnModule(OWN)
+        own.__dict__["_lookup"] = submission.answer
+        sys.modules.setdefault(OWN, own)
     for file in submission.files:
         # Dataclasses and `inspect` look for the module that a class says it is from.
         with suppress(ImportError):

@@ -23,7 +23,15 @@ from grader import wire
 from grader.guest.loader import LoadedSubmission, NotBound, install
 from grader.guest.operands import operands_of
 from grader.guest.operations import ForbiddenOperation, forbid
-from grader.guest.trace import Record, follow_threads, is_stated, raised_at, submission_line, traced
+from grader.guest.trace import (
+    Record,
+    follow_threads,
+    is_stated,
+    names_at,
+    raised_at,
+    submission_line,
+    traced,
+)
 from grader.wire import payload
 from grader.wire.source import CODE_PREFIX
 
@@ -321,7 +329,8 @@ class Guest:
         if isinstance(error, NotBound):
             kind = "NotBound"
         elif isinstance(error, NameError) and self.submission is not None and error.name:
-            text = self.submission.why_missing(str(error.name))[: wire.MAX_TEXT]
+            text = self.submission.why_missing(str(error.name), names_at(error, CODE_PREFIX))
+            text = text[: wire.MAX_TEXT]
         place = self._place(raised_at(error, CODE_PREFIX))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)

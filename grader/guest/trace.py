@@ -12,11 +12,11 @@ import _thread
 import dis
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -359,12 +359,23 @@ traceback_of = vars(BaseException)["__traceback__"].__get__
 
 def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
     """File and line of the submission that an exception came through last."""
+    found = _innermost(error, prefix)
+    return (found[0].co_filename, found[1]) if found else None
+
+
+def names_at(error: BaseException, prefix: str) -> Sequence[str]:
+    """The parameters and local names of the function in which that line is."""
+    found = _innermost(error, prefix)
+    return found[0].co_varnames if found else ()
+
+
+def _innermost(error: BaseException, prefix: str) -> tuple[CodeType, int] | None:
     found, step = None, traceback_of(error)
     while step is not None:
         with interpreter.open_to_guest():
-            name = step.tb_frame.f_code.co_filename
-        if name.startswith(prefix):
-            found = name, step.tb_lineno
+            code = step.tb_frame.f_code
+        if code.co_filename.startswith(prefix):
+            found = code, step.tb_lineno
         step = step.tb_next
     return found
 

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import traceback
 from collections import deque
@@ -151,8 +152,14 @@ def _forked(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["grader.run.mother"])
     resource_tracker.ensure_running()  # the fork server starts it, and lets Ctrl-C through then
-    with _no_interrupts(), _nothing_of_ours():
-        forkserver.ensure_running()
+    try:
+        with _no_interrupts(), _nothing_of_ours():
+            forkserver.ensure_running()
+    except OSError as error:  # a socket in the temporary folder: its name may be too long
+        raise CallError(
+            f"worker processes cannot meet in {tempfile.gettempdir()} ({error.strerror or error}): "
+            "set TMPDIR to a folder with a shorter name, or grade with --jobs 1"
+        ) from None
     line = warm.split() if warm else None
     serve = partial(_serve, order, work, warm=line, environment={**os.environ})
     try:

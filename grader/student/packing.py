@@ -122,7 +122,9 @@ def _first(verdict: Verdict) -> str:
     if not verdict.wrong:
         return "it is not yet right"
     finding = verdict.wrong[0]
-    return finding.message.partition("\n")[0] if finding.engines_own else finding.title
+    if finding.engines_own:
+        return finding.message.partition("\n")[0]
+    return f'this check does not pass: "{finding.title}"'
 
 
 def _require_room(to: Path) -> None:

@@ -10,6 +10,8 @@ import os
 import runpy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import walk_tb
 
 from rich.text import Text
 
@@ -18,8 +20,10 @@ from grader.course.course import NAMED, Course
 from grader.records.faults import CallError
 from grader.records.rows import counted
 from grader.student.progress import Progress
+from grader.wire.source import CODE_PREFIX
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
+LOOK_FAILED = "the look ended at {}: {}: {} (grader check says more of that exercise)"
 NOTHING_TO_READ = "this course has no text to read after {}"
 LOOK = "This unit is complete. To see it at work: {}"
 NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
@@ -96,7 +100,20 @@ def title_of_look(course: Course, name: str) -> str:
 def run_look(course: Course, name: str) -> None:
     """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
     os.environ[NAMED] = str(course.folder)
-    runpy.run_path(str(course.look_file(_unit(course, name))))
+    try:
+        runpy.run_path(str(course.look_file(_unit(course, name))))
+    except CallError:
+        raise
+    except Exception as error:
+        raise CallError(LOOK_FAILED.format(_where(error), type(error).__name__, error)) from None
+
+
+def _where(error: Exception) -> str:
+    """The line of the student's that an error came from, or else that of the script."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(file, line) for file, line in frames if file.startswith(CODE_PREFIX)]
+    file, line = own[-1] if own else frames[-1]
+    return f"{Path(file).name} line {line}"
 
 
 def _unit(course: Course, name: str) -> str:

@@ -29,7 +29,7 @@ class Showing:
         self, course: Course, name: str, *, width: int | None = None, limit: float = LIMIT
     ) -> None:
         # Lines that ran before an endless one are not to be lost, so nothing is held back (-u).
-        command = [sys.executable, "-I", "-u", "-X", "utf8", "-m", "grader", "check", name]
+        command = [sys.executable, "-u", "-X", "utf8", "-I", "-m", "grader", "check", name]
         environ = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
         if width is not None:
             environ |= {"FORCE_COLOR": "1", "COLUMNS": str(width), "TERM": "xterm-256color"}

@@ -192,6 +192,15 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "masked_softmax", "keeps-what-is-hidden", "The scores are multiplied by the mask",
+    hint="Is the mask True where a query may look? And what does softmax make of a score of 0?",
+    change={
+        "scores.masked_fill(mask, -torch.inf)": "scores * mask",
+        "attn_weights.masked_fill(mask, 0.0)": "attn_weights",
+    },
+)  # fmt: skip
+
+mistake(
     "masked_softmax", "nan-where-all-is-hidden", "A row in which everything is hidden becomes NaN",
     hint=(
         "What is left to share out when every score is minus infinity, and what is 0 divided "

@@ -166,6 +166,16 @@ def test_where_two_mistakes_would_fit_neither_is_named(
     assert named(told(desk, right, text, "staircase")) == {"The upper half is True"}
 
 
+def test_mistakes_that_say_the_same_leave_no_doubt(desk: Desk, right: str, tiny: Course) -> None:
+    library = load_library(tiny)
+    alike = [dataclasses.replace(v, same_as={}, title="Over", hint="?") for v in library.variants]
+    other = dataclasses.replace(
+        desk, known=live_known(desk, Library(alike, library.sources, library.unit_of))
+    )
+    text = "import torch\ndef staircase(size):\n    return torch.ones(size, size).triu() > 0"
+    assert named(told(other, right, text, "staircase")) == {"Over"}
+
+
 # --- what claims a forbidden call -----------------------------------------------------------------
 
 BY_TORCH = "return {} * torch.softmax(scores, dim=-1)"

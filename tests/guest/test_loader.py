@@ -687,10 +687,15 @@ def test_a_class_with_undefined_annotations_is_made(sit: Sit, desk: Desk) -> Non
 # --- what goes wrong is told ---------------------------------------------------------------------
 
 
+def test_a_misspelt_local_name_gets_the_nearest_one(sit: Sit, desk: Desk) -> None:
+    text = "def center(scores):\n    average = scores.mean()\n    return scores - averge\n"
+    assert complaint(sit({"basics.py": text}), desk).text.endswith("did you mean average?")
+
+
 def test_a_global_that_existed_only_in_the_session_is_told_as_such(sit: Sit, desk: Desk) -> None:
     raised = complaint(sit({"hw.ipynb": [center_that_gives("scale")]}), desk)
     assert raised.kind == "NameError"
-    assert "scale is not defined in the files that were handed in" in raised.text
+    assert "scale is defined nowhere in these files" in raised.text
     assert "session" in raised.text
 
 

@@ -764,7 +764,7 @@ def free(x):
 def test_a_name_that_is_nowhere_is_told_as_such(open_seat: OpenSeat) -> None:
     error = raised_by(open_seat, "def free(x):\n    return batch_size * x")
     assert error.kind == "NameError"
-    assert "batch_size is not defined in the files that were handed in" in error.text
+    assert "batch_size is defined nowhere in these files" in error.text
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def shared_kernel_objects() -> dict[str, int]:
 def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
     impatient: Course, alone: Desk, tmp_path: Path
 ) -> None:
-    class_folder, out, temporary = (tmp_path / name for name in ("class", "grades", "tmp"))
+    class_folder, out, temporary = (tmp_path / name for name in ("class", "grades", "t"))
     class_folder.mkdir()
     temporary.mkdir()
     samples = sorted(path for path in SAMPLES.iterdir())

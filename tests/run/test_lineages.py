@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -92,3 +94,21 @@ def _look_at_mother(grader: int, desk: Desk, item: int) -> Seen:
         names = {*psutil.Process(process).environ()}
         assert not (more := names - {*PROCESSOR, *HARMLESS}), more
     return seen
+
+
+def test_a_temporary_folder_with_too_long_a_name_is_one_line(tiny: Course, tmp_path: Path) -> None:
+    place = tmp_path / ("x" * 100)
+    place.mkdir()
+    for name in ("ada", "bob"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / "basics.py").write_text("def center(x):\n    return x\n")
+    paths = (tmp_path / "class", "--out", tmp_path / "grades", "--course", tiny.folder)
+    ran = subprocess.run(
+        [*(sys.executable, "-I", "-m", "grader", "grade"), *map(str, paths), *("--jobs", "2")],
+        env={**os.environ, "TMPDIR": str(place)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 2
+    assert "set TMPDIR to a folder with a shorter name" in ran.stderr
+    assert "Traceback" not in ran.stderr

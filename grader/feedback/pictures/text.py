@@ -96,6 +96,9 @@ def _numbers(picture: Picture, marks: Marks, width: int) -> list[str] | None:
     longest = max(len(text) for row in (*ours, *theirs) for text in row)
     if longest >= NUMBER_WIDTH:
         return None
+    rows = zip(ours, theirs, picture.wrong, strict=True)
+    if any(one == other and wrong for row in rows for one, other, wrong in zip(*row, strict=True)):
+        return None  # so few digits would show the same number twice, and call one of them wrong
     marked = [
         [text + (marks.wrong if wrong else " ") for text, wrong in zip(*rows, strict=True)]
         for rows in zip(theirs, picture.wrong, strict=True)

@@ -302,9 +302,11 @@ class Lesson:
             self._of_file[name] = (*told_of_file(self.course, name),)  # as it was checked
             if news.result.solved:
                 said = self._record(solved=[name])
-                self._rewards[name] = self._reward(name)
             elif not news.result.faulty:
                 said = self._record(failed=[name])
+        for one in {name, self.name}:  # what another check finds changes how far one is
+            if one in self._results and self._results[one].solved:
+                self._rewards[one] = self._reward(one)
         if name == self.name:
             self.trouble = news.text if isinstance(news, Failed) else ""
             self.checked_at = self._clock()
