@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -150,18 +149,32 @@ def test_each_client_gets_its_file_with_whole_paths(
 
 
 def test_an_assistant_starts_it_and_speaks_over_standard_input(folder: Path) -> None:
-    save(folder, WRONG + "print('on standard output')\n")
     starts = StdioServerParameters(
         command=sys.executable,
         args=["-I", "-m", "grader", "mcp", "--course", str(folder)],
         cwd=str(ROOT),
     )
 
-    async def ask() -> tuple[set[str], CallToolResult]:
+    async def tutor_a_student() -> tuple[set[str], list[str]]:
         async with Client(starts) as client:
-            tools = {tool.name for tool in (await client.list_tools()).tools}
-            return tools, await client.call_tool("check", {"name": "center"})
 
-    tools, result = anyio.run(ask)
+            async def ask(tool: str, **arguments: str) -> str:
+                return text_of(await client.call_tool(tool, arguments))
+
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            said = [await ask("list_exercises"), await ask("statement", name="center")]
+            save(folder, WRONG + "print('on standard output')\n")
+            said += [await ask("check", name="center"), await ask("hint", name="center")]
+            said += [await ask("after", name="center")]
+            save(folder, RIGHT)
+            said += [await ask("check", name="center"), await ask("after", name="center")]
+            return tools, said
+
+    tools, said = anyio.run(tutor_a_student)
     assert tools == TOOLS
-    assert re.search("The mean is added", text_of(result))
+    expected = (
+        *("· center", "def center(", "The mean is added", "hint 1 of 1", "solve center first"),
+        *("✓ center", "Why it works"),
+    )
+    for part, answer in zip(expected, said, strict=True):
+        assert part in answer
