@@ -99,13 +99,20 @@ def title_of_look(course: Course, name: str) -> str:
 
 def run_look(course: Course, name: str) -> None:
     """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
-    os.environ[NAMED] = str(course.folder)
+    path = course.look_file(_unit(course, name))
+    before = {**os.environ}
+    os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
     try:
-        runpy.run_path(str(course.look_file(_unit(course, name))))
+        runpy.run_path(str(path))
     except CallError:
         raise
     except Exception as error:
         raise CallError(LOOK_FAILED.format(_where(error), type(error).__name__, error)) from None
+    finally:
+        if NAMED in before:
+            os.environ[NAMED] = before[NAMED]
+        else:
+            del os.environ[NAMED]
 
 
 def _where(error: Exception) -> str:

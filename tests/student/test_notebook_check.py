@@ -228,8 +228,8 @@ AT_FAULT = {
     ),
     "not run": (
         "",
-        "normalize_by_sum is not defined in this session: run the cell that defines it, since "
-        "softmax_naive uses it",
+        "normalize_by_sum is not defined in this session: run the cell that defines it, or "
+        "`from grader.mine import normalize_by_sum`, since softmax_naive uses it",
     ),
     "wrong": (
         "def normalize_by_sum(scores):\n    return scores / scores.sum() + 3\n",

@@ -202,7 +202,7 @@ def test_the_picture_stands_beside_the_mistake_that_it_shows(course: Course) -> 
     save(course, "wrong")
 
     async def scenario(desk: Desk) -> None:
-        await desk.sees("The mean is added", "It is right:", "expected", "✗ It is right", "not so")
+        await desk.sees("The mean is added", "✗ It is right", "expected", "not so")
         assert desk.text.count("expected") == 1
         assert desk.text.index("expected") < desk.text.index("not so")
 
