@@ -1,10 +1,11 @@
-"""The parts of two READMEs that are written by a program: ``python -m tests.tools.readme``.
+"""The parts of READMEs that are written by a program: ``python -m tests.tools.readme``.
 
 Each stands between two comments, and says between them what the course and the tests hold today.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -29,8 +30,19 @@ def exercises_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def looks_table() -> str:
+    """One row a unit: what there is to look at once it is solved."""
+    course = load_course(ROOT / "exercises")
+    rows = ["| `grader look …` | shows |", "|---|---|"]
+    for unit in course.units:
+        about = ast.get_docstring(ast.parse(course.look_file(unit.name).read_text("utf-8"))) or ""
+        rows.append(f"| `{unit.name}` | {about.splitlines()[0]} |")
+    return "\n".join(rows) + "\n"
+
+
 PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"attacks": attacks_table.table, "exercises": exercises_table},
+    ROOT / "exercises" / "README.md": {"looks": looks_table},
     ROOT / "grader" / "README.md": {"structure": structure.table},
 }
 
