@@ -100,7 +100,7 @@ def title_of_look(course: Course, name: str) -> str:
 def run_look(course: Course, name: str) -> None:
     """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
     path = course.look_file(_unit(course, name))
-    before = {**os.environ}
+    before = os.environ.get(NAMED)
     os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
     try:
         runpy.run_path(str(path))
@@ -109,10 +109,9 @@ def run_look(course: Course, name: str) -> None:
     except Exception as error:
         raise CallError(LOOK_FAILED.format(_where(error), type(error).__name__, error)) from None
     finally:
-        if NAMED in before:
-            os.environ[NAMED] = before[NAMED]
-        else:
-            del os.environ[NAMED]
+        del os.environ[NAMED]
+        if before is not None:
+            os.environ[NAMED] = before
 
 
 def _where(error: Exception) -> str:
