@@ -58,7 +58,8 @@ class TensorSpec:
 
 
 Tensors = tuple[TensorSpec, ...]  # several tensors in a tuple or a list
-Nested = TensorSpec | tuple[TensorSpec | Tensors, ...]
+# A part of a result; None may be anything.
+Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _dimension(text: str) -> Dimension:
 def _returns(hint: Any) -> Any:
     if typing.get_origin(hint) is tuple:
         parts = [_specified(part)[0] for part in typing.get_args(hint)]
-        return tuple(parts) if all(parts) else "anything"
+        return tuple(parts) if any(parts) else "anything"
     if typing.get_origin(hint) is dict:
         return "mapping"
     return _specified(hint)[0] or "anything"
@@ -174,15 +175,21 @@ class Binding:
 
     sizes: Mapping[str, int]
     leading: tuple[int, ...]
-    dtype: torch.dtype | None  # of the inputs; without any, results have the default dtype
+    dtype: torch.dtype | None  # of inputs or weights; without any, results have the default dtype
     device: str
 
 
-def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] = ()) -> Binding:
+def bind(
+    contract: Contract,
+    arguments: Sequence[Any],
+    made_with: Sequence[Any] = (),
+    weights: torch.dtype | None = None,
+) -> Binding:
     """Give every named dimension its size from the arguments of a call.
 
-    `made_with` are the constructor's arguments, for a call of a module. The arguments are the
-    grader's own: raises `ContractError` if they break the contract.
+    `made_with` are the constructor's arguments, for a call of a module, and `weights` the dtype of
+    its parameters: its results have it where it takes nothing but whole numbers. The arguments are
+    the grader's own: raises `ContractError` if they break the contract.
     """
     pairs = list(zip(contract.call.parameters, made_with, strict=False))
     signature = contract.call if contract.kind == "function" else contract.forward
@@ -220,7 +227,7 @@ def bind(contract: Contract, arguments: Sequence[Any], made_with: Sequence[Any] 
         for spec in parameter.specs if parameter.nullable else ():
             for dimension in spec.dimensions:
                 sizes.setdefault(dimension.label, 0)
-    return Binding(sizes, leading or (), dtype, device)
+    return Binding(sizes, leading or (), dtype or weights, device)
 
 
 def _with_specs(parameter: Parameter, value: Any) -> Iterator[tuple[TensorSpec, Tensor]]:
@@ -267,6 +274,8 @@ def _check_nest(
     """Compare what stands at a place of the result: ``(2, 1)`` is the first part of the second."""
     numbers = ".".join(map(str, place))
     what = f"result {numbers} of {name} should be" if place else f"{name} should return"
+    if spec is None:
+        return
     if isinstance(spec, TensorSpec):
         _check_tensor(what, spec, binding, value)
         return

@@ -7,5 +7,7 @@ What an auditor wants to know of it is how an answer becomes something that a te
 
 1. `calls`: one call, from a test's arguments to plain tensors that the contract has accepted.
 2. `remote`: the functions and modules that a test sees, which make such calls.
-3. `adoption`, `matching`: which of a student's weights are which, found by names, shapes and trial.
+3. `adoption`: a reference's weights given to a student's module, whatever it is made of. Which of
+   its weights are which: `matching`, by names and shapes; `nesting` for blocks and models, whose
+   parts it finds with `trees` and `norms`.
 """

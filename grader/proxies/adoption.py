@@ -10,6 +10,7 @@ parts of several heads stand below each other. A student's parameter covers some
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,10 +24,14 @@ from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import MAX_FREE, Adoption, WantedRoles, candidates
+from grader.proxies.matching import MAX_FREE, Adoption, WantedRoles
+from grader.proxies.nesting import candidates
 from grader.proxies.remote import RemoteModule
 from grader.wire.payload import DTYPES
 
+HEAD = re.compile(
+    r"(?<![^.])heads\.\d+\."
+)  # of a reference: its heads' rows stand below each other
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
 
 
@@ -183,7 +188,8 @@ def joined_gradients(
             layout = adoption.layout(slot.path)
             rows = _as_rows(grad, layout)
             into = actual.T if layout.by_input else actual
-            into[slot.at : slot.at + slot.stop - slot.start] = rows[slot.start : slot.stop]
+            # A table may stand in two places: then what it learns is what both are told.
+            into[slot.at : slot.at + slot.stop - slot.start] += rows[slot.start : slot.stop]
         yield role, actual, expected
 
 
@@ -244,9 +250,9 @@ def _reference_parts(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, st
     owners = {path: type(part).__name__ for path, part in module.named_modules()}
     parts: dict[str, list[tuple[nn.Parameter, str]]] = {}
     for path, parameter in module.named_parameters():
-        steps = [step for step in path.split(".") if not step.isdigit() and step != "heads"]
         owner = owners[path.rpartition(".")[0]]
-        parts.setdefault(".".join(steps).removesuffix(".weight"), []).append((parameter, owner))
+        role = HEAD.sub("", path).removesuffix(".weight")
+        parts.setdefault(role, []).append((parameter, owner))
     return parts
 
 
@@ -308,7 +314,7 @@ def _of_nobody(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
 
 
 def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
-    """Small inputs for a module, from its contract alone."""
+    """Small inputs for a module, from its contract alone; ids lie below its `vocab_size`."""
     sizes = {
         parameter.name: value
         for parameter, value in zip(contract.call.parameters, made_with, strict=False)
@@ -326,7 +332,11 @@ def probe(contract: Contract, made_with: Sequence[Any]) -> list[Any]:
             for dimension in spec.dimensions
             if not dimension.variadic
         ]
-        arguments.append(make.normal_like(torch.empty(shape)))
+        if spec.kind == "int":
+            axes = {f"axis_{axis}": size for axis, size in enumerate(shape)}
+            arguments.append(make.integers(0, sizes.get("vocab_size", 2), name=None, **axes))
+        else:
+            arguments.append(make.normal_like(torch.empty(shape)))
     return arguments
 
 

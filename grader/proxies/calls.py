@@ -241,7 +241,8 @@ class _Pending:
         self.mirrors = mirrors
         self.result = next(self.session.handles)
         self.signature = contract.call if contract.forward is None else contract.forward
-        self.binding = bind(contract, arguments, made_with)
+        learned = (mirror.dtype for mirror in mirrors.values() if mirror.requires_grad)
+        self.binding = bind(contract, arguments, made_with, next(learned, None))
         self.given = list(payload.tensors_of(arguments))
         self.graph = (
             torch.is_grad_enabled()

@@ -18,9 +18,6 @@ SUFFIX = re.compile(r"[._]?(weight|bias)$")
 # What a bare weight or bias has in its name for being one.
 MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
 BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
-# What a norm multiplies by and what it adds, in a module of one's own.
-GAIN = re.compile(r"(^|[._])(gain|scale|gamma|g)$")
-NORM = re.compile(r"[._]?(gain|scale|gamma|g|shift|beta)$")
 
 
 def bare(path: str) -> str:
@@ -54,7 +51,7 @@ class Group:
 
     key: str  # the path without numbers
     infos: tuple[ParameterInfo, ...]
-    is_bias: bool  # added to something, or multiplying it, as a vector
+    is_bias: bool  # added to something, as a vector
 
     @property
     def is_weight(self) -> bool:
@@ -62,17 +59,9 @@ class Group:
         return not self.is_bias and len(self.infos[0].shape) > 1
 
     @property
-    def is_gain(self) -> bool:
-        """Whether these are what norms multiply by: by the layer that owns them, or by name."""
-        first = self.infos[0]
-        by_owner = first.owner.endswith("Norm") and first.path.endswith("weight")
-        return is_vector(first.shape) and (by_owner or GAIN.search(self.key.lower()) is not None)
-
-    @property
     def module(self) -> str:
         """The module's path without numbers, by which a bias finds its weight."""
-        path = SUFFIX.sub("", self.key)
-        return NORM.sub("", path) if is_vector(self.infos[0].shape) else path
+        return SUFFIX.sub("", self.key)
 
     @property
     def stem(self) -> str:

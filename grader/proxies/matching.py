@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.proxies.groups import Group, bare, grouped, is_floating, is_vector
+from grader.proxies.groups import Group, bare, grouped, is_floating
 from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
 from grader.wire import ParameterInfo
 
@@ -142,25 +142,13 @@ class _Plan:
         self.groups = groups
         self._named: dict[Group, tuple[str, ...] | None] = {}
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
-        own = [role for role in self.shapes if not role.endswith(".bias")]
-        self.weights = [role for role in own if not is_vector(self.shapes[role])]
-        gains = [role for role in own if is_vector(self.shapes[role])]
+        self.weights = [role for role in self.shapes if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several.
         self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
             if all(role in self.weights for role in meant):
                 self.spelled |= {_plain(spelling): meant for spelling in spellings}
-        self.gains = dict(self._gains(gains))
-
-    def _gains(self, roles: Sequence[str]) -> Iterator[tuple[Group, _Choice]]:
-        """Which norms' gains are whose, in the order of both: no name is known for them."""
-        left = list(roles)
-        for group in self.groups:
-            if group.is_gain and left:
-                count = min(len(group.infos), len(left))
-                yield group, _Choice(tuple(left[:count]))
-                del left[:count]
 
     def named(self, group: Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
@@ -279,7 +267,6 @@ class _Plan:
         slots: list[Slot] = []
         left: list[Group] = []
         nameless: list[Group] = []
-        choice = {**choice, **self.gains}
         modules = {group.module: chosen for group, chosen in choice.items()}
         alike = {group.stem: chosen for group, chosen in choice.items()}
         for group in self.groups:

@@ -53,7 +53,7 @@ from grader.run.workers import share
 from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
-MOST_BIASES = 4  # of a module, that a student's may lack in any combination
+MOST_BIASES = 4  # of a module whose biases a student's may lack, in any combination
 
 
 def record_course(
@@ -181,10 +181,14 @@ class _OfCase:
 
 
 def _silenced(module: nn.Module) -> Iterator[nn.Module]:
-    """A module without some of its biases, in all combinations; the module itself comes first."""
+    """A module without some of its biases, in all combinations; the module itself comes first.
+
+    A model has too many: there it is the module alone, and who lacks a bias hears of that.
+    """
     plain = copy.deepcopy(module)
     plain._forward_hooks.clear()
-    roles = biases(plain)[:MOST_BIASES]
+    roles = biases(plain)
+    roles = roles if len(roles) <= MOST_BIASES else []
     for gone in chain.from_iterable(combinations(roles, n) for n in range(len(roles) + 1)):
         yield without_biases(plain, gone)
 

@@ -45,6 +45,10 @@ def split(
     raise NotImplementedError
 
 
+def step(x: Float[Tensor, "tokens d_in"], memory: object) -> tuple[Float[Tensor, " d_in"], Any]:
+    raise NotImplementedError
+
+
 def merge(
     x: Float[Tensor, "batch num_heads tokens head_dim"],
 ) -> Float[Tensor, "batch tokens num_heads*head_dim"]:
@@ -190,6 +194,7 @@ def test_a_reference_that_is_no_function_and_no_module_is_the_authors_error(refe
         (masked, [X, torch.zeros(1, 5, 3, dtype=torch.bool)], X),
         (renamed, [{"W": WEIGHT}], {"V": WEIGHT}),
         (attend, [X[0], 0.5], "anything at all"),
+        (step, [X[0], None], (torch.zeros(3), {"seen": 5})),
         (project, [X.double(), WEIGHT.double()], torch.zeros(2, 5, 4, dtype=torch.float64)),
         (linear, [X.to("meta"), torch.zeros(7, 3)], torch.zeros(2, 5, 7, device="meta")),
     ],
@@ -204,6 +209,11 @@ def test_a_modules_result_is_measured_with_the_constructors_arguments() -> None:
     judge(Wrapper, [X], torch.zeros(2, 5, 28), made_with=[3, 4, 7])
     message = complaint(Wrapper, [X], torch.zeros(2, 5, 4), made_with=[3, 4, 7])
     assert message.endswith("num_heads*head_dim should be 28, not 4")
+
+
+def test_one_part_of_a_result_may_be_anything_and_the_others_are_checked() -> None:
+    message = complaint(step, [X[0], None], (torch.zeros(4), "whatever"))
+    assert message.startswith("result 1 of step should be shape (d_in=3), got (4")
 
 
 # --- shapes: expected, got, and what to look at --------------------------------------------------

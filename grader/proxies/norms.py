@@ -1,0 +1,115 @@
+"""The norms in a student's module: what they multiply by, and what they add.
+
+A norm is a module that holds one or two vectors, or vectors of the block itself that belong
+together by their names: ``gain1`` and ``shift1``, ``norm_1`` and ``norm_1_bias``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from grader.wire import ParameterInfo
+
+GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
+SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
+NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
+LISTS = frozenset({"ParameterList", "ParameterDict"})
+WORD = re.compile(r"[a-z]+|[0-9]+")
+
+
+@dataclass(frozen=True)
+class Norm:
+    """One norm: of the reference, by its roles; of a student, by the paths of its parameters."""
+
+    name: str
+    gain: str | None
+    shift: str | None
+    shape: tuple[int, ...]
+    is_sure: bool = True  # whether names tell gain and shift apart
+
+    def turned(self) -> Norm:
+        """With gain and shift the other way round."""
+        return replace(self, gain=self.shift, shift=self.gain)
+
+
+def norms_among(
+    infos: Sequence[ParameterInfo], wanted: Sequence[Norm]
+) -> tuple[list[Norm], tuple[ParameterInfo, ...]]:
+    """The norms among these parameters, in the order in which they were made; and the rest."""
+    if not wanted:
+        return [], tuple(infos)
+    sizes = {norm.shape[0] for norm in wanted}
+    vectors = [info for info in infos if _is_vector(info) and prod(info.shape) in sizes]
+    modules, bare = _by_owner(infos, vectors)
+    lacking = len(wanted) - len(modules)
+    found = [*modules, *(_bare_norms(bare, lacking) if lacking > 0 else ())]
+    held = {path for norm in found for path in (norm.gain, norm.shift)}
+    order = {info.path: number for number, info in enumerate(infos)}
+    found.sort(key=lambda norm: min(order[path] for path in (norm.gain, norm.shift) if path))
+    return found, tuple(info for info in infos if info.path not in held)
+
+
+def _is_vector(info: ParameterInfo) -> bool:
+    """Whether all but one of its sizes are 1."""
+    return len(info.shape) > 0 and prod(info.shape) == max(info.shape)
+
+
+def _by_owner(
+    infos: Sequence[ParameterInfo], vectors: Sequence[ParameterInfo]
+) -> tuple[list[Norm], list[ParameterInfo]]:
+    """Modules of their own that are norms, and the vectors that stand among other parameters."""
+    owned: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        owned.setdefault(info.path.rpartition(".")[0], []).append(info)
+    modules: list[Norm] = []
+    bare: list[ParameterInfo] = []
+    for owner, held in owned.items():
+        own = [info for info in held if info in vectors]
+        is_module = owner and len(own) == len(held) <= 2 and held[0].owner not in LISTS
+        if is_module and {prod(info.shape) for info in own} == {prod(own[0].shape)}:
+            modules.append(_of_module(owner, own))
+        else:
+            bare += own
+    return modules, bare
+
+
+def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:
+    first, *more = own
+    shape = (prod(first.shape),)
+    shifts = [info for info in own if _words(info.path.rpartition(".")[2]) & SHIFT]
+    if not more:
+        return Norm(owner, first.path, None, shape)
+    (second,) = more
+    if shifts == [first]:
+        first, second = second, first
+    return Norm(owner, first.path, second.path, shape, len(shifts) == 1)
+
+
+def _bare_norms(vectors: Sequence[ParameterInfo], count: int) -> list[Norm]:
+    """Norms whose parameters stand in the block itself, as far as their names say so."""
+    words = {info.path: _words(info.path) for info in vectors}
+    shifts = [info for info in vectors if words[info.path] & SHIFT]
+    gains = [info for info in vectors if info not in shifts and words[info.path] & (GAIN | NORM)]
+    gains += [info for info in vectors if info not in shifts and info not in gains]
+    norms = []
+    # What says that it shifts is taken before what may be the bias of a layer.
+    shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
+    for gain in gains[:count]:
+        stem = words[gain.path] - GAIN - NORM
+        own = next((s for s in shifts if words[s.path] - SHIFT - NORM == stem), None)
+        if own is not None:
+            shifts.remove(own)
+        named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
+        shape = (prod(gain.shape),)
+        norms.append(Norm(named, gain.path, own.path if own else None, shape))
+    return norms
+
+
+def _words(path: str) -> frozenset[str]:
+    """The words and numbers in a path, without the s of a list of several."""
+    known = GAIN | SHIFT | NORM
+    singular = ((word, word.removesuffix("s")) for word in WORD.findall(path.lower()))
+    return frozenset(one if one in known else word for word, one in singular)

@@ -1,0 +1,101 @@
+"""A student's tree of modules, read from the paths of its parameters: layers, and branches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import msgspec
+
+from grader.wire import ParameterInfo
+
+DIGITS = re.compile(r"_?[0-9]{1,9}$")
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A list of parts that are alike, and what stands around it."""
+
+    around: tuple[ParameterInfo, ...]
+    first: tuple[ParameterInfo, ...]  # the first layer's, by the path that all layers share
+    paths: tuple[Mapping[str, str], ...]  # of each layer: such a path, and the one in the module
+
+
+def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers | None:
+    """Find `count` layers whose matrices hold so many `numbers` each; None if there are none.
+
+    Layers may stand in a list, under names of their own, or as several lists: one of all
+    attentions, one of all norms.
+    """
+    around: list[ParameterInfo] = []
+    found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
+    _gather("", infos, around, found)
+    if size_of(found[0].values()) != numbers:
+        return None
+    return Layers(
+        tuple(around),
+        tuple(msgspec.structs.replace(i, path=path) for path, i in found[0].items()),
+        tuple({path: info.path for path, info in layer.items()} for layer in found),
+    )
+
+
+def _gather(
+    at: str,
+    infos: Sequence[ParameterInfo],
+    around: list[ParameterInfo],
+    found: list[dict[str, ParameterInfo]],
+) -> None:
+    """Sort what stands below a path into layers and what is around them."""
+    children: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        step = info.path[len(at) :].partition(".")[0]
+        children.setdefault(step, []).append(info)
+    alike: dict[object, list[str]] = {}
+    for step, held in children.items():
+        start = len(at) + len(step)
+        form = tuple((info.path[start:], tuple(info.shape), info.owner) for info in held)
+        alike.setdefault(form, []).append(step)
+    for steps in alike.values():
+        in_list = all(step.isdigit() for step in steps)
+        if len(steps) == len(found) and (in_list or _holds_matrix(children[steps[0]])):
+            for layer, step in zip(found, sorted(steps, key=_number), strict=True):
+                shared = at + DIGITS.sub("", steps[0])
+                for info in children[step]:
+                    rest = info.path[len(at) + len(step) :]
+                    layer[f"{shared}{rest}".strip(".").replace("..", ".")] = info
+            continue
+        for step in steps:
+            below = f"{at}{step}."
+            deeper = [info for info in children[step] if info.path.startswith(below)]
+            around += [info for info in children[step] if not info.path.startswith(below)]
+            if deeper:
+                _gather(below, deeper, around, found)
+
+
+def _number(step: str) -> int:
+    digits = DIGITS.search(step)
+    return int(digits.group().lstrip("_")) if digits else 0
+
+
+def _holds_matrix(infos: Sequence[ParameterInfo]) -> bool:
+    return any(len(info.shape) > 1 for info in infos)
+
+
+def branches(
+    infos: Sequence[ParameterInfo],
+) -> Iterator[tuple[str, tuple[ParameterInfo, ...]]]:
+    """Every path that something stands below, those near the root first; with what stands there."""
+    below: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        steps = info.path.split(".")
+        for depth in range(1, len(steps)):
+            below.setdefault(".".join(steps[:depth]), []).append(info)
+    for path in sorted(below, key=lambda path: path.count(".")):
+        yield path, tuple(below[path])
+
+
+def size_of(infos: Iterable[ParameterInfo]) -> int:
+    """How many numbers the matrices among these hold."""
+    return sum(prod(info.shape) for info in infos if len(info.shape) > 1)

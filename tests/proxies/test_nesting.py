@@ -1,0 +1,560 @@
+"""Adoption of modules in parts, through a real jail: blocks and models, whatever their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from grader.course.tensors import Make
+from grader.proxies.matching import Adoption, Unadoptable
+from grader.testing import adopt, assert_agrees, assert_gradients_agree
+from tests.support import seats
+
+OpenSeat = Callable[..., seats.Seat]
+MAKE = Make("nesting", "inputs", "tests")
+X = MAKE.normal(batch=2, tokens=5, d_model=8, name="x")
+CONTEXT = MAKE.normal(batch=2, tokens=7, d_model=8, name="context")
+IDS = MAKE.integers(0, 13, batch=2, tokens=5, name="ids")
+
+ALIASES: Mapping[str, Sequence[str]] = {
+    "W_query": ("q", "wq", "query"),
+    "W_key": ("k", "wk", "key"),
+    "W_value": ("v", "wv", "value"),
+    "out_proj": ("out", "wo", "o", "c_proj"),
+    "W_query W_key W_value": ("qkv", "c_attn"),
+    "up": ("fc1", "w1", "c_fc", "linear1"),
+    "down": ("fc2", "w2", "c_proj", "linear2"),
+    "norm1": ("ln1", "ln_1"),
+    "norm2": ("ln2", "ln_2"),
+    "norm3": ("ln3",),
+    "attention": ("attn", "self_attn", "mha"),
+    "cross": ("cross_attn",),
+    "feed_forward": ("ff", "mlp"),
+    "token_table": ("tok_emb", "wte"),
+    "position_table": ("pos_emb", "wpe"),
+    "final_norm": ("ln_f", "norm"),
+}
+
+# --- references ----------------------------------------------------------------------------------
+
+
+class Attention(nn.Module):
+    def __init__(self, d: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_query = nn.Linear(d, d, bias=False)
+        self.W_key = nn.Linear(d, d, bias=False)
+        self.W_value = nn.Linear(d, d, bias=False)
+        self.out_proj = nn.Linear(d, d)
+
+    def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        seen = x if context is None else context
+        q, k, v = (
+            part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for part in (self.W_query(x), self.W_key(seen), self.W_value(seen))
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if context is None:
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(hidden, -torch.inf)
+        mixed: Tensor = self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return mixed
+
+
+class Feed(nn.Module):
+    def __init__(self, d: int, d_hidden: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(d, d_hidden)
+        self.down = nn.Linear(d_hidden, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.down(torch.tanh(self.up(x)))
+        return found
+
+
+class Block(nn.Module):
+    """A norm, an attention, a norm, a feed-forward layer."""
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = Attention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = Feed(d_model, d_hidden)
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        x = x + self.attention(self.norm1(x))
+        found: Tensor = x + self.feed_forward(self.norm2(x))
+        return found
+
+
+class Model(nn.Module):
+    """Two tables, layers of blocks, a last norm; the output uses the first table."""
+
+    def __init__(
+        self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_hidden: int
+    ) -> None:
+        super().__init__()
+        self.token_table = nn.Parameter(torch.empty(vocab_size, d_model))
+        self.position_table = nn.Parameter(torch.empty(9, d_model))
+        self.blocks = nn.ModuleList(Block(d_model, num_heads, d_hidden) for _ in range(num_layers))
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens vocab_size"]:
+        x = self.token_table[ids] + self.position_table[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        found: Tensor = self.final_norm(x) @ self.token_table.T
+        return found
+
+
+class Pair(nn.Module):
+    """A block of a decoder: attention to itself, and to a context."""
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = Attention(d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.cross = Attention(d_model, num_heads)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.feed_forward = Feed(d_model, d_hidden)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch targets d_model"],
+        context: Float[Tensor, "batch sources d_model"],
+    ) -> Float[Tensor, "batch targets d_model"]:
+        x = x + self.attention(self.norm1(x))
+        x = x + self.cross(self.norm2(x), context)
+        found: Tensor = x + self.feed_forward(self.norm3(x))
+        return found
+
+
+class Gains(nn.Module):
+    """Norms that only multiply, as parameters of the block itself."""
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.Parameter(torch.empty(d_model))
+        self.attention = Attention(d_model, num_heads)
+        self.norm2 = nn.Parameter(torch.empty(d_model))
+        self.feed_forward = Feed(d_model, d_hidden)
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        x = x + self.attention(nn.functional.rms_norm(x, x.shape[-1:], self.norm1, 1e-6))
+        normed = nn.functional.rms_norm(x, x.shape[-1:], self.norm2, 1e-6)
+        found: Tensor = x + self.feed_forward(normed)
+        return found
+
+
+# --- what students write -------------------------------------------------------------------------
+
+COMMON = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+def attend(q, k, v, heads, causal=True):
+    q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (q, k, v))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+class Named(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads = heads
+        self.W_query = nn.Linear(d, d, bias=False)
+        self.W_key = nn.Linear(d, d, bias=False)
+        self.W_value = nn.Linear(d, d, bias=False)
+        self.out_proj = nn.Linear(d, d)
+    def forward(self, x, context=None):
+        seen = x if context is None else context
+        q, k, v = self.W_query(x), self.W_key(seen), self.W_value(seen)
+        return self.out_proj(attend(q, k, v, self.heads, context is None))
+
+class Fused(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        self.heads = heads
+        self.c_attn = nn.Linear(d, 3 * d, bias=False)
+        self.c_proj = nn.Linear(d, d)
+    def forward(self, x):
+        return self.c_proj(attend(*self.c_attn(x).chunk(3, dim=-1), self.heads))
+
+class PerHead(nn.Module):
+    def __init__(self, d, heads):
+        super().__init__()
+        size = d // heads
+        for name in ("qs", "ks", "vs"):
+            setattr(self, name, nn.ModuleList(nn.Linear(d, size, bias=False) for _ in range(heads)))
+        self.mix = nn.Linear(d, d)
+    def forward(self, x):
+        heads = zip(self.qs, self.ks, self.vs)
+        return self.mix(torch.cat([attend(q(x), k(x), v(x), 1) for q, k, v in heads], dim=-1))
+
+class Mlp(nn.Module):
+    def __init__(self, d, hidden):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(d, hidden), nn.Tanh(), nn.Linear(hidden, d))
+    def forward(self, x):
+        return self.net(x)
+
+class Own(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(d))
+        self.shift = nn.Parameter(torch.zeros(d))
+    def forward(self, x):
+        return norm(x, self.scale, self.shift)
+
+def norm(x, gain, shift):
+    apart = x - x.mean(-1, keepdim=True)
+    return gain * apart / (apart.square().mean(-1, keepdim=True) + 1e-5).sqrt() + shift
+
+class PreNorm(nn.Module):
+    def __init__(self, d, inner):
+        super().__init__()
+        self.norm = nn.LayerNorm(d)
+        self.inner = inner
+    def forward(self, x):
+        return self.inner(self.norm(x))
+"""
+
+
+def block(made: str, used: str, name: str = "Block", header: str = "d, heads, hidden") -> str:
+    """A class of a student: what stands in ``__init__``, and in ``forward``."""
+    lines = [text.strip("\n").replace("\n", "\n        ") for text in (made, used)]
+    return f"""
+class {name}(nn.Module):
+    def __init__(self, {header}):
+        super().__init__()
+        {lines[0]}
+    def forward(self, x, *more):
+        {lines[1]}
+"""
+
+
+class Adopted(NamedTuple):
+    theirs: Any
+    ours: Any
+    adoption: Adoption
+
+
+@pytest.fixture(name="adopted")
+def _adopted(open_seat: OpenSeat) -> Callable[..., Adopted]:
+    """Make a student's module and a reference with the same arguments, and adopt."""
+
+    def made(reference: type[nn.Module], source: str, *arguments: Any) -> Adopted:
+        seat = open_seat(COMMON + source, reference, parameters=ALIASES)
+        make = Make("nesting", reference.__name__, "tests")
+        theirs = getattr(seat.student(), reference.__name__)(*arguments)
+        ours = getattr(seat.reference(make), reference.__name__)(*arguments)
+        return Adopted(theirs, ours, adopt(theirs, ours))
+
+    return made
+
+
+PLAIN = "x = x + {a}({n1}(x))\nreturn x + {f}({n2}(x))"
+
+BLOCKS = {
+    "the reference's names": block(
+        "self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)\n"
+        "self.attention = Named(d, heads)\nself.feed_forward = Mlp(d, hidden)",
+        PLAIN.format(a="self.attention", f="self.feed_forward", n1="self.norm1", n2="self.norm2"),
+    ),
+    "aliases, the second norm made first": block(
+        "self.ln_2, self.ln_1 = nn.LayerNorm(d), nn.LayerNorm(d)\n"
+        "self.mlp, self.attn = Mlp(d, hidden), Fused(d, heads)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.ln_1", n2="self.ln_2"),
+    ),
+    "norms whose names say nothing, the second made first": block(
+        "self.a, self.b = Own(d), Own(d)\nself.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.b", n2="self.a"),
+    ),
+    "wrappers of a norm and what follows it": block(
+        "self.steps = nn.ModuleList([PreNorm(d, PerHead(d, heads)), PreNorm(d, Mlp(d, hidden))])",
+        "for step in self.steps:\n    x = x + step(x)\nreturn x",
+    ),
+    "all layers in the block itself": block(
+        "self.heads = heads\n"
+        "self.q, self.k, self.v = (nn.Linear(d, d, bias=False) for _ in range(3))\n"
+        "self.o = nn.Linear(d, d)\n"
+        "self.linear1, self.linear2 = nn.Linear(d, hidden), nn.Linear(hidden, d)\n"
+        "self.norms = nn.ModuleList([nn.LayerNorm(d), nn.LayerNorm(d)])",
+        "n = self.norms[0](x)\n"
+        "x = x + self.o(attend(self.q(n), self.k(n), self.v(n), self.heads))\n"
+        "return x + self.linear2(torch.tanh(self.linear1(self.norms[1](x))))",
+    ),
+    "bare parameters": block(
+        "self.h = heads\n"
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.gain1, self.shift1, self.gain2, self.shift2 = p(d), p(d), p(d), p(d)\n"
+        "self.W_query, self.W_key, self.W_value, self.W_o = p(d, d), p(d, d), p(d, d), p(d, d)\n"
+        "self.W_o_bias = p(d)\n"
+        "self.w1, self.b1, self.w2, self.b2 = p(d, hidden), p(hidden), p(hidden, d), p(d)",
+        "n = norm(x, self.gain1, self.shift1)\n"
+        "seen = attend(n @ self.W_query, n @ self.W_key, n @ self.W_value, self.h)\n"
+        "x = x + seen @ self.W_o + self.W_o_bias\n"
+        "n = norm(x, self.gain2, self.shift2)\n"
+        "return x + torch.tanh(n @ self.w1 + self.b1) @ self.w2 + self.b2",
+    ),
+    "a sequence with the norm inside": block(
+        "self.attn = nn.Sequential(nn.LayerNorm(d), Fused(d, heads))\n"
+        "self.ff = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, hidden), nn.Tanh(),"
+        " nn.Linear(hidden, d))",
+        "x = x + self.attn(x)\nreturn x + self.ff(x)",
+    ),
+    "gain and shift under names that say nothing": block(
+        "self.a, self.b = nn.ParameterList([torch.ones(d), torch.zeros(d)]), Odd(d)\n"
+        "self.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(norm(x, *self.a))\nreturn x + self.mlp(self.b(x))",
+    )
+    .replace(
+        "self.a, self.b = nn.ParameterList([torch.ones(d), torch.zeros(d)])",
+        "self.a, self.b = Odd(d)",
+    )
+    .replace("norm(x, *self.a)", "self.a(x)")
+    + """
+class Odd(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.first, self.second = nn.Parameter(torch.zeros(d)), nn.Parameter(torch.ones(d))
+    def forward(self, x):
+        return norm(x, self.second, self.first)
+""",
+}
+
+
+@pytest.mark.parametrize("source", BLOCKS.values(), ids=BLOCKS)
+def test_the_parts_of_a_block_find_their_weights_and_gradients(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    theirs, ours, adoption = adopted(Block, source, 8, 2, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X), ours(X))
+    assert_gradients_agree(theirs, ours, X, make=MAKE)
+
+
+def model(made: str, used: str) -> str:
+    return block(made, used, "Model", "vocab, d, heads, layers, hidden").replace(
+        "(self, x, *more)", "(self, ids)"
+    )
+
+
+AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
+ENTER = "x = self.tok_emb(ids) + self.pos_emb.weight[: ids.shape[1]]\n"
+GPT_BLOCK = BLOCKS["aliases, the second norm made first"]
+LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
+EACH = "for one in self.h:\n    x = one(x)\n"
+
+MODELS = {
+    "embeddings, and a list of blocks": model(
+        AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        ENTER + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",
+    )
+    + GPT_BLOCK,
+    "a head that shares its table": model(
+        AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)\n"
+        "self.head = nn.Linear(d, vocab, bias=False)\nself.head.weight = self.tok_emb.weight",
+        ENTER + EACH + "return self.head(self.ln_f(x))",
+    )
+    + GPT_BLOCK,
+    "tables as (d, vocab), blocks and norm in one sequence": model(
+        "self.a, self.b = nn.Parameter(torch.rand(d, vocab)), nn.Parameter(torch.rand(d, 9))\n"
+        "self.body = nn.Sequential(*(Block(d, heads, hidden) for _ in range(layers)),"
+        " nn.LayerNorm(d))",
+        "x = (self.a[:, ids].permute(1, 2, 0) + self.b[:, : ids.shape[1]].T)\n"
+        "return self.body(x) @ self.a",
+    )
+    + BLOCKS["bare parameters"],
+    "blocks under names of their own": model(
+        AROUND + "for n in range(layers):\n"
+        "    setattr(self, f'block{n}', Block(d, heads, hidden))\n"
+        "self.layers, self.last = layers, Own(d)",
+        ENTER + "for n in range(self.layers):\n    x = getattr(self, f'block{n}')(x)\n"
+        "return self.last(x) @ self.tok_emb.weight.T",
+    )
+    + BLOCKS["all layers in the block itself"],
+    "a list of each kind of part": model(
+        AROUND + "many = lambda make: nn.ModuleList(make() for _ in range(layers))\n"
+        "self.norms_a, self.norms_b = (many(lambda: nn.LayerNorm(d)) for _ in range(2))\n"
+        "self.attns, self.mlps = many(lambda: PerHead(d, heads)), many(lambda: Mlp(d, hidden))\n"
+        "self.final = nn.LayerNorm(d)",
+        ENTER + "for a, b, one, two in zip(self.norms_a, self.norms_b, self.attns, self.mlps):\n"
+        "    x = x + one(a(x))\n    x = x + two(b(x))\n"
+        "return self.final(x) @ self.tok_emb.weight.T",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
+def test_the_layers_of_a_model_find_their_weights_and_gradients(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+
+
+def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
+    adopted: Callable[..., Adopted],
+) -> None:
+    theirs, _, _ = adopted(Model, MODELS["embeddings, and a list of blocks"], 13, 8, 2, 3, 12)
+    assert theirs(IDS).dtype == torch.float32
+    assert theirs.double()(IDS).dtype == torch.float64
+
+
+def test_an_output_table_of_its_own_gets_the_weights_of_the_table_that_it_should_be(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = MODELS["a head that shares its table"].replace(
+        "self.head.weight = self.tok_emb.weight", "pass"
+    )
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    tables = {slot.path for slot in adoption.slots if slot.role == "token_table"}
+    assert tables == {"tok_emb.weight", "head.weight"}
+
+
+PAIRS = {
+    "aliases": block(
+        "self.cross_attn, self.self_attn = Named(d, heads), Named(d, heads)\n"
+        "self.ff = Mlp(d, hidden)\n"
+        "self.ln1, self.ln2, self.ln3 = (nn.LayerNorm(d) for _ in range(3))",
+        "x = x + self.self_attn(self.ln1(x))\nx = x + self.cross_attn(self.ln2(x), *more)\n"
+        "return x + self.ff(self.ln3(x))",
+        "Pair",
+    ),
+    "names that say nothing, in another order": block(
+        "self.second, self.first, self.third = Named(d, heads), Named(d, heads), Mlp(d, hidden)\n"
+        "self.c, self.b, self.a = (nn.LayerNorm(d) for _ in range(3))",
+        "x = x + self.first(self.a(x))\nx = x + self.second(self.b(x), *more)\n"
+        "return x + self.third(self.c(x))",
+        "Pair",
+    ),
+    "all layers in the block itself": block(
+        "self.heads = heads\n"
+        "for name in ('q', 'k', 'v', 'cross_q', 'cross_k', 'cross_v'):\n"
+        "    setattr(self, name, nn.Linear(d, d, bias=False))\n"
+        "self.o, self.cross_o = nn.Linear(d, d), nn.Linear(d, d)\n"
+        "self.fc1, self.fc2 = nn.Linear(d, hidden), nn.Linear(hidden, d)\n"
+        "self.n = nn.ModuleList(nn.LayerNorm(d) for _ in range(3))",
+        "y = self.n[0](x)\n"
+        "x = x + self.o(attend(self.q(y), self.k(y), self.v(y), self.heads))\n"
+        "y, (c,) = self.n[1](x), more\n"
+        "y = attend(self.cross_q(y), self.cross_k(c), self.cross_v(c), self.heads, False)\n"
+        "x = x + self.cross_o(y)\n"
+        "return x + self.fc2(torch.tanh(self.fc1(self.n[2](x))))",
+        "Pair",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", PAIRS.values(), ids=PAIRS)
+def test_two_attentions_of_one_block_are_told_apart(
+    adopted: Callable[..., Adopted], source: str
+) -> None:
+    theirs, ours, adoption = adopted(Pair, source, 8, 2, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X, CONTEXT), ours(X, CONTEXT))
+    assert_gradients_agree(theirs, ours, X, CONTEXT, make=MAKE)
+
+
+GAINS = {
+    "gains in the block": block(
+        "self.gain1, self.gain2 = nn.Parameter(torch.ones(d)), nn.Parameter(torch.ones(d))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(F.rms_norm(x, x.shape[-1:], self.gain1, 1e-6))\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gain2, 1e-6))",
+        "Gains",
+    ),
+    "gains in a list": block(
+        "self.gains = nn.ParameterList(torch.ones(d) for _ in range(2))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(F.rms_norm(x, x.shape[-1:], self.gains[0], 1e-6))\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
+        "Gains",
+    ),
+    "torch's norms": block(
+        "self.a, self.b = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(self.a(x))\nreturn x + self.ff(self.b(x))",
+        "Gains",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", GAINS.values(), ids=GAINS)
+def test_norms_without_a_shift_are_adopted(adopted: Callable[..., Adopted], source: str) -> None:
+    theirs, ours, adoption = adopted(Gains, source, 8, 2, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X), ours(X))
+    assert_gradients_agree(theirs, ours, X, make=MAKE)
+
+
+# --- wrong answers -------------------------------------------------------------------------------
+
+
+def test_norms_under_each_others_names_stay_wrong(adopted: Callable[..., Adopted]) -> None:
+    source = block(
+        "self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)\n"
+        "self.attention = Named(d, heads)\nself.feed_forward = Mlp(d, hidden)",
+        PLAIN.format(a="self.attention", f="self.feed_forward", n1="self.norm2", n2="self.norm1"),
+    )
+    theirs, ours, _ = adopted(Block, source, 8, 2, 12)
+    with pytest.raises(AssertionError, match="differ"):
+        assert_agrees(theirs(X), ours(X))
+
+
+def test_a_norm_that_is_missing_is_reported(adopted: Callable[..., Adopted]) -> None:
+    source = block(
+        "self.ln1 = nn.LayerNorm(d)\nself.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.ln1", n2="self.ln1"),
+    )
+    theirs, ours, adoption = adopted(Block, source, 8, 2, 12)
+    assert adoption.missing == ("norm2", "norm2.bias")
+    with pytest.raises(AssertionError, match="differ"):
+        assert_agrees(theirs(X), ours(X))
+
+
+def test_a_model_with_one_block_for_all_layers_is_told_how_many_are_asked_for(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = (
+        model(
+            AROUND + "self.h, self.layers = Block(d, heads, hidden), layers\n"
+            "self.ln_f = nn.LayerNorm(d)",
+            ENTER + "for _ in range(self.layers):\n    x = self.h(x)\n"
+            "return self.ln_f(x) @ self.tok_emb.weight.T",
+        )
+        + GPT_BLOCK
+    )
+    with pytest.raises(Unadoptable, match="3 layers are asked for"):
+        adopted(Model, source, 13, 8, 2, 3, 12)
+
+
+def test_a_table_that_is_missing_is_named(adopted: Callable[..., Adopted]) -> None:
+    source = (
+        model(
+            LISTED + "self.tok_emb, self.ln_f = nn.Embedding(vocab, d), nn.LayerNorm(d)",
+            "x = self.tok_emb(ids)\n" + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",
+        )
+        + GPT_BLOCK
+    )
+    with pytest.raises(Unadoptable, match="position_table"):
+        adopted(Model, source, 13, 8, 2, 3, 12)
