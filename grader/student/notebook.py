@@ -298,8 +298,7 @@ def experiment(name: str, *, course: str | Path | None = None) -> None:
     try:
         opened = load_course(found_course(course))
         for one in experiments_of(opened, name):
-            with undisturbed():
-                run_experiment(opened, one)
+            run_experiment(opened, one)
     except CallError as error:
         raise NotChecked(str(error)) from None
 
