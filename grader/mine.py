@@ -3,13 +3,18 @@
 Each import reads what is saved at that moment, picks the definition that a check would pick, runs
 what it needs in this process, and prints where it comes from.
 
-`yours` is for experiments, which need nothing solved: it takes something else until an answer is.
+`yours` and `figures` are for experiments, which need nothing solved: they do with something else
+until an answer is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
 
 from grader import wire
 from grader.course.course import Course, load_course
@@ -26,6 +31,9 @@ from grader.wire.definitions import skeletons
 UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
 STAND_IN = "{}: {} ({})"
 UNSOLVED = "yours comes here once it is solved"
+
+HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, and a hair for float32
+OTHER_FIGURES = "other figures (who draws in another order, or on another machine, may be right)"
 
 Answer = TypeVar("Answer")
 
@@ -53,6 +61,24 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
         print(STAND_IN.format(name, whose, str(error).splitlines()[0]))
         return instead
     return found
+
+
+def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str = "yours") -> None:
+    """Print figures as they were published, and whether `made` has them, to the last decimal.
+
+    `made` is None where there is nothing yet to compare. Figures have four decimals.
+    """
+    printed = torch.tensor(published, dtype=torch.float64)
+    print(f"\n{what}")
+    for row in printed.reshape(-1, printed.shape[-1]).tolist():
+        print("  " + " ".join(f"{figure:8.4f}" for figure in row))
+    if made is None:
+        print("  (yours is not solved yet)")
+    elif made.shape != printed.shape:
+        print(f"  {whose}: another shape, {tuple(made.shape)}")
+    else:
+        same = torch.allclose(made.detach().double(), printed, rtol=0, atol=HALF_A_DIGIT)
+        print(f"  {whose}: {'the same figures' if same else OTHER_FIGURES}")
 
 
 def __getattr__(name: str) -> Any:

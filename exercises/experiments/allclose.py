@@ -10,7 +10,7 @@ from grader.mine import yours
 
 torch.manual_seed(0)
 inputs = torch.randn(32, 32)
-instead = "sums of torch's, forwards and backwards"
+instead = "sums of torch's"
 in_loops = yours("attention_scores_loop", None, instead)
 at_once = yours("attention_scores", None, instead)
 if in_loops and at_once:

@@ -11,7 +11,7 @@ from torch.nn import functional
 from grader.mine import yours
 
 torch.manual_seed(0)
-scaled_scores = yours("scaled_scores", None, "computed from the size without the root")
+scaled_scores = yours("scaled_scores", None, "the other size, divided")
 
 print(f"\n{'d_k':>5}   typical size of a score: without the root, with it")
 for d_k in (1, 4, 16, 64, 256, 1024):

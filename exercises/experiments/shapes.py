@@ -31,4 +31,4 @@ for code, value in lines:
 try:
     print(x * x.T)
 except RuntimeError as error:
-    print(f"{'x * x.T':20} raises: {str(error).partition(' at ')[0]}")
+    print(f"{'x * x.T':20} fails: {str(error).partition(' at ')[0]}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import runpy
+import textwrap
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,6 +26,7 @@ LOOK_FAILED = "the look ended at {}: {}: {} (grader check says more of that exer
 NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
 EXPERIMENT_FAILED = "the experiment ended at {}: {}: {} (if that line is yours: grader check)"
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
+WIDTH = 80
 SEE_WHY = "See why: {}"
 
 
@@ -75,7 +77,8 @@ def run_experiment(course: Course, name: str) -> None:
     """Say what an experiment shows, and run its script; raises `CallError` where that fails."""
     from grader.unsandboxed.notebook import undisturbed  # it loads torch
 
-    print(f"{said_of(course.experiment_file(name))}\n")
+    paragraphs = said_of(course.experiment_file(name)).split("\n\n")
+    print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")
     with undisturbed():
         _run(course, course.experiment_file(name), EXPERIMENT_FAILED)
 
