@@ -102,6 +102,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
         *(f"exercises/afterwards/{unit}{suffix}" for unit in UNITS for suffix in (".toml", ".py")),
+        *(f"exercises/experiments/{name}.py" for of in COURSE.experiments.values() for name in of),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
 
