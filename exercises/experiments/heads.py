@@ -26,7 +26,7 @@ def of_torch(x, heads):
     return layer(x, x, x, average_attn_weights=False)[1].detach()
 
 
-split = yours("split_heads", None, "nn.MultiheadAttention, which can show its weights")
+split = yours("split_heads", None, "nn.MultiheadAttention")
 
 
 def weights(x, heads):
