@@ -147,6 +147,25 @@ class Course:
         both = [(self.afterwards_file(unit.name), self.look_file(unit.name)) for unit in self.units]
         return [path for pair in both for path in pair if path.is_file()]
 
+    @cached_property
+    def experiments(self) -> Mapping[str, Sequence[str]]:
+        """The names of experiments that are there, by unit: those of exercises, then its own."""
+        named = {
+            unit.name: [
+                *(one for exercise in unit.exercise for one in exercise.experiments),
+                unit.name,
+            ]
+            for unit in self.units
+        }
+        return {
+            unit: [one for one in dict.fromkeys(names) if self.experiment_file(one).is_file()]
+            for unit, names in named.items()
+        }
+
+    def experiment_file(self, name: str) -> Path:
+        """A script that shows why, for an exercise or for the unit of this name."""
+        return self.folder / "experiments" / f"{name}.py"
+
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
         return [self.folder / "checks" / f"test_{unit.name}.py" for unit in self.units]
