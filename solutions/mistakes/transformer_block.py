@@ -42,6 +42,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "layer_norm", "eps-tiny", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-5": "eps: float = 1e-12"},
+)  # fmt: skip
+
+mistake(
     "layer_norm", "eps-ignored", "The caller's eps is ignored",
     hint="Where does the argument eps come in?",
     breaks=("eps",),
@@ -60,7 +67,6 @@ mistake(
     hint="What stands under the root in the formula?",
     breaks=("eps",),
     change={"variance + eps": "variance + eps**2"},
-    same_as={"no-eps": "the square of 1e-5 is as good as nothing"},
 )  # fmt: skip
 
 mistake(
@@ -415,6 +421,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "rms_norm", "eps-tiny", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-6": "eps: float = 1e-8"},
+)  # fmt: skip
+
+mistake(
     "rms_norm", "eps-ignored", "The caller's eps is ignored",
     hint="Where does the argument eps come in?",
     breaks=("eps",),
@@ -766,7 +779,7 @@ def gelu_row_by_row(x):
     return torch.stack([row * (1 + torch.erf(row / math.sqrt(2))) / 2 for row in x])
 
 
-common_mistakes("gelu", "no-gradient")
+common_mistakes("gelu", "no-gradient", "float32-inside")
 
 
 @mistake(
@@ -810,7 +823,7 @@ mistake(
 )  # fmt: skip
 
 common_mistakes(
-    "gelu", "all-zeros", "nothing-returned", "squeezed", "float32-inside",
+    "gelu", "all-zeros", "nothing-returned", "squeezed",
     "returns-float32", "returns-float64",
 )  # fmt: skip
 
