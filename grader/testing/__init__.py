@@ -41,6 +41,7 @@ from grader.testing.costs import (
 )
 from grader.testing.dropout import assert_drops_weights
 from grader.testing.gradients import assert_gradients_agree
+from grader.testing.models import table_model
 from grader.testing.properties import (
     assert_batch_rows_do_not_mix,
     assert_causal,
@@ -65,5 +66,5 @@ __all__ = [
     "assert_learns_no_more", "assert_maxima_do_not_run_ahead", "assert_memory_grows_at_most",
     "assert_moves", "assert_one_bias", "assert_operations_do_not_grow", "assert_reduces_at_most",
     "assert_refuses", "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
-    "assert_work_grows_at_most", "rung",
+    "assert_work_grows_at_most", "rung", "table_model",
 ]  # fmt: skip
