@@ -210,8 +210,8 @@ def generate(
     Each row goes on with its own next id.
 
     Why: a GPT knows positions up to its context length and no others, but a text may grow beyond.
-    So the model reads through a window that moves along with the text's end. To take the likeliest
-    id each time is called greedy; `sample_next` is the other way.
+    So the model reads through a window that moves along with the end of the text. Taking the
+    likeliest id each time is called greedy decoding; `sample_next` draws by chance instead.
 
     Takes:
         model: an nn.Module that is called as model(ids), with int64 ids (batch, visible), and gives
