@@ -755,6 +755,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "gelu", "straight-from-four", "Beyond ±4 the GELU is a straight line",
+    hint="What is Φ(4), to five digits?",
+    breaks=("gelu",),
+    change={"x * smaller": "torch.where(x.abs() < 4, x * smaller, x.clamp(min=0))"},
+)  # fmt: skip
+
+mistake(
     "gelu", "clamped", "Numbers are cut off at 10",
     hint="What is gelu(1000)?",
     breaks=("large",),
@@ -1091,7 +1098,7 @@ mistake(
 )  # fmt: skip
 
 common_mistakes(
-    "FeedForward", "no-super-init", "all-zeros", "nothing-returned",
+    "FeedForward", "no-super-init", "all-zeros", "nothing-returned", "squeezed",
 )  # fmt: skip
 
 
@@ -1404,7 +1411,7 @@ mistake(
 
 common_mistakes(
     "SwiGLU", "no-super-init", "no-gradient", "all-zeros", "nothing-returned", "bias-left-on",
-    "layers-turned-around", "plain-tensors", "python-list",
+    "layers-turned-around", "plain-tensors", "python-list", "squeezed",
 )  # fmt: skip
 
 
