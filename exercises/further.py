@@ -1,0 +1,181 @@
+"""Unit 13, a look inside, and the parts wired together.
+
+First you look into a layer of attention: at the weights of each head, and at what its matrices do
+once they are multiplied with each other. Then you wire up parts that you have written before, as
+the models of today do: a cache that holds latents, and heads whose queries and keys are rotated.
+
+This holds for everything in this unit. Heads are neighbouring features: head h has the features
+h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout.
+Arguments come by position, in the order of the signature. You may use your own earlier answers. In
+modules, names of parameters are free, how you initialise them is up to you, projections may share
+one layer, and layers may be bare parameters.
+
+A matrix here is (d_in, d_out) and stands on the right of the tokens: x · W. `nn.Linear` stores the
+same numbers transposed, as (d_out, d_in): for a layer, pass `layer.weight.T`.
+
+Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
+`F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch  # noqa: F401 - your answers will need it
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def head_weights(
+    x: Float[Tensor, "batch tokens d_in"],
+    W_query: Float[Tensor, "d_in d_out"],
+    W_key: Float[Tensor, "d_in d_out"],
+    num_heads: int,
+) -> Float[Tensor, "batch num_heads tokens tokens"]:
+    """Compute the attention weights of every head of a causal layer, to look at them.
+
+        queries = x · W_query      keys = x · W_key      both cut into heads
+        weights[h] = softmax(queries[h] · keys[h]ᵀ / √head_dim)      over keys j ≤ i
+
+    Row i of a head says how token i shares out its attention. It sums to one, and keys that come
+    after the token get a weight of exactly 0. head_dim is d_out / num_heads.
+
+    Why: a layer returns only the mix of values, and the weights are gone. To see what a head has
+    learned, compute them again: no values are needed for that, and no output layer. Each head has
+    weights of its own, so look at them one by one: the average over the heads hides what they do.
+
+    Takes:
+        x: (batch, tokens, d_in), sentences of any length.
+        W_query: (d_in, d_out). `nn.Linear` stores its matrix transposed, as (d_out, d_in): of a
+            layer, this is `layer.weight.T`.
+        W_key: (d_in, d_out), stored in the same way.
+        num_heads: int, how many heads the d_out features are cut into. It divides d_out.
+
+    Returns:
+        (batch, num_heads, tokens, tokens): heads, then queries, then keys.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
+        dtype: float64 in, float64 out, though the root may be taken in float32.
+        unchanged: `x` and both matrices stay as they were.
+        gradients: Gradients flow back to `x` and to both matrices.
+
+    Example: identity matrices, and two heads of two features. The second token scores the first
+    with 0 in head 0, and with 1 in head 1.
+
+    >>> x = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])
+    >>> head_weights(x, torch.eye(4), torch.eye(4), 2)
+    tensor([[[[1.0000, 0.0000],
+              [0.0558, 0.9442]],
+    <BLANKLINE>
+             [[1.0000, 0.0000],
+              [0.3302, 0.6698]]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2,
+    https://arxiv.org/abs/1706.03762; its last figures show such weights, of an encoder.
+    """
+    raise NotImplementedError
+
+
+def bilinear_form(
+    W_query: Float[Tensor, "d_in d_out"], W_key: Float[Tensor, "d_in d_out"]
+) -> Float[Tensor, "d_in d_in"]:
+    """Multiply the two matrices of a head into the one that compares tokens directly.
+
+        form = W_query · W_keyᵀ
+
+    Then x · form · xᵀ are the scores of the tokens before they are scaled: rows are queries,
+    columns are keys. Entry (i, j) says how much feature i of the query and feature j of the key add
+    to a score, per unit of both.
+
+    Why: so why not learn this one matrix, and leave out queries and keys? It has d_in · d_in
+    numbers, the two have 2 · d_in · d_out together: with d_in = 768 and heads of 64 features,
+    589,824 against 98,304. The product of the two has rank d_out at most: it compares tokens in
+    d_out ways and no more. And queries and keys of d_out features are cheap to compare, and small
+    enough to keep in a cache.
+
+    Takes:
+        W_query: (d_in, d_out), of one head, so d_out is its head_dim. Of an `nn.Linear`, this is
+            `layer.weight.T`.
+        W_key: (d_in, d_out), of the same head.
+
+    Returns:
+        (d_in, d_in): the form, features of the query down and of the key across.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; you will not miss them here.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: Both matrices stay as they were.
+        gradients: Gradients flow back to both matrices.
+
+    Example: three features, compared in two ways. Feature 0 searches for feature 1, and feature 1
+    for feature 2. Feature 2 searches for nothing.
+
+    >>> W_query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> W_key = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> bilinear_form(W_query, W_key)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.],
+            [0., 0., 0.]])
+
+    Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", on the QK
+    circuit, https://transformer-circuits.pub/2021/framework. Tokens are columns there.
+    """
+    raise NotImplementedError
+
+
+def absorb_keys(
+    W_query: Float[Tensor, "d_in d_out"],
+    W_up_key: Float[Tensor, "d_latent d_out"],
+    num_heads: int,
+) -> Float[Tensor, "num_heads d_in d_latent"]:
+    """Multiply queries' and keys' matrices head by head, so that tokens meet latents directly.
+
+        absorbed[h] = W_query[:, head h] · W_up_key[:, head h]ᵀ
+
+    "Head h" are its columns, h · head_dim to (h + 1) · head_dim - 1, where head_dim is
+    d_out / num_heads. In `LatentAttention`, keys are latent · W_up_key. So the scores of head h,
+    before they are divided by √head_dim, are x · absorbed[h] · latentᵀ, and no key is ever made. It
+    is `bilinear_form` for each head, with latents on the side of the keys.
+
+    Why: a model that writes keeps one latent for each token of the past. To unpack it into keys at
+    every step is work that grows with the past. This matrix is made once, before the first step,
+    and from then on queries are compared with the latents as they are.
+
+    The heads must stay apart. The product of both matrices as a whole, W_query · W_up_keyᵀ, is the
+    sum of all heads: one table of scores for all of them, where each head needs its own.
+
+    Takes:
+        W_query: (d_in, d_out). Of an `nn.Linear`, this is `layer.weight.T`.
+        W_up_key: (d_latent, d_out), which unpacks a latent into the keys of all heads. Of an
+            `nn.Linear`, this is `layer.weight.T` as well.
+        num_heads: int, how many heads the d_out features are cut into. It divides d_out.
+
+    Returns:
+        (num_heads, d_in, d_latent): one matrix for each head.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; you will not miss them here.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: Both matrices stay as they were.
+        gradients: Gradients flow back to both matrices.
+
+    Example: two heads of one feature each, tokens of two features, latents of three.
+
+    >>> W_query = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    >>> W_up_key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> absorb_keys(W_query, W_up_key, 2)
+    tensor([[[1., 0., 1.],
+             [0., 0., 0.]],
+    <BLANKLINE>
+            [[0., 0., 0.],
+             [0., 2., 2.]]])
+
+    Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, https://arxiv.org/abs/2405.04434.
+    """
+    raise NotImplementedError
