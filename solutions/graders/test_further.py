@@ -456,10 +456,11 @@ def test_encoder_decoder_block_leaves_its_inputs_alone(student, reference, make)
 def test_encoder_decoder_block_has_the_right_gradients(student, reference, make, masked):
     """Gradients reach both sequences, all norms, both attentions and the network."""
     theirs, ours = translators(student, reference)
-    with torch.no_grad():  # the tanh form of the GELU has nearly the same gradients there
+    with torch.no_grad():
         for weight in ours.feed_forward.up.parameters():
-            weight *= 0.2
+            weight *= 0.2  # the tanh form of the GELU has nearly the same gradients there
+        for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
+            layer.weight *= 0.3  # no gradients that are large, and cancel
     adopt(theirs, ours)
     x, context, mask = two_sentences(make)
-    # Large features have small gradients, and no two large ones that cancel.
-    assert_gradients_agree(theirs, ours, 3.0 * x, context, mask if masked else None, make=make)
+    assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)
