@@ -316,8 +316,6 @@ class RotaryAttention(nn.Module):
         batch: Sentences of a batch never see one another, however large the scores of one are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
-        device: The mask and the angles are on the module's device. If you call your `apply_rope`,
-            the angles that it makes must be on the device of its input.
         dtype: After `.double()`, everything is computed in float64, angles and cache too; the root
             may be taken in float32.
         unchanged: `x` and the cache that comes in stay as they were.
