@@ -182,6 +182,189 @@ def absorb_keys(
     raise NotImplementedError
 
 
+class LatentCachedAttention(nn.Module):
+    """Compute causal multi-head attention for new tokens, whose past comes as a cache of latents.
+
+        latents = the latents of the cache, then W_down(x)
+        queries = W_query(x)
+        keys    = W_up_key(latents)      values = W_up_value(latents)
+        head[h][i] = Σⱼ weights[h][i, j] · values[h][j]      over j ≤ seen + i
+        weights[h][i, j] ∝ exp(queries[h][i] · keys[h][j] / √head_dim), with sum 1 over j ≤ seen + i
+        out     = W_out(head[0], head[1], …)
+
+    `seen` counts the tokens in the cache, 0 without one. W_down maps d_in to d_latent, W_up_key and
+    W_up_value map d_latent to d_out. This is `LatentAttention`, fed as `CachedAttention` is: one
+    token at a time, or in chunks of any size, every token gets the output that it gets when all
+    tokens come at once. `causal_mask_after` builds the right mask.
+
+    Keys and values are never kept. You may unpack them from the latents at every step, or compare
+    queries and latents directly, with the matrices of `absorb_keys`: the numbers are the same, and
+    the scale is √head_dim in both cases.
+
+    Why: this is what the latent was for. The cache holds d_latent numbers for a token instead of
+    2 · d_out, and yet every head has keys and values of its own.
+
+    Made with:
+        d_in: int, features of a token that comes in.
+        d_out: int, features of a token that goes out, a multiple of num_heads.
+        num_heads: int, heads of queries, of keys and of values.
+        d_latent: int, numbers in the latent of a token; any number, small or large.
+
+    Takes:
+        x: (batch, tokens, d_in), the new tokens, any number of them; 256 with the past at most.
+        cache: (batch, seen, d_latent) as an earlier call returned it, or None if there is no past.
+
+    Returns:
+        A pair (out, cache). `out` is (batch, tokens, d_out), for the new tokens only. The new cache
+        is one tensor for all tokens so far, total = seen + tokens of them:
+        (batch, total, d_latent).
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        cache: The cache holds W_down(x) of all tokens so far, as it is, the oldest token first.
+        none: Leaving `cache` out and passing None mean the same.
+        state: The module itself remembers nothing, so that it can continue two texts in turn.
+        bias: The last layer has a bias, and no other layer has one. Nothing else is learned.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64, the cache too; the root may be
+            taken in float32.
+        unchanged: `x` and the cache that comes in stay as they were.
+        gradients: Gradients flow to the input and to every parameter, with a cache too.
+
+    Example: identity matrices and zero biases; one token first, and then a second. The latent of a
+    token is its first two features, and no more than that is left of the other two.
+
+    >>> attention = LatentCachedAttention(4, 4, 2, 2)
+    >>> for weight in attention.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
+    >>> out, cache = attention(torch.tensor([[[1.0, 0.0, 0.0, 1.0]]]))
+    >>> out, cache = attention(torch.tensor([[[0.0, 2.0, 1.0, 1.0]]]), cache)
+    >>> out.detach()
+    tensor([[[0.0558, 1.8884, 0.0000, 0.0000]]])
+    >>> cache.detach()
+    tensor([[[1., 0.],
+             [0., 2.]]])
+
+    Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, https://arxiv.org/abs/2405.04434. As in
+    `LatentAttention`, there is no norm on the latent, no compressed query, and no position.
+    """
+
+    def __init__(self, d_in: int, d_out: int, num_heads: int, d_latent: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tokens d_in"],
+        cache: Float[Tensor, "batch seen d_latent"] | None = None,
+    ) -> tuple[
+        Float[Tensor, "batch tokens d_out"], Float[Tensor, "batch total=seen+tokens d_latent"]
+    ]:
+        raise NotImplementedError
+
+
+class RotaryAttention(nn.Module):
+    """Compute cached multi-head attention whose queries and keys are rotated by their positions.
+
+        queries = rotate(W_query(x))       each head at positions seen, …, seen + tokens - 1
+        keys    = the keys of the cache, then rotate(W_key(x))
+        values  = the values of the cache, then W_value(x)
+        head[h][i] = Σⱼ weights[h][i, j] · values[h][j]      over j ≤ seen + i
+        weights[h][i, j] ∝ exp(queries[h][i] · keys[h][j] / √head_dim), with sum 1 over j ≤ seen + i
+        out     = W_out(head[0], head[1], …)
+
+    `seen` counts the tokens in the cache, 0 without one. This is `CachedAttention` with one step
+    more. `rotate` is `apply_rope` with its usual theta: neighbouring features make a pair, and pair
+    i of a head turns by p · 10000^(-2i / head_dim) at position p. So rotate *after* the features
+    are cut into heads: every head has a fastest pair of its own. Values are not rotated.
+
+    Positions count from the start of the text, not from the start of the chunk: the first new
+    token is at position `seen`. Each key is rotated once, by the position of its own token. That
+    never changes, so the cache may hold rotated keys. It may as well hold them as they were and
+    have them rotated at each step, from position 0 on.
+
+    Why: this is how Llama, Mistral and many others know the order of words. The score of a query
+    and a key depends on how far apart they are, and nothing is added to the tokens themselves.
+
+    Made with:
+        d_in: int, features of a token that comes in.
+        d_out: int, features of a token that goes out, a multiple of num_heads.
+        num_heads: int, heads of queries, of keys and of values. head_dim = d_out / num_heads is
+            even.
+
+    Takes:
+        x: (batch, tokens, d_in), the new tokens, any number of them; 128 with the past at most.
+        cache: (keys, values) as an earlier call returned them, each
+            (batch, num_heads, seen, head_dim), (batch, num_heads, seen, head_dim), or None if
+            there is no past.
+
+    Returns:
+        A pair (out, cache). `out` is (batch, tokens, d_out), for the new tokens only. The new cache
+        is (keys, values) of all tokens so far, total = seen + tokens of them:
+        (batch, num_heads, total, head_dim), (batch, num_heads, total, head_dim). What your cache
+        holds is up to you, as long as its shapes are these.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; torch's softmax is welcome.
+        none: Leaving `cache` out and passing None mean the same.
+        state: The module itself remembers nothing, so that it can continue two texts in turn.
+        bias: W_query, W_key and W_value have no bias, the last layer has one. Nothing else is
+            learned.
+        batch: Sentences of a batch never see one another, however large the scores of one are.
+        large: Scores of a head may be as large as 800, and no head spoils another one; scores of
+            the future are at most 80 higher than those of the past.
+        dtype: After `.double()`, everything is computed in float64, angles and cache too; the root
+            may be taken in float32.
+        unchanged: `x` and the cache that comes in stay as they were.
+        gradients: Gradients flow to the input and to every parameter, with a cache too.
+        cost: The past is not projected again: one new token after 64 takes at most twice the work
+            of one after 16, and each element that leaves torch through .item(), .tolist(), float()
+            or iteration counts as one operation.
+
+    Example: identity matrices and zero biases; two tokens first, and then a third, equal to the
+    first. Without rotation, these two would get equal weights, and the third token would come out
+    as [0.8022, 0.3956].
+
+    >>> attention = RotaryAttention(2, 2, 1)
+    >>> for weight in attention.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
+    >>> out, cache = attention(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]))
+    >>> out.detach()
+    tensor([[[1.0000, 0.0000],
+             [0.0177, 1.9647]]])
+    >>> out, cache = attention(torch.tensor([[[1.0, 0.0]]]), cache)
+    >>> out.detach()
+    tensor([[[0.4576, 1.0848]]])
+
+    Source: Su et al. 2021, "RoFormer", section 3.2.2, https://arxiv.org/abs/2104.09864. The cache,
+    and the bias of the last layer, are this kit's choice.
+    """
+
+    def __init__(self, d_in: int, d_out: int, num_heads: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tokens d_in"],
+        cache: tuple[
+            Float[Tensor, "batch num_heads seen head_dim"],
+            Float[Tensor, "batch num_heads seen head_dim"],
+        ]
+        | None = None,
+    ) -> tuple[
+        Float[Tensor, "batch tokens d_out"],
+        tuple[
+            Float[Tensor, "batch num_heads total=seen+tokens head_dim=d_out//num_heads"],
+            Float[Tensor, "batch num_heads total=seen+tokens head_dim=d_out//num_heads"],
+        ],
+    ]:
+        raise NotImplementedError
+
+
 class EncoderDecoderBlock(nn.Module):
     """Read one's own sentence, then another one: the block of a translator's decoder.
 

@@ -1,15 +1,22 @@
-"""Two heads with weights made by hand, and how many ways a head has to compare tokens.
+"""Two heads with weights made by hand, how many ways a head has to compare tokens, and caches.
 
 Rows are the tokens that look, columns those that they look at. In head 0, a closing
 bracket searches for opening ones; in head 1, a letter searches for itself. Who finds
-nothing looks at everything.
+nothing looks at everything. At the end, the past of a token is shuffled: who notices?
 """
 
 import math
 
 import torch
 
-from grader.mine import absorb_keys, bilinear_form, head_weights
+from grader.mine import (
+    CachedAttention,
+    LatentCachedAttention,
+    RotaryAttention,
+    absorb_keys,
+    bilinear_form,
+    head_weights,
+)
 
 letters = "abc()"
 text = "a(b)a(bc)"
@@ -37,3 +44,20 @@ for name, form in forms.items():
     ways = torch.linalg.svdvals(form)
     bars = "".join(" ▁▂▃▄▅▆▇█"[round(8 * float(way / ways[0]))] for way in ways)
     print(f"{name:>25} │{bars:<16}│ {int((ways > 1e-4).sum())} of 16")
+
+print("\nnumbers in a cache of 32 tokens, and how far the last output moves if they are shuffled")
+layers = (
+    ("keys and values", CachedAttention(64, 64, 8)),
+    ("rotated keys, values", RotaryAttention(64, 64, 8)),
+    ("latents of 16", LatentCachedAttention(64, 64, 8, 16)),
+)
+past, last = torch.randn(1, 31, 64), torch.randn(1, 1, 64)
+for name, layer in layers:
+    outs = []
+    for order in (torch.arange(31), torch.randperm(31)):
+        cache = layer(past[:, order])[1]
+        out, cache = layer(last, cache)
+        outs.append(out)
+    kept = sum(part.numel() for part in cache)
+    moved = float((outs[1] - outs[0]).abs().max().detach())
+    print(f"{name:>25}  {'█' * (kept // 256):<16} {kept:>5}   {moved:.4f}")
