@@ -115,8 +115,33 @@ def test_it_asks_for_exercises_that_are_there(name: str) -> None:
     assert set(asked_of(name)) <= COURSE.exercises.keys()
     title, _, about = said_of(COURSE.experiment_file(name)).partition("\n")
     assert title.endswith(".")
-    assert len(title) < 100
+    assert len(f"  {name:20} {title}") <= WIDEST, "it is a line of the list"
     assert len(about) > 80, "it says what to look at"
+
+
+def lines_of_references() -> set[str]:
+    """Lines of code that a student is to find: those of references that are in no stub."""
+    texts = {
+        folder: [
+            ast.unparse(ast.parse((folder / f"{unit.name}.py").read_text("utf-8")))
+            for unit in COURSE.units
+        ]
+        for folder in (COURSE.solutions, COURSE.folder)
+    }
+    found, stubs = (
+        {line.strip() for text in of for line in text.splitlines()} for of in texts.values()
+    )
+    return {
+        line
+        for line in found - stubs
+        if len(line) > 20 and not line.startswith(("from ", "import "))
+    }
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_it_gives_no_line_of_a_solution_away(name: str) -> None:
+    text = ast.unparse(ast.parse(COURSE.experiment_file(name).read_text("utf-8")))
+    assert not [line for line in lines_of_references() if line in text]
 
 
 def test_every_script_belongs_to_an_exercise_or_a_unit_and_is_there() -> None:

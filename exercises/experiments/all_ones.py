@@ -1,4 +1,4 @@
-"""A matrix of ones and zeros decides who is added up: all tokens, or the past alone.
+"""Ones and zeros decide who is added up: all tokens, or the past.
 
 Row t of the matrix makes row t of the product. A row of ones is the sum of all tokens, so all rows
 of a matrix of ones are the same; a zero leaves a token out; a single one looks one token up.

@@ -1,4 +1,4 @@
-"""Two right ways to the same numbers, compared by `==`, torch.equal and torch.allclose.
+"""Two right ways compared: by ==, torch.equal and torch.allclose.
 
 Floating-point sums depend on their order, so two right ways differ in the last digits. Compare them
 with a tolerance, as you compare your own loop with your own matrix product.

@@ -1,6 +1,7 @@
-"""Figures of public notebooks: sums and means of three tokens, drawn under seed 42.
+"""Published figures: sums and means of three tokens, seed 42.
 
-Two notebooks on self-attention print these. The tokens are drawn here, and your functions get them.
+Two public notebooks on self-attention print these. The tokens are drawn here, and your functions
+get them.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Tokens a second with and without a cache, while a text of 128 tokens is written.
+"""Tokens a second with and without a cache, for 128 tokens.
 
 Without a cache every new token pays for the whole text again, so each is slower than the last. With
 one, a new token alone is projected, and looks at the keys and values that were kept.

@@ -1,7 +1,8 @@
-"""Figures of a public notebook: causal weights by two ways, under seed 789, and dropout.
+"""Published figures: causal weights by two ways, and dropout.
 
-Queries and keys of six words come from two layers by nn.Linear(3, 2, bias=False) under seed 789,
-the query's first; scores are divided by the root of 2. The dropout is torch's own, under seed 123.
+A public notebook prints these. Queries and keys of six words come from two layers by nn.Linear(3,
+2, bias=False) under seed 789, the query's first; scores are divided by the root of 2. The dropout
+is torch's own, under seed 123.
 """
 
 import torch

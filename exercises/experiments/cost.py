@@ -1,4 +1,4 @@
-"""What a long sentence costs: twice the tokens, four times the scores.
+"""Twice the tokens, four times the scores: what long texts cost.
 
 The projections grow with the tokens; the table of scores grows with their square. The last row is a
 layer of 4,608 features on 4,096 tokens, a size that large models have.

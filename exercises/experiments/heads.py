@@ -1,4 +1,4 @@
-"""Each head has weights of its own: two heads find what one cannot look for at the same time.
+"""Each head has weights of its own: what two find that one cannot.
 
 The first three features of a word say what kind of word it is, the last three where it stands. One
 head asks for both at once, so each word finds little but itself. Two heads have a softmax each: the

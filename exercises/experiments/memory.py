@@ -1,4 +1,4 @@
-"""Memory of whole against tiled attention: the largest tensor that is made on the way.
+"""The largest tensor on the way: whole against tiled attention.
 
 Whole attention writes a table of all scores, which grows with the square of the tokens. Tiled
 attention goes through the keys block by block, and keeps a few numbers for each query. Both give

@@ -1,4 +1,4 @@
-"""A one-hot row times a matrix reads one row of the matrix: a product can be a look-up.
+"""A one-hot row times a matrix is a look-up of one row.
 
 The rows of a weight are what each input feature brings. A token table works in the same way: the
 product of a one-hot row and the table is that token's row, and an index gives the same without the

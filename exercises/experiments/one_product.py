@@ -1,4 +1,4 @@
-"""Why W_query and W_key are two matrices: their product would do, and would cost more.
+"""Why W_query and W_key are two matrices, and not their product.
 
 Scores are x (W_query W_keyᵀ) xᵀ, so one matrix could do. It would hold far more numbers than two
 narrow ones, whose product has a rank of d_out at most: that is all a head needs. And there would be

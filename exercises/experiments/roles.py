@@ -1,8 +1,8 @@
-"""Search term, index and content: what a query, a key and a value are for.
+"""Search term, index and content: query, key and value.
 
-A search compares the term with the index, and gives out the content: the index itself is never
-returned. A dictionary returns one entry. Attention returns a mix, in which the best match weighs
-most, and which shifts smoothly when the term changes.
+That is what a query, a key and a value are for. A search compares the term with the index, and
+gives out the content: the index itself is never returned. A dictionary returns one entry. Attention
+returns a mix, in which the best match weighs most, and which shifts smoothly when the term changes.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The size of scores with and without the root of d_k, for heads that get wider.
+"""The size of scores with and without the root, as d_k grows.
 
 A score adds up d_k products. Each has variance 1 where queries and keys have mean 0, variance 1 and
 are independent, so the sum has variance d_k. The norm of all scores, over the root of how many

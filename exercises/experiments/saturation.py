@@ -1,4 +1,4 @@
-"""Softmax saturates as d_k grows: without the root, one key takes all, and the gradient dies.
+"""Softmax saturates as d_k grows, unless scores are scaled.
 
 Random queries look at eight random keys. The largest weight says how hard the choice is; the
 gradient says how much that weight still moves with its score. A soft choice can be learned, a hard

@@ -1,6 +1,7 @@
-"""Figures of public notebooks: scores, weights and context vectors of six words.
+"""Published figures: scores, weights and contexts of six words.
 
-The sentence is "Your journey starts with one step", three numbers a word; nothing is drawn.
+Public notebooks on self-attention print these. The sentence is "Your journey starts with one step",
+three numbers a word; nothing is drawn.
 """
 
 import torch

@@ -1,6 +1,7 @@
-"""Figures of public notebooks: weights of five scores, and of one word by two ways.
+"""Published figures: weights of five scores, and of one word.
 
-The six scores compare the word "journey" with each word of "Your journey starts with one step".
+Public notebooks on self-attention print these. The six scores compare the word "journey" with each
+word of "Your journey starts with one step".
 """
 
 import torch
