@@ -147,8 +147,9 @@ def copy_exercises(course: Course, to: Path) -> None:
     for path in course.check_files():
         shutil.copyfile(path, to / "checks" / path.name)
     for path in course.after_files():
-        (to / path.parent.name).mkdir(exist_ok=True)
-        shutil.copyfile(path, to / path.parent.name / path.name)
+        copy = to / path.relative_to(course.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 # --- carrying ------------------------------------------------------------------------------------

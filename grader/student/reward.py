@@ -9,9 +9,11 @@ import ast
 import os
 import runpy
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
 from rich.text import Text
 
@@ -23,7 +25,7 @@ from grader.student.progress import Progress
 from grader.wire.source import CODE_PREFIX
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
-LOOK_FAILED = "the look ended at {}: {}: {} (grader check says more of that exercise)"
+ENDED = "{} ended at {}: {}: {} (grader check says more of that exercise)"
 NOTHING_TO_READ = "this course has no text to read after {}"
 LOOK = "This unit is complete. To see it at work: {}"
 NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
@@ -98,20 +100,36 @@ def title_of_look(course: Course, name: str) -> str:
 
 
 def run_look(course: Course, name: str) -> None:
-    """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
-    path = course.look_file(_unit(course, name))
+    """Run the script of a unit; raises as `title_of_look`, and as `run_script`."""
+    run_script(course, course.look_file(_unit(course, name)), "the look")
+
+
+def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
+    """Run a course's script on the student's answers, and return its names.
+
+    Raises `CallError` for a missing answer, and for what the script, or an answer, raises.
+    """
     before = os.environ.get(NAMED)
     os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
     try:
-        runpy.run_path(str(path))
-    except CallError:
-        raise
-    except Exception as error:
-        raise CallError(LOOK_FAILED.format(_where(error), type(error).__name__, error)) from None
+        with ended_by_answers(called):
+            return runpy.run_path(str(path))
     finally:
         del os.environ[NAMED]
         if before is not None:
             os.environ[NAMED] = before
+
+
+@contextmanager
+def ended_by_answers(called: str) -> Iterator[None]:
+    """What student code raises inside becomes a `CallError` with the line."""
+    try:
+        yield
+    except CallError:
+        raise
+    except Exception as error:
+        where, kind = _where(error), type(error).__name__
+        raise CallError(ENDED.format(called, where, kind, error)) from None
 
 
 def _where(error: Exception) -> str:

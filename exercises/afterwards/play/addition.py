@@ -1,0 +1,77 @@
+"""Your GPT learns to add, from nothing but sums.
+
+Of 10,000 sums it never sees 1,000: those are its exam.
+"""
+
+import random
+import re
+
+import torch
+
+from grader.mine import GPT, adamw_step, generate, next_token_loss
+from grader.playing import Exam, Game, Recipe, Scene
+
+QUESTION = 6  # characters of "57+68="; the answer has three more
+
+
+def answer(question):
+    """The right one, its units first: as on paper, a carry is known before it is needed."""
+    first, second = question.rstrip("=").split("+")
+    return f"{int(first) + int(second):03}"[::-1]
+
+
+questions = [f"{first:02}+{second:02}=" for first in range(100) for second in range(100)]
+random.Random(0).shuffle(questions)
+never_seen, learnt_from = questions[:1000], questions[1000:]
+
+
+def batch(chance):
+    return [question + answer(question) for question in chance.choices(learnt_from, k=128)]
+
+
+def model(heads):
+    return GPT(12, 64, heads, 2, 256, 9, 0.0)
+
+
+def loss(logits, ids):
+    """Of the answer alone: nobody can guess the question."""
+    ignore = torch.zeros_like(ids, dtype=torch.bool)
+    ignore[:, :QUESTION] = True
+    return next_token_loss(logits, ids, ignore)
+
+
+def read(typed):
+    numbers = re.fullmatch(r"\s*(\d{1,2})\s*\+\s*(\d{1,2})\s*=?\s*", typed, re.ASCII)
+    if numbers is None:
+        raise ValueError("type two numbers from 0 to 99 with a + between them, such as 57+68")
+    return "{:02}+{:02}=".format(*map(int, numbers.groups()))
+
+
+game = Game(
+    title="A GPT of your own learns to add",
+    alphabet="0123456789+=",
+    context=9,
+    width=64,
+    heads=4,
+    model=model,
+    loss=loss,
+    update=adamw_step,
+    generate=generate,
+    recipe=Recipe(steps=600, lr=2e-3, warm_up=50, weight_decay=0.01),
+    batch=batch,
+    prompts=never_seen[:6],
+    length=3,
+    read=read,
+    invitation="a sum, such as 57+68",
+    scene=Scene(
+        text="57+68=521",
+        focus=[(6, 1), (6, 4)],
+        meaning="the units 7 and 8, in the row of the 5: there it writes the tens, and 7 + 8 says "
+        "whether to carry one",
+    ),
+    exam=Exam(never_seen, answer),
+    backwards=True,
+    answers="sums",
+    characters="digits",
+    without={},
+)
