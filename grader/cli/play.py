@@ -13,8 +13,8 @@ from grader.course.course import Course
 
 EXAMPLES = (
     "Example: grader play addition. What is the mask for? Play it --without mask. What gives the "
-    "order away? Play it --without positions, then --without mask,positions. What is the scale for? "
-    "Play it --without scale --heads 1"
+    "order away? Play it --without positions, then --without mask,positions. What does the scale "
+    "change? Play it --without scale --heads 1"
 )
 
 
