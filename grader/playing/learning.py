@@ -113,9 +113,16 @@ class Learning:
                 self._look()
             self.seconds = time.monotonic() - began
             yield
-        if self.game.exam is not None and (not self.marks or self.marks[-1].questions == A_LOOK):
-            self.marks.append(self._mark(len(self.game.exam.questions)))
-            self.seconds = time.monotonic() - began
+
+    def finish(self) -> None:
+        """Ask all that there is to ask, of the model as it is now."""
+        self.samples = self.answers([*self.game.prompts])
+        exam, last = self.game.exam, self.marks[-1] if self.marks else None
+        if exam is None:
+            return
+        if last is None or (last.step, last.questions) != (self.step, len(exam.questions)):
+            mark = self._mark(len(exam.questions))
+            self.marks = [one for one in self.marks if one.step != self.step] + [mark]
 
     def _learn(self) -> None:
         """One step: a batch, its loss, and every parameter moved by the student's own function."""

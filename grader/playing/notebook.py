@@ -127,6 +127,7 @@ def _played(session: Session) -> Played:
     handle = display.display(_Frame(learning), display_id=True)
     with session.at_work():
         _train(learning, handle)
+        learning.finish()
     heads = _heads(session)
     session.write(heads)
     best = most_on(heads, learning.game.scene)

@@ -103,6 +103,7 @@ def can_show(console: Console, text: str) -> bool:
 
 def conclude(learning: Learning, console: Console, name: str) -> list[Head]:
     """Sum up, and draw the head that looks where the scene says; returns all heads."""
+    learning.finish()
     console.print()
     terminal.print_plain(console, words.summary(learning), "bold")
     for remark in words.remarks(learning, name):

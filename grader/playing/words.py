@@ -104,7 +104,7 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
             f"it gets {fed:.1%} of the {game.answers} right."
         )
     key = ",".join(part for part in removal.PARTS if part in without)
-    yield from [game.without[key]] if key in game.without else []
+    yield from [" ".join(game.without[key].split())] if key in game.without else []
 
 
 def of_head(head: Head, scene: Scene) -> str:

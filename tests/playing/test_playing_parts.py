@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -235,6 +235,15 @@ def test_a_model_that_shows_no_weights_has_no_heads() -> None:
     assert heads_of(game(), nn.Embedding(4, 4), HEADS, "abcda") == []
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a playing: more threads only wait for one another here."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 # --- when it ends --------------------------------------------------------------------------------
 
 
@@ -253,6 +262,7 @@ def test_a_model_that_knows_little_takes_all_steps() -> None:
     learning = Learning(replace(game(), generate=stay), Choices(steps=45))
     for _ in learning.steps():
         pass
+    learning.finish()
     assert (learning.step, learning.learnt) == (45, False)
     assert learning.marks[-1].characters == 0.0
 

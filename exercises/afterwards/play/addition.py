@@ -47,6 +47,24 @@ def read(typed):
     return "{:02}+{:02}=".format(*map(int, numbers.groups()))
 
 
+# What there is to see when a part of the model is left out.
+without = {
+    "mask": """The loss fell at once, and the sums are wrong. While it learnt, every place could see
+        the character that it had to predict, and copying is easy. When it has to write, that
+        character is not there. The mask makes learning as hard as writing.""",
+    "positions": """It learns all the same, only later (try --steps 900). No table says any more
+        which character came first; so who gives the order away? Leave out one thing more:
+        --without mask,positions""",
+    "mask,positions": """Now a line is a heap of characters to it: 12+34 is the same as 21+43. So it
+        was the mask that gave the order away: the first token sees one token, the second sees two,
+        and so on. (Haviv et al. 2022, "Transformer Language Models without Positional Encodings
+        Still Learn Positional Information", https://arxiv.org/abs/2203.16634)""",
+    "scale": """With four heads this only slows it down: a score is a sum of 16 products. With one
+        head it is a sum of 64, eight times as large without the scale, and a softmax of large
+        scores looks at one token and learns little. Compare the digits that are right with
+        --without scale --heads 1 and with --heads 1 alone.""",
+}
+
 game = Game(
     title="A GPT of your own learns to add",
     alphabet="0123456789+=",
@@ -73,5 +91,5 @@ game = Game(
     backwards=True,
     answers="sums",
     characters="digits",
-    without={},
+    without=without,
 )

@@ -49,6 +49,11 @@ game = Game(
     scene=Scene(
         text="alice had not a moment to think",
         focus=[(row, row - 1) for row in range(1, 31)],
-        meaning="the head that looks most at the character before",
+        meaning="the character before",
     ),
+    without={
+        "mask": """The loss fell at once, and the text is nonsense. While it learnt, every place
+            could see the character that it had to predict, and copying is easy. When it has to
+            write, that character is not there."""
+    },
 )
