@@ -15,9 +15,9 @@ LOSS, GUESS, EXACT, SINGLE = "#2f7de1", "#c05a12", "#1f9d57", "#8a63d2"  # on li
 
 
 def in_characters(
-    values: Sequence[float], last: int, top: float, blocks: str = BLOCKS
+    values: Sequence[float], last: int, least: float, blocks: str = BLOCKS
 ) -> Iterator[str]:
-    """Lines of text, from above: a column is the mean of some steps, and full where above `top`.
+    """Lines of text, from above: a column is the mean of some steps; `least` has room in any case.
 
     The width stands for all steps, so that the curve grows to the right.
     """
@@ -27,7 +27,7 @@ def in_characters(
         part = values[column * last // columns : (column + 1) * last // columns]
         if part:
             means.append(sum(part) / len(part))
-    steps = len(blocks)
+    top, steps = max([least, *means]), len(blocks)
     heights = [max(1, min(HEIGHT * steps, round(mean / top * HEIGHT * steps))) for mean in means]
     for row in reversed(range(HEIGHT)):
         filled = (min(steps, height - row * steps) for height in heights)
@@ -38,8 +38,8 @@ def in_characters(
 
 def loss_svg(losses: Sequence[float], last: int, guessing: float) -> str:
     """The loss of every step, and a line for the loss of guessing."""
-    top = 1.15 * max(guessing, min(max(losses, default=0.0), 3 * guessing))
-    points = [(step, min(loss, top)) for step, loss in enumerate(losses, 1)]
+    top = 1.15 * max([guessing, *losses])
+    points = [*enumerate(losses, 1)]
     return _svg(
         "the loss, step by step",
         f"From {losses[0]:.2f} to {losses[-1]:.3f}; guessing is {guessing:.2f}." if losses else "",

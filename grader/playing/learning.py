@@ -186,7 +186,8 @@ class Learning:
         self.model.eval()
         ids = game.ids(prompts)
         with torch.no_grad():
-            longer = game.generate(self.model, ids, length, game.context)
+            # The last place of a window has no target, so what is predicted there is not learnt.
+            longer = game.generate(self.model, ids, length, game.context - 1)
         wanted = (ids.shape[0], ids.shape[1] + length)
         if not isinstance(longer, Tensor) or tuple(longer.shape) != wanted:
             name = getattr(game.generate, "__name__", "the text")

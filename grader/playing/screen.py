@@ -153,7 +153,7 @@ def answer_questions(learning: Learning, console: Console) -> None:
         except CallError as error:
             terminal.print_plain(console, str(error))
             continue
-        last = (sample.prompt + sample.answer)[-game.context :]
+        last = (sample.prompt + sample.answer)[: game.context]
         plain = not can_show(console, BLOCKS)
         line = sample_text(sample, backwards=game.backwards, plain=plain)
         if game.exam is not None and sample.prompt in game.exam.questions:

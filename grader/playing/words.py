@@ -11,11 +11,12 @@ from grader.playing.learning import Learning, Sample
 from grader.records.rows import counted
 
 HIGH_START = (
-    "The first loss was {first:.1f}. Whoever guesses among {size} characters has ln {size} = "
-    "{guessing:.2f}, so your model was sure at the start, and wrong. Its tables of tokens and "
-    "positions hold numbers of size {spread:.1g} (nn.Embedding draws from N(0, 1)), and the output "
-    "multiplies by the same table: logits are sums of {width} such products. Tables that start "
-    "near 0.02 make logits near 0, which is guessing. Try it: {again}"
+    "The first loss was {first:.1f}. Guessing among {size} characters gives ln {size} = "
+    "{guessing:.2f}, so at the start your model was sure, and wrong. Its tables of tokens and "
+    "positions were drawn with a standard deviation of {spread:.2g} (nn.Embedding takes 1). Where "
+    "the output multiplies by the same table, logits are sums of {width} products of such numbers, "
+    "and far from each other. With tables near 0.02 all logits start near 0, and that is guessing. "
+    "Try it: {again}"
 )
 
 NO_WEIGHTS = (
@@ -110,8 +111,8 @@ def remarks(learning: Learning, name: str) -> Iterator[str]:
 def of_head(head: Head, scene: Scene) -> str:
     """Why this head is shown."""
     return (
-        f"The attention of your {head.name} while it reads {scene.text!r}: of all heads it has the "
-        f"most weight, {head.on(scene.focus):.0%}, on {scene.meaning}."
+        f"This is {head.name}, while it reads {scene.text!r}. Of all heads it has the most weight, "
+        f"{head.on(scene.focus):.0%}, on {scene.meaning}."
     )
 
 

@@ -240,7 +240,7 @@ def test_the_page_stands_alone_and_says_whose_work_it_is(cold_grader: Grader, fo
     assert re.search(r"<dt>GPT</dt><dd>from gpt.py line \d+</dd>", page)
     assert "grader play addition --steps 3 --heads 2" in page
     assert page.count("<svg") == 2 + 4  # two curves, and two heads in two layers
-    assert "The attention of your layer" in page
+    assert "This is layer" in page
 
 
 def test_a_text_is_written_on(

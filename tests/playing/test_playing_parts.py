@@ -267,6 +267,18 @@ def test_a_model_that_knows_little_takes_all_steps() -> None:
     assert learning.marks[-1].characters == 0.0
 
 
+def test_a_model_writes_from_no_place_that_it_has_not_learnt_to_write_from() -> None:
+    contexts = set()
+
+    def watched(model: nn.Module, ids: Tensor, length: int, context: int) -> Tensor:
+        contexts.add(context)
+        return count_up(model, ids, length, context)
+
+    learning = Learning(replace(game(), generate=watched), Choices(steps=1))
+    learning.finish()
+    assert contexts == {CONTEXT - 1}
+
+
 def test_a_rate_rises_and_falls_to_nothing() -> None:
     recipe = Recipe(steps=600, lr=1.0, warm_up=50, weight_decay=0.0)
     rates = [recipe.rate(step, 600) for step in (1, 25, 50, 325, 600)]

@@ -40,7 +40,7 @@ game = Game(
     loss=next_token_loss,
     update=adamw_step,
     generate=generate,
-    recipe=Recipe(steps=1500, lr=3e-3, warm_up=50, weight_decay=0.01),
+    recipe=Recipe(steps=1000, lr=3e-3, warm_up=50, weight_decay=0.01),
     batch=batch,
     prompts=["alice ", "'oh, i"],
     length=120,
