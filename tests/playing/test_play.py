@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import load_course
+from grader.release.courses import copy_exercises
+from grader.release.engine import DESK, copy_engine
 from tests.conftest import Grader, Ran
 from tests.playing.conftest import SETS, answer
 
@@ -154,6 +156,17 @@ def test_a_part_of_a_course_has_no_play_without_its_answers(folder: Path) -> Non
     text = (folder / "course.toml").read_text("utf-8")
     (folder / "course.toml").write_text(text.replace('"generate"', '"go_on"'), "utf-8")
     assert load_course(folder).after_files() == []
+
+
+def test_a_bundle_carries_what_is_played_and_what_plays_it(folder: Path, tmp_path: Path) -> None:
+    (folder / "checks").mkdir()
+    (folder / "checks" / "test_gpt.py").write_text("", "utf-8")
+    copy_exercises(load_course(folder), tmp_path / "bundle" / "exercises")
+    copied = (tmp_path / "bundle" / "exercises" / "afterwards" / "play").iterdir()
+    assert {path.name for path in copied} == {"addition.py", "text.py", "alice.txt"}
+    copy_engine(tmp_path / "bundle" / "grader", DESK)
+    engine = tmp_path / "bundle" / "grader" / "playing"
+    assert (engine / "templates" / "page.html").is_file()
 
 
 def test_tables_that_start_large_are_explained_and_drawn_anew_on_request(
