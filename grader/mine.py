@@ -29,6 +29,7 @@ from grader.unsandboxed.in_process import InProcess, Loaded
 from grader.wire.definitions import skeletons
 
 UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
+ALL_UNWRITTEN = "not written yet, in no file and no notebook that is saved: {}; write these first"
 STAND_IN = "{}: {} ({})"
 UNSOLVED = "yours comes here once it is solved"
 
@@ -110,6 +111,19 @@ def _definition(name: str) -> Any:
         raise CallError(f"{name}, {at(found.place)}: {type(error).__name__}: {error}") from None
     print(f"{name}: yours, from {at(found.place)}")
     return made
+
+
+def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
+    """Where each of these answers is; raises `CallError` that names all that are not written."""
+    for name in names:
+        course.one(name, "name its exercises")
+    listing = _answers(course, read_answers(course.folder, course)).listing
+    found = {one.name: one for one in listing.found}
+    unwritten = [name for name in names if found[name].status in ("stub", "missing")]
+    if unwritten:
+        one = UNWRITTEN if len(unwritten) == 1 else ALL_UNWRITTEN
+        raise CallError(one.format(", ".join(unwritten)))
+    return {name: at(found[name].place) for name in names}
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,9 @@ def copy_exercises(course: Course, to: Path) -> None:
         shutil.copyfile(path, to / "checks" / path.name)
     experiments = dict.fromkeys(one for names in course.experiments.values() for one in names)
     for path in (*course.after_files(), *map(course.experiment_file, experiments)):
-        (to / path.parent.name).mkdir(exist_ok=True)
-        shutil.copyfile(path, to / path.parent.name / path.name)
+        copy = to / path.relative_to(course.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 # --- carrying ------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Scripts of a course that show something, run in this process: looks, and experiments.
+"""Scripts of a course that show something, run in this process: looks, experiments, plays.
 
 A look shows a solved unit at work, from the student's own answers. An experiment shows why
 something is as it is, and needs nothing solved: it takes an answer where it is solved, and else a
-function of torch's or recorded numbers. See `grader.mine` for both.
+function of torch's or recorded numbers. See `grader.mine` for both. What is played is made by a
+script as well: see `grader.playing`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import os
 import runpy
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
+from typing import Any
 
 from rich.text import Text
 
@@ -22,9 +25,8 @@ from grader.course.course import NAMED, Course
 from grader.records.faults import CallError
 from grader.wire.source import CODE_PREFIX
 
-LOOK_FAILED = "the look ended at {}: {}: {} (grader check says more of that exercise)"
+ENDED = "{} ended at {}: {}: {} (if that line is yours: grader check)"
 NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
-EXPERIMENT_FAILED = "the experiment ended at {}: {}: {} (if that line is yours: grader check)"
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
 WIDTH = 80
 SEE_WHY = "See why: {}"
@@ -44,8 +46,8 @@ def title_of_look(course: Course, name: str) -> str:
 
 
 def run_look(course: Course, name: str) -> None:
-    """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
-    _run(course, course.look_file(_unit(course, name)), LOOK_FAILED)
+    """Run the script of a unit; raises as `title_of_look`, and as `run_script`."""
+    run_script(course, course.look_file(_unit(course, name)), "the look")
 
 
 def _unit(course: Course, name: str) -> str:
@@ -80,7 +82,7 @@ def run_experiment(course: Course, name: str) -> None:
     paragraphs = said_of(course.experiment_file(name)).split("\n\n")
     print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")
     with undisturbed():
-        _run(course, course.experiment_file(name), EXPERIMENT_FAILED)
+        run_script(course, course.experiment_file(name), "the experiment")
 
 
 def see_why(course: Course, name: str) -> str:
@@ -104,19 +106,32 @@ def listed_experiments(course: Course) -> Iterator[Text]:
 # --- running -------------------------------------------------------------------------------------
 
 
-def _run(course: Course, path: Path, failed: str) -> None:
+def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
+    """Run a course's script on the student's answers, and return its names.
+
+    Raises `CallError` for a missing answer, and for what the script, or an answer, raises.
+    """
     before = os.environ.get(NAMED)
     os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
     try:
-        runpy.run_path(str(path))
-    except CallError:
-        raise
-    except Exception as error:
-        raise CallError(failed.format(_where(error), type(error).__name__, error)) from None
+        with ended_by_answers(called):
+            return runpy.run_path(str(path))
     finally:
         del os.environ[NAMED]
         if before is not None:
             os.environ[NAMED] = before
+
+
+@contextmanager
+def ended_by_answers(called: str) -> Iterator[None]:
+    """What student code raises inside becomes a `CallError` with the line."""
+    try:
+        yield
+    except CallError:
+        raise
+    except Exception as error:
+        where, kind = _where(error), type(error).__name__
+        raise CallError(ENDED.format(called, where, kind, error)) from None
 
 
 def _where(error: Exception) -> str:

@@ -103,6 +103,15 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
         *(f"exercises/afterwards/{unit}{suffix}" for unit in UNITS for suffix in (".toml", ".py")),
         *(f"exercises/experiments/{name}.py" for of in COURSE.experiments.values() for name in of),
+        *(
+            f"exercises/{path.relative_to(COURSE.folder).as_posix()}"
+            for path in COURSE.plays().values()
+        ),
+        *(
+            f"exercises/afterwards/play/{path.name}"
+            for path in COURSE.after_files()
+            if path.suffix == ".txt"
+        ),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
 
