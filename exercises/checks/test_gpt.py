@@ -85,7 +85,7 @@ def test_embed_tokens_lets_both_tables_learn(student, reference, make):
 def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
     """Scores for every id at each position, and a text."""
     return (
-        make.normal(2.0, dtype=dtype, batch=batch, tokens=tokens, vocab=vocab),
+        make.normal(dtype=dtype, batch=batch, tokens=tokens, vocab=vocab),
         make.integers(0, vocab, batch=batch, tokens=tokens),
     )
 

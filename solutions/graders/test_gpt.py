@@ -91,7 +91,8 @@ TEXTS = {  # batch, tokens, vocab
 
 def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
     """Scores for every id at each position, and a text with the first and the last id in it."""
-    logits = make.normal(2.0, dtype=dtype, batch=batch, tokens=tokens, vocab=vocab)
+    # No probability is so small that 1e-8 beside it, put there against log(0), would show.
+    logits = make.normal(dtype=dtype, batch=batch, tokens=tokens, vocab=vocab)
     ids = make.integers(0, vocab, batch=batch, tokens=tokens)
     ids[0, 0], ids[-1, -1] = vocab - 1, 0
     return logits, ids
