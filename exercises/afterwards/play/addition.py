@@ -85,7 +85,7 @@ game = Game(
         text="57+68=521",
         focus=[(6, 1), (6, 4)],
         meaning="the units 7 and 8, in the row of the 5: there it writes the tens, and 7 + 8 says "
-        "whether to carry one",
+        "whether to carry one (it writes the units first, so 521 is 125)",
     ),
     exam=Exam(never_seen, answer),
     backwards=True,
