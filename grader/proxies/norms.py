@@ -97,15 +97,24 @@ def _bare_norms(vectors: Sequence[ParameterInfo], count: int) -> list[Norm]:
     norms = []
     # What says that it shifts is taken before what may be the bias of a layer.
     shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
+    others = gains[count:]
     for gain in gains[:count]:
         stem = words[gain.path] - GAIN - NORM
         own = next((s for s in shifts if words[s.path] - SHIFT - NORM == stem), None)
-        if own is not None:
-            shifts.remove(own)
+        # Or s1 beside g1, whatever they say.
+        guess = None if own else next((o for o in others if _numbers(o) == _numbers(gain)), None)
+        held = own or guess
+        shifts = [info for info in shifts if info is not held]
+        others = [info for info in others if info is not held]
         named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
         shape = (prod(gain.shape),)
-        norms.append(Norm(named, gain.path, own.path if own else None, shape))
+        norms.append(Norm(named, gain.path, held.path if held else None, shape, guess is None))
     return norms
+
+
+def _numbers(info: ParameterInfo) -> list[str]:
+    """The numbers in a path, which say what belongs together where words do not."""
+    return [word for word in WORD.findall(info.path) if word.isdigit()]
 
 
 def _words(path: str) -> frozenset[str]:

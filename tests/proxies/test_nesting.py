@@ -311,6 +311,20 @@ BLOCKS = {
         "n = norm(x, self.gain2, self.shift2)\n"
         "return x + torch.tanh(n @ self.w1 + self.b1) @ self.w2 + self.b2",
     ),
+    "vectors in a dict, of which the gains alone have a name": block(
+        "self.h = heads\n"
+        "ones, zeros, rand = torch.ones, torch.zeros, torch.rand\n"
+        "self.w = nn.ParameterDict({'g1': ones(d), 's1': zeros(d), 'g2': ones(d), 's2': zeros(d),"
+        " 'q': rand(d, d), 'k': rand(d, d), 'v': rand(d, d), 'o': rand(d, d), 'o_b': zeros(d),"
+        " 'up': rand(hidden, d), 'up_b': zeros(hidden), 'down': rand(d, hidden),"
+        " 'down_b': zeros(d)})",
+        "w = self.w\n"
+        "n = norm(x, w['g1'], w['s1'])\n"
+        "seen = attend(*(F.linear(n, w[name]) for name in ('q', 'k', 'v')), self.h)\n"
+        "x = x + F.linear(seen, w['o'], w['o_b'])\n"
+        "n = norm(x, w['g2'], w['s2'])\n"
+        "return x + F.linear(torch.tanh(F.linear(n, w['up'], w['up_b'])), w['down'], w['down_b'])",
+    ),
     "a sequence with the norm inside": block(
         "self.attn = nn.Sequential(nn.LayerNorm(d), Fused(d, heads))\n"
         "self.ff = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, hidden), nn.Tanh(),"
