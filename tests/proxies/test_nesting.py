@@ -362,6 +362,14 @@ def test_the_parts_of_a_block_find_their_weights_and_gradients(
     assert_gradients_agree(theirs, ours, X, make=MAKE)
 
 
+def test_a_layer_as_large_as_a_whole_attention_is_one_layer(
+    adopted: Callable[..., Adopted],
+) -> None:
+    theirs, ours, adoption = adopted(Block, BLOCKS["all layers in the block itself"], 8, 2, 32)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X), ours(X))
+
+
 def model(made: str, used: str) -> str:
     return block(made, used, "Model", "vocab, d, heads, layers, hidden").replace(
         "(self, x, *more)", "(self, ids)"
