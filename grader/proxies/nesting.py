@@ -261,9 +261,9 @@ def _is_in(info: ParameterInfo, branch: str) -> bool:
 def _whole(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
     """How these parameters hold all of these weights, and no other matrix; none if they do not."""
     weights = [role for role, shape in wanted.roles if len(shape) == 2]
-    matrices = [info for info in wanted.parameters if len(info.shape) > 1]
+    layers = [info for info in wanted.parameters if len(info.shape) > 1]
     # One layer may be as large as an attention, and holds none: its output goes into another layer.
-    if size_of(matrices) != _numbers(wanted.roles) or len(matrices) < min(len(weights), 2):
+    if size_of(layers) != _numbers(wanted.roles) or len(layers) < min(len(weights), 2):
         return ()
     try:
         found = matching.candidates(wanted, aliases)

@@ -680,7 +680,7 @@ def test_rotary_attention_does_not_project_the_past_again(student, make):
 # --- LlamaBlock ----------------------------------------------------------------------------------
 
 # batch, tokens, d_model, num_heads, d_hidden; head_dim is 4, 6 and 2
-LLAMAS = [(2, 6, 12, 3, 20), (3, 13, 30, 5, 17), (4, 9, 8, 4, 32)]
+LLAMAS = [(2, 6, 12, 3, 20), (3, 13, 12, 2, 17), (4, 9, 8, 4, 32)]
 
 
 def two_llamas(student, reference, *made_with):

@@ -2936,7 +2936,8 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "LlamaBlock", "goes-on-with-the-last-text", "The cache of the last call is used in the next one",
+    "LlamaBlock", "goes-on-with-the-last-text",
+    "The cache of the last call is used in the next one",
     hint="What should the second call remember of the first one?",
     change={
         READ: (
@@ -2988,7 +2989,7 @@ mistake(
 
 mistake(
     "LlamaBlock", common="float32-inside",
-    change={READ: f"{READ}\n        found = found.float().to(x.dtype)"},
+    change={ADD: "h = (x + found).float().to(x.dtype)"},
 )  # fmt: skip
 
 mistake(

@@ -4,6 +4,7 @@ from torch import nn
 from exercises.inference import causal, causal_mask_after
 from exercises.multi_head_attention import merge_heads, split_heads
 from exercises.positions import apply_rope
+from exercises.transformer_block import SwiGLU
 
 
 def head_weights(x, W_query, W_key, num_heads):
@@ -66,3 +67,15 @@ class RotaryAttention(nn.Module):
         keys = apply_rope(new[0], positions)  # the cache holds them as they were
         queries = apply_rope(queries, positions[-x.size(1) :])
         return self.out_proj(causal(queries, keys, new[1])), tuple(new)
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.ln1, self.ln2 = nn.RMSNorm(d_model, eps=1e-6), nn.RMSNorm(d_model, eps=1e-6)
+        self.attn = RotaryAttention(d_model, d_model, num_heads)
+        self.ff = SwiGLU(d_model, d_hidden)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln1(x))[0]
+        return x + self.ff(self.ln2(x))
