@@ -10,8 +10,8 @@ Arguments come by position, in the order of the signature. You may use your own 
 modules, names of parameters are free, how you initialise them is up to you, projections may share
 one layer, and layers may be bare parameters.
 
-A matrix here is (d_in, d_out) and stands on the right of the tokens: x · W. `nn.Linear` stores the
-same numbers transposed, as (d_out, d_in): for a layer, pass `layer.weight.T`.
+A matrix that a function takes is (d_in, d_out) and stands on the right of the tokens: x · W.
+`nn.Linear` stores the same numbers transposed, as (d_out, d_in): of a layer, pass `layer.weight.T`.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.
@@ -316,8 +316,6 @@ class RotaryAttention(nn.Module):
         batch: Sentences of a batch never see one another, however large the scores of one are.
         large: Scores of a head may be as large as 800, and no head spoils another one; scores of
             the future are at most 80 higher than those of the past.
-        device: The mask and the angles are on the module's device. If you call your `apply_rope`,
-            the angles that it makes must be on the device of its input.
         dtype: After `.double()`, everything is computed in float64, angles and cache too; the root
             may be taken in float32.
         unchanged: `x` and the cache that comes in stay as they were.

@@ -561,12 +561,6 @@ def test_rotary_attention_keeps_sentences_apart(student, reference, make):
     assert_batch_rows_do_not_mix(lambda x: theirs(x)[0], x)
 
 
-@rung.property("RotaryAttention", rules=("device",))
-def test_rotary_attention_works_on_another_device(student, make):
-    """Moved to another device, it takes inputs from there."""
-    assert_moves(student.RotaryAttention(5, 12, 3), make.normal(batch=2, tokens=5, d_in=5))
-
-
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_computes_in_float64(student, reference, make):
     """After `.double()`, output, angles and cache are computed in float64."""

@@ -597,12 +597,6 @@ def test_rotary_attention_has_one_bias(student, reference):
     )
 
 
-@rung.property("RotaryAttention", rules=("device",))
-def test_rotary_attention_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
-    assert_moves(student.RotaryAttention(5, 12, 3), make.normal(batch=2, tokens=7, d_in=5))
-
-
 @rung.property("RotaryAttention", rules=("dtype",))
 def test_rotary_attention_works_in_float64(student, reference, make):
     """In float64 it takes and gives float64, angles and cache too, to its precision."""

@@ -2334,7 +2334,7 @@ mistake("RotaryAttention", common="in-place-after-softmax", breaks=("gradients",
 mistake("RotaryAttention", common="value-bias", breaks=("bias",))
 mistake("RotaryAttention", common="bias-left-on", breaks=("bias",))
 common_mistakes(
-    "RotaryAttention", "mask-thrown-away", "mask-on-the-cpu", "half-of-the-length",
+    "RotaryAttention", "mask-thrown-away", "half-of-the-length",
     "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
     "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
     "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
