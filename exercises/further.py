@@ -403,7 +403,6 @@ class LlamaBlock(nn.Module):
             are very small. `nn.RMSNorm` adds another number unless you pass eps.
         bias: The last layer of the attention has a bias, as in `RotaryAttention`, and no other
             layer has one. Nothing else is learned.
-        device: The mask and the angles are on the device of the module and its input.
         dtype: After `.double()`, everything is computed in float64, angles too; the root of the
             scale may be taken in float32.
         unchanged: `x` stays as it was.

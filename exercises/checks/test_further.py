@@ -693,12 +693,6 @@ def test_llama_block_norms_small_numbers(student, reference, make):
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
 
 
-@rung.property("LlamaBlock", rules=("device",))
-def test_llama_block_moves_to_another_device(student, make):
-    """Moved to another device, it takes inputs from there; mask and angles go along."""
-    assert_moves(student.LlamaBlock(8, 2, 10), make.normal(batch=2, tokens=7, d_model=8))
-
-
 @rung.property("LlamaBlock", rules=("dtype",))
 def test_llama_block_computes_in_float64(student, reference, make):
     """After .double(), it takes and gives float64, with all of its digits."""

@@ -746,12 +746,6 @@ def test_llama_block_adds_eps_to_small_squares(student, reference, make):
     assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
 
 
-@rung.property("LlamaBlock", points=0.5, rules=("device",))
-def test_llama_block_moves_as_a_whole(student, make):
-    """Moved to another device, it takes inputs from there."""
-    assert_moves(student.LlamaBlock(12, 3, 20), make.normal(batch=2, tokens=6, d_model=12))
-
-
 @rung.property("LlamaBlock", points=0.5, rules=("dtype",))
 def test_llama_block_works_in_float64(student, reference, make):
     """A block in float64 takes and gives float64, to its precision."""

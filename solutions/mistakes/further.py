@@ -2785,7 +2785,7 @@ mistake(
         ONE_GAIN: "self.norm1 = torch.ones(d_model)",
         OTHER_GAIN: "self.norm2 = torch.ones(d_model)",
     },
-    breaks=("norms", "dtype", "device"),
+    breaks=("norms",),
 )  # fmt: skip
 
 mistake(
@@ -2799,6 +2799,7 @@ mistake(
             "return h + self.feed_forward(nn.functional.rms_norm(h, h.shape[-1:], eps=1e-6))"
         ),
     },
+    same_as={"gains-that-are-not-learned": "a gain of 1 for ever is as good as none"},
     breaks=("norms",),
 )  # fmt: skip
 
@@ -2990,13 +2991,6 @@ mistake(
 mistake(
     "LlamaBlock", common="float32-inside",
     change={ADD: "h = (x + found).float().to(x.dtype)"},
-)  # fmt: skip
-
-mistake(
-    "LlamaBlock", "mask-on-the-cpu", "The mask stays on the CPU when block and input have moved",
-    hint="On which device is the input, and who brings the mask there?",
-    change=written_out((".to(x.device))", ")")),
-    breaks=("device",),
 )  # fmt: skip
 
 mistake(
