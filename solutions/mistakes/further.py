@@ -2814,6 +2814,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "no-eps", "The norms add nothing to the mean square",
+    hint="What do you divide by where all features of a token are 0?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 0.0))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 0.0))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "eps-of-torch", "The norms add what nn.RMSNorm adds when nobody says anything",
     hint="Which eps does nn.RMSNorm have when you say nothing?",
     change={
@@ -2855,9 +2865,15 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "LlamaBlock", "no-gate", "There is no gate: up goes through SiLU, and then down",
+    "LlamaBlock", "no-gate", "W_gate goes through SiLU, and nothing is multiplied: W_up is unused",
     hint="How many matrices does the feed-forward layer have, and which one did nothing?",
-    change=gated(f"nn.functional.silu({UP})"),
+    change=gated(f"nn.functional.silu({BETWEEN})"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gate-by-relu", "The gate is a ReLU, and not a SiLU",
+    hint="Which function does the gate pass through?",
+    change=gated(f"torch.relu({BETWEEN}) * {UP}"),
 )  # fmt: skip
 
 mistake(
@@ -2903,6 +2919,19 @@ mistake(
     "LlamaBlock", "values-rotated-too", "The values are rotated too",
     hint="Which of the three are compared with each other, and which is handed on?",
     change=written_out(("weights @ values", "weights @ apply_rope(values, places)")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "rotated-before-splitting",
+    "Queries and keys are rotated before they are cut into heads",
+    hint="Which pair of features turns fastest in the second head?",
+    change=written_out(
+        ("split_heads(project(read), layer.num_heads)", "project(read)"),
+        (TURN_BOTH, f"{TURN_BOTH}\n"
+         "        queries, keys, values = (\n"
+         "            split_heads(part, layer.num_heads) for part in (queries, keys, values)\n"
+         "        )"),
+    ),
 )  # fmt: skip
 
 mistake(

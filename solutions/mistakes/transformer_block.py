@@ -1788,6 +1788,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", "no-eps", "The norms add nothing to the variance",
+    hint="What do you divide by where all features of a token are the same?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=0.0)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=0.0)",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "norms-without-shift", "The norms have a gain, and no shift",
     hint="Which two vectors does a layer norm learn?",
     change={
