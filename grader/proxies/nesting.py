@@ -188,7 +188,8 @@ def _norms_matched(
         held = (own.gain, own.shift) if own is not None else (None, None)
         for name, path in zip((role.gain, role.shift), held, strict=True):
             if name is not None and path is not None:
-                slots.append(Slot(path, name, 0, role.shape[0], 0))
+                start = norm.row * role.shape[0] if norm is not None else 0
+                slots.append(Slot(path, name, start, start + role.shape[0], 0))
             elif name is not None:
                 missing.append(name)
     taken = {slot.path for slot in slots}

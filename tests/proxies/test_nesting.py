@@ -325,6 +325,13 @@ BLOCKS = {
         "n = norm(x, w['g2'], w['s2'])\n"
         "return x + F.linear(torch.tanh(F.linear(n, w['up'], w['up_b'])), w['down'], w['down_b'])",
     ),
+    "a matrix of both gains, and one of both shifts": block(
+        "self.gains = nn.Parameter(torch.ones(2, d))\n"
+        "self.shifts = nn.Parameter(torch.zeros(2, d))\n"
+        "self.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(norm(x, self.gains[0], self.shifts[0]))\n"
+        "return x + self.mlp(norm(x, self.gains[1], self.shifts[1]))",
+    ),
     "a sequence with the norm inside": block(
         "self.attn = nn.Sequential(nn.LayerNorm(d), Fused(d, heads))\n"
         "self.ff = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, hidden), nn.Tanh(),"
