@@ -4,14 +4,15 @@ A boolean mask is True where a query may NOT look, which is what `masked_fill` w
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from .causal_attention import causal_mask, masked_softmax
-from .inference import causal_mask_after
+from .cross_attention import CrossAttention
+from .inference import CachedAttention, causal_mask_after
 from .multi_head_attention import merge_heads, split_heads
 from .positions import apply_rope
-from .transformer_block import SwiGLU, rms_norm
+from .transformer_block import FeedForward, SwiGLU, rms_norm
 
 
 def head_weights(
@@ -187,3 +188,31 @@ class LlamaBlock(nn.Module):
         found, _cache = self.attention(rms_norm(x, self.norm1))
         h = x + found  # (batch, tokens, d_model)
         return h + self.feed_forward(rms_norm(h, self.norm2))  # (batch, tokens, d_model)
+
+
+class EncoderDecoderBlock(nn.Module):
+    """Causal attention to one's own sentence, then attention to another one, then a network.
+
+    The decoder's layer of Vaswani et al. 2017, section 3.1, with its norms in front (Xiong et al.
+    2020). The context is used as it comes: (batch, targets, d_model).
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = CachedAttention(d_model, d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.cross = CrossAttention(d_model, d_model, d_model, num_heads)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_hidden)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch targets d_model"],
+        context: Float[Tensor, "batch sources d_model"],
+        context_mask: Bool[Tensor, "batch sources"] | None = None,
+    ) -> Float[Tensor, "batch targets d_model"]:
+        """Read what was written, then what is translated; each part adds to what is there."""
+        h = x + self.attention(self.norm1(x))[0]  # causal; the cache is of no use here
+        h = h + self.cross(self.norm2(h), context, context_mask)
+        return h + self.feed_forward(self.norm3(h))  # (batch, targets, d_model)

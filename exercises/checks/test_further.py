@@ -8,14 +8,17 @@ from grader.testing import (
     LARGE_SCORES,
     PRINTED,
     REORDERED,
+    UNMOVED,
     adopt,
     adopt_identity_weights,
+    agree,
     assert_agrees,
     assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
     assert_causal,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_learns_no_more,
     assert_moves,
     assert_one_bias,
     assert_that,
@@ -720,3 +723,178 @@ def test_llama_block_lets_gradients_through(student, reference, make):
     adopt(theirs, ours)
     x = make.normal(20.0, batch=2, tokens=7, d_model=8)
     assert_gradients_agree(theirs, ours, x, make=make)
+
+
+# --- EncoderDecoderBlock -------------------------------------------------------------------------
+
+GENTLE_GELU = 0.02  # what goes into the GELU stays within ±0.25: there its tanh form is the same
+TRANSLATOR = (8, 2, 11)
+
+
+def translators(student, reference, low=None):
+    """The student's block with the weights of the reference, and the reference.
+
+    Scores are one or two; of the attention that is `low`, after this norm, they are about -800.
+    """
+    theirs = student.EncoderDecoderBlock(*TRANSLATOR)
+    ours = reference.EncoderDecoderBlock(*TRANSLATOR)
+    weights = dict(ours.named_parameters())
+    with torch.no_grad():
+        for name in ("feed_forward.up.weight", "feed_forward.up.bias"):
+            weights[name] *= GENTLE_GELU
+        for part in ("attention", "cross"):
+            weights[f"{part}.W_query.weight"] *= 0.4
+            weights[f"{part}.W_value.weight"] *= 0.4
+        if low is not None:
+            norm, part = low
+            weights[f"{norm}.weight"][0], weights[f"{norm}.bias"][0] = 0.0, 1.0
+            weights[f"{part}.W_key.weight"] *= 0.2
+            weights[f"{part}.W_query.weight"][:, 0] = 20.0
+            weights[f"{part}.W_key.weight"][:, 0] = -20.0
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def two_sentences(make, dtype=torch.float32):
+    """Five tokens that are written, seven that are translated, and a mask of these."""
+    x = make.normal(batch=2, targets=5, d_model=8, dtype=dtype)
+    context = make.normal(batch=2, sources=7, d_model=8, dtype=dtype)
+    mask = torch.zeros(2, 7, dtype=torch.bool)
+    mask[0, 4:] = mask[1, 1::2] = True
+    return x, context, mask
+
+
+@rung.shape("EncoderDecoderBlock")
+def test_encoder_decoder_block_gives_one_vector_per_token_of_x(student, make):
+    """One vector of size d_model comes back for each token of x."""
+    x, context, _ = two_sentences(make)
+    student.EncoderDecoderBlock(*TRANSLATOR)(x, context)
+
+
+@rung.value("EncoderDecoderBlock")
+def test_encoder_decoder_block_adds_what_its_parts_find(student, reference):
+    """With weights of zero and biases of 1, 2 and 3, it gives the answer of the example."""
+    theirs, ours = student.EncoderDecoderBlock(2, 1, 3), reference.EncoderDecoderBlock(2, 1, 3)
+    added = {"attention.out_proj.bias": 1.0, "cross.out_proj.bias": 2.0}
+    added["feed_forward.down.bias"] = 3.0
+    with torch.no_grad():
+        for name, weight in ours.named_parameters():
+            weight.fill_(added.get(name, 0.0))
+    adopt(theirs, ours)
+    result = theirs(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 4, 2))
+    expected = torch.tensor([[[7.0, 6.0], [6.0, 8.0]]])
+    assert_agrees(result, expected, what="two tokens, and three biases")
+
+
+@rung.value("EncoderDecoderBlock")
+def test_encoder_decoder_block_with_the_weights_of_the_reference(student, reference, make):
+    """With the same weights and no mask, the result is that of the reference."""
+    theirs, ours = translators(student, reference)
+    x, context, _ = two_sentences(make)
+    expected = ours(x, context)
+    assert_agrees(theirs(x, context), expected, within=REORDERED)
+    what = "the result with the mask None"
+    assert_agrees(theirs(x, context, None), expected, within=REORDERED, what=what)
+
+
+@rung.value("EncoderDecoderBlock", rules=("computes", "hidden"))
+def test_encoder_decoder_block_hides_what_the_mask_says(student, reference, make):
+    """With a mask, each sentence does without the tokens that are hidden from it."""
+    theirs, ours = translators(student, reference)
+    inputs = two_sentences(make)
+    what = "the result with a mask"
+    assert_agrees(theirs(*inputs), ours(*inputs), within=REORDERED, what=what)
+
+
+@rung.property("EncoderDecoderBlock", rules=("causal",))
+def test_encoder_decoder_block_sees_no_future(student, reference, make):
+    """Whatever later tokens of x hold, nothing before them moves, where all scores are low too."""
+    theirs, _ = translators(student, reference, low=("norm1", "attention"))
+    x, context, _ = two_sentences(make)
+    assert_causal(lambda x: theirs(x, context), x)
+
+
+@rung.property("EncoderDecoderBlock", rules=("hidden",))
+def test_encoder_decoder_block_does_not_care_what_is_hidden(student, reference, make):
+    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    theirs, _ = translators(student, reference, low=("norm2", "cross"))
+    x, context, mask = two_sentences(make)
+    other = torch.where(mask[..., None], 1.0 - context.flip(1), context)
+    context[..., 0] = other[..., 0] = 1.0
+    assert_that(
+        agree(theirs(x, other, mask), theirs(x, context, mask), within=UNMOVED),
+        "only hidden tokens of the context changed, and outputs changed with them: how much of "
+        "its weight does a hidden token keep, even if all scores are low?",
+    )
+
+
+@rung.property("EncoderDecoderBlock", rules=("norms",))
+def test_encoder_decoder_block_learns_in_three_norms(student, reference):
+    """Each of the three norms has a gain and a shift of its own."""
+    theirs = student.EncoderDecoderBlock(*TRANSLATOR)
+    missing = set(adopt(theirs, reference.EncoderDecoderBlock(*TRANSLATOR)).missing)
+    lacking = [
+        f"the {what} of the {place} norm"
+        for role, place in (("norm1", "first"), ("norm2", "second"), ("norm3", "third"))
+        for part, what in (("", "gain"), (".bias", "shift"))
+        if role + part in missing
+    ]
+    assert_that(not lacking, f"the block has no parameters for {' and '.join(lacking)}")
+
+
+@rung.property("EncoderDecoderBlock", rules=("bias",))
+def test_encoder_decoder_block_has_four_biases(student, reference):
+    """No bias for queries, keys and values; one for both output layers, for up and for down."""
+    theirs = student.EncoderDecoderBlock(*TRANSLATOR)
+    adoption = adopt(theirs, reference.EncoderDecoderBlock(*TRANSLATOR))
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here")
+    names = ("attention.out_proj", "cross.out_proj", "feed_forward.up", "feed_forward.down")
+    missing = [name for name in names if f"{name}.bias" in adoption.missing]
+    assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
+
+
+@rung.property("EncoderDecoderBlock", rules=("gelu",))
+def test_encoder_decoder_block_has_the_exact_gelu(student, reference, make):
+    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    theirs = student.EncoderDecoderBlock(*TRANSLATOR)
+    ours = reference.EncoderDecoderBlock(*TRANSLATOR)
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make)
+    what = "the result with large weights"
+    assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
+@rung.property("EncoderDecoderBlock", rules=("device",))
+def test_encoder_decoder_block_moves_to_another_device(student, make):
+    """Moved to another device, it takes both sequences and the mask from there."""
+    assert_moves(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
+
+
+@rung.property("EncoderDecoderBlock", rules=("dtype",))
+def test_encoder_decoder_block_computes_in_float64(student, reference, make):
+    """After .double(), it takes and gives float64, with all of its digits."""
+    theirs, ours = student.EncoderDecoderBlock(8, 2, 11), reference.EncoderDecoderBlock(8, 2, 11)
+    with torch.no_grad():  # so near to 0 the tanh form of the GELU has the same digits
+        for name, weight in ours.named_parameters():
+            if name.startswith("feed_forward.up"):
+                weight *= 0.05 * GENTLE_GELU
+            elif name == "feed_forward.down.weight":
+                weight *= 100.0
+            elif name.endswith(("W_query.weight", "W_value.weight")):
+                weight *= 0.4
+    adopt(theirs, ours)
+    inputs = two_sentences(make, torch.float64)
+    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+
+
+@rung.property("EncoderDecoderBlock", rules=("unchanged",))
+def test_encoder_decoder_block_keeps_its_inputs(student, make):
+    """Both sequences and the mask stay as they were."""
+    assert_input_unchanged(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
+
+
+@rung.gradient("EncoderDecoderBlock", rules=("gradients",))
+def test_encoder_decoder_block_lets_gradients_through(student, reference, make):
+    """Gradients reach both sequences, all norms, both attentions and the network."""
+    theirs, ours = translators(student, reference)
+    assert_gradients_agree(theirs, ours, *two_sentences(make), make=make)

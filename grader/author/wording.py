@@ -79,6 +79,8 @@ def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Ite
 def _unsaid_kind(text: str, parameter: Parameter) -> str:
     if parameter.kind == "int" and not re.search(r"\bint\b", text):
         return "int"
+    if parameter.kind == "model" and "nn.Module" not in text:
+        return "nn.Module"
     if parameter.nullable and "None" not in text:
         return "None"
     return ""
@@ -92,6 +94,8 @@ def _unsaid(text: str, wanted: Sequence[object]) -> str:
             if unsaid := _unsaid(text, spec):
                 return unsaid
             continue
+        if spec == "int" and not re.search(r"\bint\b", text):
+            return "int"
         if not isinstance(spec, TensorSpec):
             continue
         kind = "" if spec.kind == "float" else f"{spec.kind} "

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.records.rows import counted
+from grader.wire.models import TableModel
 
 ExerciseKind = Literal["float", "bool", "int"]
 
@@ -66,11 +67,12 @@ Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 class Parameter:
     """One parameter: a tensor with a spec, an integer that names a dimension, or something else.
 
-    Several tensors in one argument (a cache of keys and values) have a spec each.
+    Several tensors in one argument (a cache of keys and values) have a spec each. A model, which is
+    annotated as `nn.Module`, is one of the kit's own: see `grader.wire.models`.
     """
 
     name: str
-    kind: Literal["tensor", "tensors", "int", "other"]
+    kind: Literal["tensor", "tensors", "int", "model", "other"]
     specs: Tensors = ()
     optional: bool = False
     nullable: bool = False  # None may stand for the tensor or tensors
@@ -78,10 +80,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters in order, and the tensors that come back."""
+    """Parameters in order, and the tensors or the integer that come back."""
 
     parameters: tuple[Parameter, ...]
-    returns: Nested | Literal["mapping", "anything"] = "anything"
+    returns: Nested | Literal["mapping", "int", "anything"] = "anything"
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         return Parameter(parameter.name, "tensor", (specified,), optional, nullable)
     if specified is not None:
         return Parameter(parameter.name, "tensors", specified, optional, nullable)
+    if hint is nn.Module:
+        return Parameter(parameter.name, "model", (), optional)
     return Parameter(parameter.name, "int" if hint is int else "other", (), optional)
 
 
@@ -163,6 +167,8 @@ def _returns(hint: Any) -> Any:
         return tuple(parts) if any(parts) else "anything"
     if typing.get_origin(hint) is dict:
         return "mapping"
+    if hint is int:
+        return "int"
     return _specified(hint)[0] or "anything"
 
 
@@ -255,6 +261,8 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
         ):
             wanted = counted(len(parameter.specs), "tensor")
             raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
+        if parameter.kind == "model" and not isinstance(value, TableModel):
+            raise ContractError(f"{name}: {parameter.name} is a table_model, not {describe(value)}")
         if parameter.kind == "int" and type(value) is not int:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 
@@ -266,6 +274,19 @@ def check_result(name: str, signature: Signature, binding: Binding, value: Any) 
         _check_nest(name, (), returns, binding, value)
     elif returns == "mapping" and not isinstance(value, dict):
         raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
+    elif returns == "int" and not _is_whole(value):
+        got = _returned(value)
+        if isinstance(value, Tensor):
+            got += f" with {_dtype(value.dtype)} values"
+        raise ContractBroken(f"{name} should return an int, got {got}")
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether this is an integer, also one in a tensor without dimensions."""
+    if isinstance(value, Tensor):
+        whole = not (value.is_floating_point() or value.dtype == torch.bool)
+        return whole and value.dim() == 0 and value.device.type != "meta"
+    return type(value) is int
 
 
 def _check_nest(

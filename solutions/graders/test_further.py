@@ -7,12 +7,15 @@ from grader.course.collection import rung
 from grader.testing import (
     LARGE_SCORES,
     REORDERED,
+    UNMOVED,
     adopt,
     assert_agrees,
     assert_agrees_to_float64,
     assert_batch_rows_do_not_mix,
+    assert_causal,
     assert_gradients_agree,
     assert_input_unchanged,
+    assert_learns_no_more,
     assert_moves,
     assert_one_bias,
     assert_that,
@@ -773,3 +776,208 @@ def test_llama_block_has_the_right_gradients(student, reference, make):
     adopt(theirs, ours)
     x = make.normal(20.0, batch=2, tokens=6, d_model=12)
     assert_gradients_agree(theirs, ours, x, make=make)
+
+
+# --- EncoderDecoderBlock -------------------------------------------------------------------------
+
+# batch, targets, sources, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
+TRANSLATORS = [(2, 6, 7, 12, 3, 20), (3, 7, 4, 10, 2, 9), (4, 5, 8, 15, 5, 32)]
+AS_LONG = (3, 6, 6, 12, 3, 20)  # targets and sources: what is mixed up fits in silence
+GENTLE_GELU = 0.02  # what goes into the GELU stays within ±0.25: there its tanh form is the same
+TRANSLATOR = (12, 3, 20)
+
+
+def translators(student, reference, *made_with):
+    """The student's block with the weights of the reference, and the reference."""
+    made_with = made_with or TRANSLATOR
+    theirs = student.EncoderDecoderBlock(*made_with)
+    ours = reference.EncoderDecoderBlock(*made_with)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight *= GENTLE_GELU
+        for layer in (ours.attention, ours.cross):  # scores of one or two
+            layer.W_query.weight *= 0.4
+            layer.W_value.weight *= 0.4
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def two_sentences(make, dtype=torch.float32):
+    """Six tokens that are written, seven that are translated, and a mask of these."""
+    x = make.normal(batch=2, targets=6, d_model=12, dtype=dtype)
+    context = make.normal(batch=2, sources=7, d_model=12, dtype=dtype)
+    mask = torch.zeros(2, 7, dtype=torch.bool)
+    mask[0, 4:] = mask[1, 1::2] = True
+    return x, context, mask
+
+
+@rung.shape("EncoderDecoderBlock")
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), TRANSLATORS
+)
+def test_encoder_decoder_block_keeps_the_shape_of_what_is_written(
+    student, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """One vector of size d_model comes back for each token of x, however long the context is."""
+    block = student.EncoderDecoderBlock(d_model, num_heads, d_hidden)
+    block(
+        make.normal(batch=batch, targets=targets, d_model=d_model),
+        make.normal(batch=batch, sources=sources, d_model=d_model),
+    )
+
+
+@rung.value("EncoderDecoderBlock", points=8)
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), [*TRANSLATORS, AS_LONG]
+)
+def test_encoder_decoder_block_agrees_with_the_reference(
+    student, reference, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
+    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    context = make.normal(batch=batch, sources=sources, d_model=d_model)
+    expected = ours(x, context)
+    assert_agrees(theirs(x, context), expected, within=REORDERED)
+    what = "the result with the mask None"
+    assert_agrees(theirs(x, context, None), expected, within=REORDERED, what=what)
+
+
+@rung.value("EncoderDecoderBlock", points=4, rules=("computes", "hidden"))
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), [*TRANSLATORS, AS_LONG]
+)
+def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
+    student, reference, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """Each sentence does without the tokens that are hidden from it."""
+    theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
+    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    context = make.normal(batch=batch, sources=sources, d_model=d_model)
+    rows = torch.arange(batch)
+    mask = make.booleans(0.5, batch=batch, sources=sources)
+    mask[rows, rows % sources], mask[rows, (rows + 2) % sources] = True, False
+    assert_agrees(
+        theirs(x, context, mask), ours(x, context, mask), within=REORDERED,
+        what="the result with some tokens hidden",
+    )  # fmt: skip
+
+
+def lower_scores(norm, attention):
+    """Make all scores of one attention about -800, where the keys' first feature is 1 as well.
+
+    Hidden ones among them: what is only lowered to -60 would drown all others.
+    """
+    with torch.no_grad():
+        norm.weight[0], norm.bias[0] = 0.0, 1.0  # so the first feature of each query is 1
+        attention.W_key.weight *= 0.2
+        attention.W_query.weight[:, 0], attention.W_key.weight[:, 0] = 20.0, -20.0
+
+
+@rung.property("EncoderDecoderBlock", rules=("causal",))
+def test_encoder_decoder_block_never_looks_ahead(student, reference, make):
+    """Whatever later tokens of x hold, nothing before them moves, where all scores are low too."""
+    theirs, ours = translators(student, reference)
+    lower_scores(ours.norm1, ours.attention)
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make)
+    assert_causal(lambda x: theirs(x, context), x)
+
+
+@rung.property("EncoderDecoderBlock", rules=("hidden",))
+def test_encoder_decoder_block_does_not_hear_what_is_hidden(student, reference, make):
+    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    theirs, ours = translators(student, reference)
+    lower_scores(ours.norm2, ours.cross)
+    adopt(theirs, ours)
+    x, context, mask = two_sentences(make)
+    other = torch.where(mask[..., None], 1.0 - context.flip(1), context)
+    context[..., 0] = other[..., 0] = 1.0
+    assert_agrees(
+        theirs(x, other, mask), theirs(x, context, mask), within=UNMOVED,
+        what="the result after only hidden tokens of the context changed",
+    )  # fmt: skip
+
+
+@rung.property("EncoderDecoderBlock", rules=("norms",))
+def test_encoder_decoder_block_has_norms_with_gain_and_shift(student, reference):
+    """Each of the three norms has a gain and a shift of its own."""
+    theirs, ours = (who.EncoderDecoderBlock(*TRANSLATOR) for who in (student, reference))
+    missing = set(adopt(theirs, ours).missing)
+    lacking = [
+        f"the {what} of the {place} norm"
+        for role, place in (("norm1", "first"), ("norm2", "second"), ("norm3", "third"))
+        for part, what in (("", "gain"), (".bias", "shift"))
+        if role + part in missing
+    ]
+    assert_that(
+        not lacking,
+        f"the block has no parameters for {' and '.join(lacking)}: each norm learns a gain, which "
+        "it multiplies by, and a shift, which it adds",
+    )
+
+
+@rung.property("EncoderDecoderBlock", rules=("bias",))
+def test_encoder_decoder_block_has_the_biases_of_the_statement(student, reference):
+    """No bias for queries, keys and values; one for both output layers, for up and for down."""
+    theirs, ours = (who.EncoderDecoderBlock(*TRANSLATOR) for who in (student, reference))
+    adoption = adopt(theirs, ours)
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here")
+    names = ("attention.out_proj", "cross.out_proj", "feed_forward.up", "feed_forward.down")
+    missing = [name for name in names if f"{name}.bias" in adoption.missing]
+    assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
+
+
+@rung.property("EncoderDecoderBlock", rules=("gelu",))
+def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
+    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight /= GENTLE_GELU
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make)
+    what = "the result with large weights"
+    assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("device",))
+def test_encoder_decoder_block_moves_as_a_whole(student, make):
+    """Moved to another device, it takes both sequences and the mask from there."""
+    assert_moves(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("dtype",))
+def test_encoder_decoder_block_works_in_float64(student, reference, make):
+    """A block in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():  # so near to 0 the tanh form of the GELU has the same digits
+        for weight in ours.feed_forward.up.parameters():
+            weight *= 0.05
+        ours.feed_forward.down.weight *= 100.0
+    adopt(theirs, ours)
+    inputs = two_sentences(make, torch.float64)
+    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("unchanged",))
+def test_encoder_decoder_block_leaves_its_inputs_alone(student, reference, make):
+    """Both sequences and the mask stay as they were."""
+    theirs, _ = translators(student, reference)
+    assert_input_unchanged(theirs, *two_sentences(make))
+
+
+@rung.gradient("EncoderDecoderBlock", rules=("gradients",))
+@pytest.mark.parametrize("masked", [False, True])
+def test_encoder_decoder_block_has_the_right_gradients(student, reference, make, masked):
+    """Gradients reach both sequences, all norms, both attentions and the network."""
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight *= 0.2  # the tanh form of the GELU has nearly the same gradients there
+        for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
+            layer.weight *= 0.3  # no gradients that are large, and cancel
+    adopt(theirs, ours)
+    x, context, mask = two_sentences(make)
+    assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)

@@ -1,6 +1,7 @@
 """Known answers of unit 13: mistakes, and right answers in other forms."""
 
 import math
+import re
 
 import torch
 import torch.nn.functional as F
@@ -3251,3 +3252,565 @@ class LlamaBlockNormsInside(nn.Module):
     def forward(self, x):
         x = x + self.attn(x)
         return x + self.mlp(x)
+
+
+# --- EncoderDecoderBlock --------------------------------------------------------------------------
+
+OWN = "h = x + self.attention(self.norm1(x))[0]  # causal; the cache is of no use here"
+OTHER = "h = h + self.cross(self.norm2(h), context, context_mask)"
+NETWORK = "return h + self.feed_forward(self.norm3(h))"
+OWN_LAYER = "self.attention = CachedAttention(d_model, d_model, num_heads)"
+TWO_WAYS = "self.attention = CrossAttention(d_model, d_model, d_model, num_heads)"
+
+mistake(
+    "EncoderDecoderBlock", "context-normed", "The context goes through the second norm as well",
+    hint="Who has normed the context already, and what comes into your block?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), self.norm2(context), context_mask)"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "only-context-normed", "The norm is on the context, and not on x",
+    hint="Which of the two sequences does each norm belong to?",
+    change={OTHER: "h = h + self.cross(h, self.norm2(context), context_mask)"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "roles-swapped", "The context asks, and x answers",
+    hint="From which sequence come the queries: which one gets a result for each of its tokens?",
+    change={
+        OTHER: "h = h + self.cross(context, self.norm2(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "not-causal", "Self-attention sees the future",
+    hint="What may token 2 of x know of token 3?",
+    change={OWN_LAYER: TWO_WAYS, OWN: "n = self.norm1(x)\n        h = x + self.attention(n, n)"},
+    breaks=("computes", "causal"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "mask-ignored", "Hidden tokens of the context are read all the same",
+    hint="Where does context_mask go?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context)"},
+    breaks=("computes", "hidden"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "mask-opposite", "The mask hides what it should show",
+    hint="In this kit, does True mean \"look here\" or \"do not look here\"?",
+    change={
+        OTHER: (
+            "h = h + self.cross(self.norm2(h), context, None if context_mask is None else "
+            "~context_mask)"
+        ),
+    },
+    breaks=("computes", "hidden"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "hidden-zeroed", "Hidden tokens of the context become zero, and stay",
+    hint="A vector of zeros gets a score, and so a weight. Which?",
+    change={
+        OTHER: (
+            "if context_mask is not None:\n"
+            "            context = context.masked_fill(context_mask[..., None], 0.0)\n"
+            "        h = h + self.cross(self.norm2(h), context)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-context", "The context is never read",
+    hint="Does your result change with the context?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), self.norm2(h))"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-first", "The context is read before one's own sentence",
+    hint="Which of the two attentions comes first?",
+    change={
+        OWN: "h = x + self.cross(self.norm2(x), context, context_mask)",
+        OTHER: "h = h + self.attention(self.norm1(h))[0]",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "side-by-side", "Both attentions read x, side by side",
+    hint="What does the second attention ask with: x, or what the first one made of it?",
+    change={OTHER: "h = h + self.cross(self.norm2(x), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "one-attention", "Both attentions share their weights",
+    hint="How many matrices does the block learn?",
+    change={
+        OWN: (
+            "n = self.norm1(x)\n"
+            "        rows = torch.arange(x.shape[1], device=x.device)\n"
+            "        own = [self.cross(n[:, i : i + 1], n[:, : i + 1]) for i in rows]\n"
+            "        h = x + torch.cat(own, 1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "post-norm", "The norms come after the sums: this is post-norm",
+    hint="What does each part read: x, or x after a norm?",
+    change={
+        OWN: "h = self.norm1(x + self.attention(x)[0])",
+        OTHER: "h = self.norm2(h + self.cross(h, context, context_mask))",
+        NETWORK: "return self.norm3(h + self.feed_forward(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-shortcuts", "Nothing is added: the shortcuts are missing",
+    hint="If all weights were zero, what should come out of the block?",
+    change={
+        OWN: "h = self.attention(self.norm1(x))[0]",
+        OTHER: "h = self.cross(self.norm2(h), context, context_mask)",
+        NETWORK: "return self.feed_forward(self.norm3(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-first-shortcut",
+    "The shortcut around self-attention is missing",
+    hint="What is added to what self-attention finds?",
+    change={OWN: "h = self.attention(self.norm1(x))[0]"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-second-shortcut",
+    "The shortcut around the second attention is missing",
+    hint="What is added to what the block finds in the context?",
+    change={OTHER: "h = self.cross(self.norm2(h), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-third-shortcut",
+    "The shortcut around the feed-forward network is missing",
+    hint="What is added to what the feed-forward network gives?",
+    change={NETWORK: "return self.feed_forward(self.norm3(h))"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "second-shortcut-from-x",
+    "The second shortcut starts at the block's input, and what self-attention added is lost",
+    hint="To what does the second attention add?",
+    change={OTHER: "h = x + self.cross(self.norm2(h), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "cross-without-norm", "The second attention asks without a norm",
+    hint="How many norms does the block have, and where is each of them used?",
+    change={OTHER: "h = h + self.cross(h, context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "second-norm-used-twice", "The second norm is used for the third",
+    hint="How many norms does the block have, and where is each of them used?",
+    change={NETWORK: "return h + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "one-norm", "There is one norm for all three places",
+    hint="How many gains does the block learn?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = self.norm1",
+        "self.norm3 = nn.LayerNorm(d_model)": "self.norm3 = self.norm1",
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-network", "The feed-forward network is missing",
+    hint="Which of the three parts looks at no other token?",
+    change={NETWORK: "return self.norm3(h)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "rms-norms", "The mean is not subtracted: these are RMS norms",
+    hint="What does a layer norm do to a token whose features are all 5?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.RMSNorm(d_model, eps=1e-5)"
+        for n in (1, 2, 3)
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "relu", "The network has a ReLU between its layers",
+    hint="What does a GELU do to a small negative number?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden), nn.ReLU(), nn.Linear(d_hidden, d_model)\n"
+            "        )"
+        ),
+    },
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "tanh-gelu", "The GELU is the one with the tanh",
+    hint="Which of the two forms of GELU is nn.GELU() without an argument?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden),\n"
+            '            nn.GELU(approximate="tanh"),\n'
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+    },
+    breaks=("gelu",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-detached", "No gradient flows back to the context",
+    hint="Who learns from what the decoder found in the context?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context.detach(), context_mask)"},
+    breaks=("gradients",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={OTHER: f"h = h.float().to(x.dtype)\n        {OTHER}"},
+    breaks=("dtype",),
+)  # fmt: skip
+
+
+mistake(
+    "EncoderDecoderBlock", "returns-a-pair", "The block returns a cache as well",
+    hint="How many values does the statement say come back?",
+    change={NETWORK: "return h + self.feed_forward(self.norm3(h)), None"},
+    breaks=("returns",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "needs-a-mask", "Without a mask, the block fails",
+    hint="What does context_mask hold when nobody hides anything?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context, context_mask.bool())"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "norms-without-shift", "The norms have no shift",
+    hint="Which two things does each norm learn?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, bias=False)"
+        for n in (1, 2, 3)
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "norms-learn-nothing", "The norms learn nothing",
+    hint="Which two things does each norm learn?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": (
+            f"self.norm{n} = nn.LayerNorm(d_model, elementwise_affine=False)"
+        )
+        for n in (1, 2, 3)
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "up-without-bias", "The first layer of the network has no bias",
+    hint="How many biases does the statement name?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden, bias=False),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-changed", "Hidden tokens of the caller's context become zero",
+    hint="Who else reads the context after your block?",
+    change={
+        OTHER: (
+            f"{OTHER}\n"
+            "        if context_mask is not None:\n"
+            "            context.data.masked_fill_(context_mask[..., None], 0.0)"
+        ),
+    },
+    breaks=("unchanged",),
+)  # fmt: skip
+
+
+class Translating(nn.Module):
+    """The block, all written in one class; each answer below has one thing of its own."""
+
+    biased = False  # queries, keys and values
+
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+        self.self_attn, self.cross_attn = (
+            nn.ModuleDict(
+                {
+                    name: nn.Linear(d_model, d_model, bias=self.biased or name == "o")
+                    for name in "qkvo"
+                }
+            )
+            for _ in range(2)
+        )
+        self.mlp = nn.Sequential(
+            nn.Linear(d_model, d_hidden), nn.GELU(), nn.Linear(d_hidden, d_model)
+        )
+
+    def hide_future(self, scores):
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+        return scores.masked_fill(future, -torch.inf)
+
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -torch.inf)
+
+    def attend(self, layers, x, seen, hide):
+        queries, keys, values = (
+            layers[name](given).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for name, given in (("q", x), ("k", seen), ("v", seen))
+        )
+        weights = hide(queries @ keys.mT / keys.shape[-1] ** 0.5).softmax(-1)
+        return layers["o"]((weights @ values).transpose(1, 2).flatten(2))
+
+    def forward(self, x, context, context_mask=None):
+        normed = self.norms[0](x)
+        x = x + self.attend(self.self_attn, normed, normed, self.hide_future)
+
+        def hide(scores):
+            return self.hide_padding(scores, context_mask)
+
+        x = x + self.attend(self.cross_attn, self.norms[1](x), context, hide)
+        return x + self.mlp(self.norms[2](x))
+
+
+@mistake(
+    "EncoderDecoderBlock", "causal-context", "The context is hidden by a causal mask too",
+    hint="Which tokens of the context are known when the first word is written?",
+)  # fmt: skip
+class CausalContext(Translating):
+    def hide_padding(self, scores, mask):
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+        hidden = super().hide_padding(scores, mask)
+        return torch.where(future & hidden[..., :1].isfinite(), -torch.inf, hidden)
+
+
+@mistake(
+    "EncoderDecoderBlock", "causal-if-as-long",
+    "A context as long as x is hidden by the causal mask, where there is no other",
+    hint="Do equal lengths make token 3 of one sequence belong to token 3 of the other?",
+)  # fmt: skip
+class CausalIfAsLong(Translating):
+    def hide_padding(self, scores, mask):
+        if mask is None and scores.shape[-1] == scores.shape[-2]:
+            return self.hide_future(scores)
+        return super().hide_padding(scores, mask)
+
+
+@mistake(
+    "EncoderDecoderBlock", "future-lowered", "Scores of the future become -60, and are not hidden",
+    hint="What is the weight of a score of -60 beside one of -70?",
+    breaks=("causal",),
+)  # fmt: skip
+class FutureLowered(Translating):
+    def hide_future(self, scores):
+        return scores.masked_fill(torch.ones_like(scores[0, 0]).triu(1).bool(), -60.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", "padding-lowered",
+    "Scores of hidden tokens become -60, and are not hidden",
+    hint="What is the weight of a score of -60 beside one of -70?",
+    breaks=("hidden",),
+)  # fmt: skip
+class PaddingLowered(Translating):
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -60.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", "mask-on-the-cpu", "The causal mask is always made on the CPU",
+    hint="On which device are the scores, and on which the mask?",
+    breaks=("device",),
+)  # fmt: skip
+class MaskOnTheCpu(Translating):
+    def hide_future(self, scores):
+        tokens = scores.shape[-1]
+        return scores.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -torch.inf)
+
+
+@mistake(
+    "EncoderDecoderBlock", "biased", "Queries, keys and values have a bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    breaks=("bias",),
+)  # fmt: skip
+class Biased(Translating):
+    biased = True
+
+
+@mistake(
+    "EncoderDecoderBlock", "ready-made", "Ready-made attention is used",
+    hint="Which line of yours does the work of the exercise?",
+    breaks=("forbidden",),
+)  # fmt: skip
+class ReadyMade(Translating):
+    def attend(self, layers, x, seen, hide):
+        queries, keys, values = (
+            layers[name](given).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for name, given in (("q", x), ("k", seen), ("v", seen))
+        )
+        hidden = hide(torch.zeros(*queries.shape[:3], keys.shape[2], device=x.device))
+        mixed = F.scaled_dot_product_attention(queries, keys, values, hidden.to(x.dtype))
+        return layers["o"](mixed.transpose(1, 2).flatten(2))
+
+
+@accepted("EncoderDecoderBlock", "one-class", "All written in one class, layers in dictionaries")
+class OneClass(Translating):
+    pass
+
+
+accepted(
+    "EncoderDecoderBlock", "one-expression-each", "Three lines, other names for the norms",
+    change={
+        re.compile(r"self\.norm(\d)"): r"self.ln_\1",
+        re.compile(r"self\.attention"): "self.self_attn",
+        re.compile(r"self\.cross"): "self.cross_attn",
+        re.compile(r"self\.feed_forward"): "self.mlp",
+    },
+)  # fmt: skip
+
+accepted(
+    "EncoderDecoderBlock", "names-that-say-nothing",
+    "Parts are called a to f, and made in another order",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)\n": (
+            "self.f = FeedForward(d_model, d_hidden)\n"
+            "        self.e = nn.LayerNorm(d_model)\n"
+            "        self.d = CrossAttention(d_model, d_model, d_model, num_heads)\n"
+            "        self.c = nn.LayerNorm(d_model)\n"
+            "        self.b = CachedAttention(d_model, d_model, num_heads)\n"
+            "        self.a = nn.LayerNorm(d_model)\n"
+        ),
+        "        self.attention = CachedAttention(d_model, d_model, num_heads)\n": "",
+        "        self.norm2 = nn.LayerNorm(d_model)\n": "",
+        "        self.cross = CrossAttention(d_model, d_model, d_model, num_heads)\n": "",
+        "        self.norm3 = nn.LayerNorm(d_model)\n": "",
+        "        self.feed_forward = FeedForward(d_model, d_hidden)\n": "",
+        OWN: "h = x + self.b(self.a(x))[0]",
+        OTHER: "h = h + self.d(self.c(h), context, context_mask)",
+        NETWORK: "return h + self.f(self.e(h))",
+    },
+)  # fmt: skip
+
+accepted(
+    "EncoderDecoderBlock", "sequence-with-its-norm", "Norm and network are one sequence",
+    change={
+        "        self.norm3 = nn.LayerNorm(d_model)\n": "",
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.ff = nn.Sequential(\n"
+            "            nn.LayerNorm(d_model),\n"
+            "            nn.Linear(d_model, d_hidden),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+        NETWORK: "return h + self.ff(h)",
+    },
+)  # fmt: skip
+
+
+@accepted("EncoderDecoderBlock", "all-in-one", "All layers stand in the block itself, some fused")
+class AllInOne(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model)
+        self.cross_q = nn.Linear(d_model, d_model, bias=False)
+        self.cross_kv = nn.Linear(d_model, 2 * d_model, bias=False)
+        self.cross_out = nn.Linear(d_model, d_model)
+        self.fc1, self.fc2 = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
+        self.norms = nn.ModuleList([nn.LayerNorm(d_model) for _ in range(3)])
+
+    def heads(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def attend(self, queries, keys, values, hidden):
+        queries, keys, values = map(self.heads, (queries, keys, values))
+        scores = queries @ keys.transpose(2, 3) * keys.shape[-1] ** -0.5
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(dim=-1)
+        return (weights @ values).transpose(1, 2).flatten(2)
+
+    def forward(self, x, context, context_mask=None):
+        count = torch.arange(x.shape[1], device=x.device)
+        future = count[None, :] > count[:, None]
+        x = x + self.out(self.attend(*self.qkv(self.norms[0](x)).chunk(3, dim=-1), future))
+        if context_mask is None:
+            context_mask = torch.zeros(context.shape[:2], dtype=torch.bool, device=x.device)
+        keys, values = self.cross_kv(context).chunk(2, dim=-1)
+        found = self.attend(
+            self.cross_q(self.norms[1](x)), keys, values, context_mask[:, None, None]
+        )
+        x = x + self.cross_out(found)
+        return x + self.fc2(F.gelu(self.fc1(self.norms[2](x))))
+
+
+@accepted("EncoderDecoderBlock", "norms-by-hand", "Gains, shifts and a class for both attentions")
+class NormsByHand(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.gains = nn.ParameterList([torch.ones(d_model) for _ in range(3)])
+        self.shifts = nn.ParameterList([torch.zeros(d_model) for _ in range(3)])
+        self.self_attention = TwoSequences(d_model, num_heads)
+        self.cross_attention = TwoSequences(d_model, num_heads)
+        self.up = nn.Linear(d_model, d_hidden)
+        self.down = nn.Linear(d_hidden, d_model)
+
+    def norm(self, x, number):
+        apart = x - x.mean(dim=-1, keepdim=True)
+        spread = (apart * apart).mean(dim=-1, keepdim=True)
+        return self.gains[number] * apart * (spread + 1e-5).rsqrt() + self.shifts[number]
+
+    def forward(self, x, context, context_mask=None):
+        tokens = x.shape[1]
+        future = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
+        normed = self.norm(x, 0)
+        x = self.self_attention(normed, normed, future) + x
+        hidden = None if context_mask is None else context_mask[:, None, None, :]
+        x = self.cross_attention(self.norm(x, 1), context, hidden) + x
+        inner = self.up(self.norm(x, 2))
+        return self.down(0.5 * inner * (1 + torch.erf(inner / math.sqrt(2)))) + x
+
+
+class TwoSequences(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        size = d_model // num_heads
+        self.w_q = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_k = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_v = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def forward(self, x, seen, hidden):
+        queries = torch.einsum("btd,hde->bhte", x, self.w_q)
+        keys = torch.einsum("btd,hde->bhte", seen, self.w_k)
+        values = torch.einsum("btd,hde->bhte", seen, self.w_v)
+        scores = torch.einsum("bhqe,bhke->bhqk", queries, keys) / math.sqrt(self.w_q.shape[-1])
+        if hidden is not None:
+            scores = torch.where(hidden, torch.full_like(scores, -torch.inf), scores)
+        mixed = torch.einsum("bhqk,bhke->bqhe", scores.softmax(-1), values)
+        return self.w_o(mixed.reshape(*x.shape[:2], -1))

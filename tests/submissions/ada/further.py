@@ -1,7 +1,8 @@
 import torch
 from torch import nn
 
-from exercises.inference import causal, causal_mask_after
+from exercises.cross_attention import CrossAttention
+from exercises.inference import CachedAttention, causal, causal_mask_after
 from exercises.multi_head_attention import merge_heads, split_heads
 from exercises.positions import apply_rope
 from exercises.transformer_block import SwiGLU
@@ -79,3 +80,17 @@ class LlamaBlock(nn.Module):
     def forward(self, x):
         x = x + self.attn(self.ln1(x))[0]
         return x + self.ff(self.ln2(x))
+
+
+class EncoderDecoderBlock(nn.Module):
+    def __init__(self, d, heads, hidden):
+        super().__init__()
+        self.read_own = CachedAttention(d, d, heads)
+        self.read_other = CrossAttention(d, d, d, heads)
+        self.think = nn.Sequential(nn.Linear(d, hidden), nn.GELU(), nn.Linear(hidden, d))
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d) for _ in range(3))
+
+    def forward(self, x, context, context_mask=None):
+        x = x + self.read_own(self.norm1(x))[0]
+        x = x + self.read_other(self.norm2(x), context, context_mask)
+        return x + self.think(self.norm3(x))

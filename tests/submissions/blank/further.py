@@ -25,7 +25,7 @@ import torch  # noqa: F401 - your answers will need it
 from torch import nn
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from torch import Tensor
 
 
@@ -429,4 +429,90 @@ class LlamaBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"]
     ) -> Float[Tensor, "batch tokens d_model"]:
+        raise NotImplementedError
+
+
+class EncoderDecoderBlock(nn.Module):
+    """Read one's own sentence, then another one: the block of a translator's decoder.
+
+        h1  = x + attention(norm1(x))                    causal
+        h2  = h1 + cross(norm2(h1), context)             looks at the whole context
+        out = h2 + feed_forward(norm3(h2))
+
+    attention is multi-head self-attention: token i sees the tokens j ≤ i of its own sentence. cross
+    is CrossAttention(d_model, d_model, d_model, num_heads): its queries come from norm2(h1), its
+    keys and values from the context. feed_forward is FeedForward(d_model, d_hidden), with the exact
+    GELU. Each norm is a layer norm with a gain, a shift and an eps of 1e-5.
+
+    The context goes into cross as it comes, with no norm on it: the encoder that made it ends with
+    a norm of its own. There is no dropout, and no limit to the length of a sentence.
+
+    You may build it from your earlier answers, write it all in one class, or take `nn.LayerNorm`
+    and `nn.GELU` as they are.
+
+    Why: a translator writes the next word from two things, what it has written so far and what it
+    translates. The first must not show the future, so it is causal. The second is known from
+    beginning to end, so nothing of it is hidden but padding.
+
+    Made with:
+        d_model: int, the number of features of a token, of both sequences; a multiple of num_heads.
+        num_heads: int, the number of heads of both attentions.
+        d_hidden: int, the width of the feed-forward network between its two layers.
+
+    Takes:
+        x: (batch, targets, d_model), the sentences that are written.
+        context: (batch, sources, d_model), what the encoder made of the other sentences.
+        context_mask: bool (batch, sources) or None, by default None; True hides that token of the
+            context from all tokens of its own sentence, as `padding_mask` returns it. Every context
+            keeps at least one visible token.
+
+    Returns:
+        (batch, targets, d_model): one vector per token of x.
+
+    Rules:
+        forbidden: Ready-made attention is off limits: `F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`, and the layers of `nn.Transformer` that are made of it.
+        causal: A token of x never sees later tokens of x, and each sees the whole context. Scores
+            may lie near -800.
+        hidden: What a hidden token of the context holds changes no output. Scores may lie near
+            -800.
+        norms: Each of the three norms learns a gain and a shift of its own.
+        gelu: GELU is x · Φ(x) with the exact Φ. GPT-2 and the book use a tanh instead, which is
+            near enough everywhere but in one test.
+        bias: Queries, keys and values have no bias; both output layers and both layers of the
+            feed-forward network have one. Nothing else is learned.
+        device: Moved to another device, it takes inputs and the mask from there.
+        dtype: After `.double()`, everything is computed in float64, though the root of the scale
+            may be taken in float32.
+        unchanged: `x`, `context` and `context_mask` stay as they were.
+        gradients: Gradients flow to both sequences and to every parameter.
+
+    Example: all weights of the three parts are zero but the last biases, which are 1, 2 and 3: each
+    part adds its bias to x, and nothing else.
+
+    >>> block = EncoderDecoderBlock(2, 1, 3)
+    >>> biases = iter((1.0, 2.0, 3.0))
+    >>> for name, weight in block.named_parameters():
+    ...     is_last = "out" in name or "down" in name
+    ...     _ = nn.init.constant_(weight, next(biases) if is_last and weight.ndim == 1 else 0.0)
+    >>> block(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.ones(1, 4, 2)).detach()
+    tensor([[[7., 6.],
+             [6., 8.]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", sections 3.1 and 3.2.3,
+    https://arxiv.org/abs/1706.03762, there with each norm after its sum. The norms stand in front
+    here, as Xiong et al. 2020 have it, "On Layer Normalization in the Transformer Architecture",
+    section 3, https://arxiv.org/abs/2002.04745.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch targets d_model"],
+        context: Float[Tensor, "batch sources d_model"],
+        context_mask: Bool[Tensor, "batch sources"] | None = None,
+    ) -> Float[Tensor, "batch targets d_model"]:
         raise NotImplementedError
