@@ -142,19 +142,26 @@ def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence
 def also_learned(theirs: RemoteModule) -> list[str]:
     """Learned parameters without a role that change the result once they have other values.
 
-    By path, and in evaluation mode. Layers that take no part may have what weights they like.
+    By path. Layers that take no part may have what weights they like.
     """
     adoption: Adoption = theirs.adoption
     infos = {info.path: info for info in theirs.structure.parameters}
     learned = {path for path, info in infos.items() if info.learned and is_floating(info)}
-    extra = [path for path in adoption.extra if path in learned]
-    if not extra:
+    return that_matter(theirs, [path for path in adoption.extra if path in learned])
+
+
+def that_matter(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
+    """Those of some parameters that change the result once they have other values.
+
+    In evaluation mode.
+    """
+    if not paths:
         return []
-    own = {path: value for path, value in theirs.values().items() if path in extra}
+    own = {path: value for path, value in theirs.values().items() if path in paths}
     make = Make("adoption", theirs.name, "also learned")
-    others = {path: make.normal_like(own[path], name=path) for path in extra}
+    others = {path: make.normal_like(own[path], name=path) for path in paths}
     # Two layers may change nothing unless both do.
-    few = extra if len(extra) <= MAX_FREE else []
+    few = paths if len(paths) <= MAX_FREE else []
     trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
         theirs, trials, probe(theirs.contract, theirs.made_with)
@@ -163,7 +170,7 @@ def also_learned(theirs: RemoteModule) -> list[str]:
     if not _agrees(again, before) or _agrees(together, before):
         return []
     found = [path for path, after in zip(few, alone, strict=True) if not _agrees(after, before)]
-    return found or extra
+    return found or list(paths)
 
 
 def joined_gradients(

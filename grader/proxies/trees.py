@@ -57,9 +57,9 @@ def _gather(
         start = len(at) + len(step)
         form = tuple((info.path[start:], tuple(info.shape), info.owner) for info in held)
         alike.setdefault(form, []).append(step)
-    for steps in alike.values():
-        in_list = all(step.isdigit() for step in steps)
-        if len(steps) == len(found) and (in_list or _holds_matrix(children[steps[0]])):
+    for steps in _series(alike.values(), len(found)):
+        numbered = all(DIGITS.search(step) for step in steps)
+        if len(steps) == len(found) and (numbered or _holds_matrix(children[steps[0]])):
             for layer, step in zip(found, sorted(steps, key=_number), strict=True):
                 shared = at + DIGITS.sub("", steps[0])
                 for info in children[step]:
@@ -72,6 +72,18 @@ def _gather(
             around += [info for info in children[step] if not info.path.startswith(below)]
             if deeper:
                 _gather(below, deeper, around, found)
+
+
+def _series(alike: Iterable[list[str]], count: int) -> Iterator[list[str]]:
+    """What is alike; where that is too many, what differs only in a number: ``up_0``, ``up_1``."""
+    for steps in alike:
+        if len(steps) <= count:
+            yield steps
+            continue
+        series: dict[str, list[str]] = {}
+        for step in steps:
+            series.setdefault(DIGITS.sub("", step), []).append(step)
+        yield from series.values()
 
 
 def _number(step: str) -> int:

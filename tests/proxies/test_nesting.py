@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.proxies.matching import Adoption, Unadoptable
-from grader.testing import adopt, assert_agrees, assert_gradients_agree
+from grader.testing import (
+    adopt,
+    assert_agrees,
+    assert_gradients_agree,
+    assert_has_one_table,
+)
 from tests.support import seats
 
 OpenSeat = Callable[..., seats.Seat]
@@ -380,6 +385,15 @@ MODELS = {
         "return self.body(x) @ self.a",
     )
     + BLOCKS["bare parameters"],
+    "a table that was a layer first": model(
+        "self.head = nn.Linear(d, vocab, bias=False)\n"
+        + AROUND
+        + "self.tok_emb.weight = self.head.weight\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        ENTER + EACH + "return self.head(self.ln_f(x))",
+    )
+    + GPT_BLOCK,
     "blocks under names of their own": model(
         AROUND + "for n in range(layers):\n"
         "    setattr(self, f'block{n}', Block(d, heads, hidden))\n"
@@ -397,6 +411,24 @@ MODELS = {
         "    x = x + one(a(x))\n    x = x + two(b(x))\n"
         "return self.final(x) @ self.tok_emb.weight.T",
     ),
+    "all parts of all layers in the model, by number": model(
+        AROUND + "self.heads, self.layers = heads, layers\n"
+        "for n in range(layers):\n"
+        "    for name in ('q', 'k', 'v'):\n"
+        "        setattr(self, f'{name}_{n}', nn.Linear(d, d, bias=False))\n"
+        "    setattr(self, f'o_{n}', nn.Linear(d, d))\n"
+        "    setattr(self, f'up_{n}', nn.Linear(d, hidden))\n"
+        "    setattr(self, f'down_{n}', nn.Linear(hidden, d))\n"
+        "    setattr(self, f'before_{n}', nn.LayerNorm(d))\n"
+        "    setattr(self, f'between_{n}', nn.LayerNorm(d))\n"
+        "self.last = nn.LayerNorm(d)",
+        ENTER + "for n in range(self.layers):\n"
+        "    of = lambda name: getattr(self, f'{name}_{n}')\n"
+        "    y = of('before')(x)\n"
+        "    x = x + of('o')(attend(of('q')(y), of('k')(y), of('v')(y), self.heads))\n"
+        "    x = x + of('down')(torch.tanh(of('up')(of('between')(x))))\n"
+        "return self.last(x) @ self.tok_emb.weight.T",
+    ),
 }
 
 
@@ -408,6 +440,13 @@ def test_the_layers_of_a_model_find_their_weights_and_gradients(
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(IDS), ours(IDS))
     assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+
+
+def test_a_layer_as_large_as_an_attention_is_none(adopted: Callable[..., Adopted]) -> None:
+    source = MODELS["all parts of all layers in the model, by number"]
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 32)  # 4 · 8 · 8 = 8 · 32
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
 
 
 def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
@@ -429,6 +468,45 @@ def test_an_output_table_of_its_own_gets_the_weights_of_the_table_that_it_should
     assert_agrees(theirs(IDS), ours(IDS))
     tables = {slot.path for slot in adoption.slots if slot.role == "token_table"}
     assert tables == {"tok_emb.weight", "head.weight"}
+
+
+def test_an_output_table_that_lies_the_other_way_round_gets_them_too(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = (
+        model(
+            AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)\n"
+            "self.unembed = nn.Parameter(torch.rand(d, vocab))",
+            ENTER + EACH + "return self.ln_f(x) @ self.unembed",
+        )
+        + GPT_BLOCK
+    )
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=r"tok_emb\.weight and unembed are two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
+def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = MODELS["embeddings, and a list of blocks"].replace(
+        "self.ln_f = nn", "self.unused = nn.Linear(d, vocab, bias=False)\n        self.ln_f = nn"
+    )
+    theirs, _, _ = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert_has_one_table(theirs, "token_table", 13)
+
+
+def test_a_bias_at_the_output_is_not_the_tables(adopted: Callable[..., Adopted]) -> None:
+    source = MODELS["a head that shares its table"].replace(
+        "nn.Linear(d, vocab, bias=False)", "nn.Linear(d, vocab)"
+    )
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert adoption.extra == ("head.bias",)
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=r"head\.bias has a number for each row"):
+        assert_has_one_table(theirs, "token_table", 13)
 
 
 PAIRS = {
