@@ -92,6 +92,8 @@ def _unsaid(text: str, wanted: Sequence[object]) -> str:
             if unsaid := _unsaid(text, spec):
                 return unsaid
             continue
+        if spec == "int" and not re.search(r"\bint\b", text):
+            return "int"
         if not isinstance(spec, TensorSpec):
             continue
         kind = "" if spec.kind == "float" else f"{spec.kind} "

@@ -78,10 +78,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters in order, and the tensors that come back."""
+    """Parameters in order, and the tensors or the integer that come back."""
 
     parameters: tuple[Parameter, ...]
-    returns: Nested | Literal["mapping", "anything"] = "anything"
+    returns: Nested | Literal["mapping", "int", "anything"] = "anything"
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,8 @@ def _returns(hint: Any) -> Any:
         return tuple(parts) if any(parts) else "anything"
     if typing.get_origin(hint) is dict:
         return "mapping"
+    if hint is int:
+        return "int"
     return _specified(hint)[0] or "anything"
 
 
@@ -266,6 +268,19 @@ def check_result(name: str, signature: Signature, binding: Binding, value: Any) 
         _check_nest(name, (), returns, binding, value)
     elif returns == "mapping" and not isinstance(value, dict):
         raise ContractBroken(f"{name} should return a dictionary, got {describe(value)}")
+    elif returns == "int" and not _is_whole(value):
+        got = _returned(value)
+        if isinstance(value, Tensor):
+            got += f" with {_dtype(value.dtype)} values"
+        raise ContractBroken(f"{name} should return an int, got {got}")
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether this is an integer, also one in a tensor without dimensions."""
+    if isinstance(value, Tensor):
+        whole = not (value.is_floating_point() or value.dtype == torch.bool)
+        return whole and value.dim() == 0 and value.device.type != "meta"
+    return type(value) is int
 
 
 def _check_nest(

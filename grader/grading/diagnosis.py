@@ -234,7 +234,19 @@ def _same(ours: Heard, theirs: Heard) -> bool:
             return ours.kind == theirs.kind and _essence(ours) == _essence(theirs)
         case float(), float():
             return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
+    ours, theirs = _number(ours), _number(theirs)
     return type(ours) is type(theirs) and ours == theirs
+
+
+def _number(value: Heard) -> Heard:
+    """An integer in a tensor without dimensions as the integer, which is as right a result."""
+    if not isinstance(value, wire.TensorData) or value.shape or value.device != "cpu":
+        return value
+    try:
+        number = payload.unpack_tensor(value).item()
+    except wire.WireError:
+        return value
+    return number if type(number) is int else value
 
 
 # What torch adds to an error, and one mistake written in two ways does not share: which operation

@@ -88,6 +88,10 @@ def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
     raise NotImplementedError
 
 
+def chosen(logits: Float[Tensor, " vocab"], top_k: int | None = None) -> int:
+    raise NotImplementedError
+
+
 def attend(x: Float[Tensor, "tokens d_in"], scale: float, name: str = "") -> object:
     raise NotImplementedError
 
@@ -195,6 +199,9 @@ def test_a_reference_that_is_no_function_and_no_module_is_the_authors_error(refe
         (renamed, [{"W": WEIGHT}], {"V": WEIGHT}),
         (attend, [X[0], 0.5], "anything at all"),
         (step, [X[0], None], (torch.zeros(3), {"seen": 5})),
+        (chosen, [X[0, 0]], 2),
+        (chosen, [X[0, 0], 3], torch.tensor(2)),
+        (chosen, [X[0, 0], None], torch.tensor(2, dtype=torch.int32)),
         (project, [X.double(), WEIGHT.double()], torch.zeros(2, 5, 4, dtype=torch.float64)),
         (linear, [X.to("meta"), torch.zeros(7, 3)], torch.zeros(2, 5, 7, device="meta")),
     ],
@@ -389,6 +396,24 @@ def test_the_part_of_a_tuple_that_is_wrong_is_numbered() -> None:
 def test_a_dictionary_is_asked_for_by_name() -> None:
     message = complaint(renamed, [{}], [("W", WEIGHT)])
     assert message == "renamed should return a dictionary, got a list of 1 item"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (2.0, "got float '2.0'"),
+        (True, "got bool 'True'"),
+        (None, "got None: is there a `return` at the end?"),
+        (torch.tensor([2]), "got a tensor of shape (1,) with int64 values"),
+        (torch.tensor(2.0), "got a tensor of shape () with float32 values"),
+        (torch.tensor(True), "got a tensor of shape () with bool values"),
+    ],
+)
+def test_an_integer_is_asked_for_as_a_number_or_a_tensor_without_dimensions(
+    value: Any, told: str
+) -> None:
+    message = complaint(chosen, [X[0, 0]], value)
+    assert message == f"chosen should return an int, {told}"
 
 
 # --- the author's own mistakes are never the student's -------------------------------------------

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jaxtyping import Float
+from torch import Tensor
 
 from grader.author.wording import faults
+from grader.course.contract import compile_contract
 from grader.course.course import Course, load_course
 from grader.course.references import open_oracle
 from grader.course.statements import Statement, opening, statement
@@ -154,6 +157,15 @@ def test_what_a_statement_lacks_is_told(with_weigh: Weigh, old: str, new: str, w
     assert old in WEIGH
     (one,) = told(with_weigh(WEIGH.replace(old, new)))
     assert why in one
+
+
+def test_a_statement_says_that_the_result_is_an_integer(with_weigh: Weigh) -> None:
+    def weigh(scores: Float[Tensor, "queries keys"]) -> int:
+        raise NotImplementedError
+
+    stated = statement(with_weigh(WEIGH), "weigh")
+    contract = compile_contract("weigh", weigh)
+    assert [*faults(stated, contract, forbids=False)] == ["Returns does not say int"]
 
 
 def test_parts_in_another_order_are_told(with_weigh: Weigh) -> None:

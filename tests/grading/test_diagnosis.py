@@ -102,6 +102,15 @@ def test_an_error_is_the_same_whichever_operand_came_first(
     assert not same(errors[:1], [Raised("ValueError", one)])
 
 
+def test_an_integer_is_the_same_in_a_tensor_without_dimensions() -> None:
+    two = payload.pack_tensor(torch.tensor(2))
+    assert same([2], [two])
+    assert same([two], [2])
+    assert not same([3], [two])
+    assert not same([2], [payload.pack_tensor(torch.tensor([2]))])
+    assert not same([1], [payload.pack_tensor(torch.tensor(True))])
+
+
 @pytest.mark.parametrize(
     "body",
     ["return x * 2", "return x - x.mean() + 1e-2", "return x + 1.01 * x.mean()", "raise KeyError"],

@@ -147,6 +147,22 @@ def test_arguments_are_copies(open_seat: OpenSeat) -> None:
     assert given.all()
 
 
+def chosen(logits: Float[Tensor, " vocab"], top_k: int | None = None) -> int:
+    return int(logits.argmax()) if top_k is None else top_k
+
+
+def test_an_integer_in_a_tensor_without_dimensions_arrives_as_an_integer(
+    open_seat: OpenSeat,
+) -> None:
+    source = (
+        "def chosen(logits, top_k=None):\n    return logits.argmax() if top_k is None else top_k"
+    )
+    student = open_seat(source, chosen).student()
+    results = [student.chosen(X[0].requires_grad_()), student.chosen(X[0], None)]
+    assert [(type(result), result) for result in results] == [(int, int(X[0].argmax()))] * 2
+    assert student.chosen(X[0], 3) == 3
+
+
 def test_a_result_that_breaks_the_contract_is_told_in_named_dimensions(
     open_seat: OpenSeat,
 ) -> None:

@@ -1,0 +1,102 @@
+"""References of unit 12, gpt: what stands around the blocks of a language model."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def embed_tokens(
+    ids: Int[Tensor, "batch tokens"],
+    token_table: Float[Tensor, "vocab d"],
+    position_table: Float[Tensor, "context d"],
+) -> Float[Tensor, "batch tokens d"]:
+    """A vector for each token: its id's row of one table plus its position's row of another.
+
+    Radford et al. 2018, section 3.1. Vaswani et al. 2017 (section 3.4) multiply the tokens' rows
+    by √d; GPT does not.
+    """
+    _batch, tokens = ids.shape
+
+    token_vectors = token_table[ids]  # (batch, tokens, d)
+    position_vectors = position_table[:tokens]  # (tokens, d), the same for every batch row
+    return token_vectors + position_vectors
+
+
+def next_token_loss(
+    logits: Float[Tensor, "batch tokens vocab"],
+    ids: Int[Tensor, "batch tokens"],
+    ignore: Bool[Tensor, "batch tokens"] | None = None,
+) -> Float[Tensor, ""]:
+    """The mean of -log p(next id) over all targets that count.
+
+    `ignore[b, t]` is True where `ids[b, t]` is no target. Radford et al. 2018, section 3.1.
+    """
+    predictions, targets = logits[:, :-1], ids[:, 1:]  # the last guess has no target
+
+    log_probs = torch.log_softmax(predictions, dim=-1)  # (batch, tokens - 1, vocab)
+    losses = -log_probs.gather(-1, targets[..., None])[..., 0]  # (batch, tokens - 1)
+
+    if ignore is not None:
+        losses = losses[~ignore[:, 1:]]  # (targets that count,)
+    return losses.mean()
+
+
+def adamw_step(
+    parameter: Float[Tensor, " ..."],
+    gradient: Float[Tensor, " ..."],
+    momentum: Float[Tensor, " ..."],
+    square: Float[Tensor, " ..."],
+    step: int,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> tuple[Float[Tensor, " ..."], Float[Tensor, " ..."], Float[Tensor, " ..."]]:
+    """New parameter, momentum and square after step number `step`, which counts from 1.
+
+    torch's form of Loshchilov and Hutter 2019, Algorithm 2: the decay is multiplied by lr.
+    """
+    beta1, beta2 = betas
+
+    new_momentum = beta1 * momentum + (1 - beta1) * gradient
+    new_square = beta2 * square + (1 - beta2) * gradient**2
+
+    # Both means started at 0: for this step alone, make up for it.
+    corrected_momentum = new_momentum / (1 - beta1**step)
+    corrected_square = new_square / (1 - beta2**step)
+
+    decay = lr * weight_decay * parameter
+    move = lr * corrected_momentum / (corrected_square.sqrt() + eps)
+    return parameter - decay - move, new_momentum, new_square
+
+
+def sample_next(
+    logits: Float[Tensor, " vocab"],
+    u: float,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> int:
+    """The id that u in [0, 1) hits, after temperature, top_k and top_p, in this order.
+
+    Holtzman et al. 2020, section 3.1 (top_p), 3.2 (top_k) and 3.3 (temperature).
+    """
+    if temperature == 0:
+        return int(logits.argmax())
+    logits = logits / temperature
+
+    if top_k is not None and top_k < len(logits):
+        left_out = logits.argsort(descending=True)[top_k:]
+        logits = logits.index_fill(0, left_out, -torch.inf)
+    probs = torch.softmax(logits, dim=-1)  # (vocab,)
+
+    if top_p is not None:
+        largest, order = probs.sort(descending=True)
+        sum_before = largest.cumsum(dim=-1) - largest  # of all ids that are more probable
+        probs = probs.index_fill(0, order[sum_before >= top_p], 0.0)
+        probs = probs / probs.sum()
+
+    hit = torch.nonzero(probs.cumsum(dim=-1) > u)
+    if len(hit) == 0:  # rounding: the sum of all is a little below 1
+        return int(torch.nonzero(probs)[-1])
+    return int(hit[0])

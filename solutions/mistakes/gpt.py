@@ -1,0 +1,1854 @@
+"""Known answers of unit 12, gpt: mistakes that people make, and right answers in other forms."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, common_mistakes, mistake
+
+# --- embed_tokens --------------------------------------------------------------------------------
+
+mistake(
+    "embed_tokens", "no-positions", "The position is left out",
+    hint="Does an id that occurs twice get two different vectors?",
+    change={"return token_vectors + position_vectors": "return token_vectors"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "no-tokens", "Only the position is left",
+    hint="Do two different ids at one position get different vectors?",
+    change={
+        "return token_vectors + position_vectors": (
+            "return position_vectors.expand(ids.shape[0], -1, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-by-id", "The position table is read at the ids",
+    hint="Which row of the position table belongs to the first token: does it depend on its id?",
+    change={"position_table[:tokens]": "position_table[ids % len(position_table)]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-by-id-unchecked", "The position table is read at the ids",
+    hint="Which row of the position table belongs to the first token: does it depend on its id?",
+    change={"position_table[:tokens]": "position_table[ids]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "scaled-by-root-d", "The tokens' vectors are multiplied by √d",
+    hint="Is there a factor in the formula?",
+    change={"token_table[ids]": "token_table[ids] * token_table.shape[1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "both-scaled-by-root-d", "The sum is multiplied by √d",
+    hint="Is there a factor in the formula?",
+    change={
+        "return token_vectors + position_vectors": (
+            "return (token_vectors + position_vectors) * token_table.shape[1] ** 0.5"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "multiplied", "The two vectors are multiplied, not added",
+    hint="Which operation does the formula have between the two rows?",
+    change={"token_vectors + position_vectors": "token_vectors * position_vectors"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "averaged", "The two vectors are averaged, not added",
+    hint="Is anything divided by 2 in the formula?",
+    change={"token_vectors + position_vectors": "(token_vectors + position_vectors) / 2"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "concatenated", "The two vectors stand side by side",
+    hint="How many numbers should a token's vector have?",
+    breaks=("returns",),
+    change={
+        "return token_vectors + position_vectors": (
+            "return torch.cat([token_vectors, position_vectors.expand_as(token_vectors)], dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "last-positions", "Positions count from the end of the table",
+    hint="Which row of the position table does the first token get?",
+    change={"position_table[:tokens]": "position_table[-tokens:]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-backwards", "Positions count backwards",
+    hint="Which row of the position table does the first token get?",
+    change={"position_table[:tokens]": "position_table[:tokens].flip(0)"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-from-one", "Positions count from 1",
+    hint="Which row of the position table does the first token get?",
+    change={"position_table[:tokens]": "position_table.roll(-1, 0)[:tokens]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-from-one-to-the-end", "Positions count from 1",
+    hint="Which row of the position table does the first token get?",
+    change={"position_table[:tokens]": "position_table[1 : tokens + 1]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "first-position-for-all", "Every token gets the first position",
+    hint="Which row of the position table does the second token get?",
+    change={"position_table[:tokens]": "position_table[0]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "length-as-position", "Every token gets one position, that of the length",
+    hint="How many positions are there in a row of ids?",
+    change={"position_table[:tokens]": "position_table[tokens - 1]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-go-on-in-the-batch", "Positions go on in the next batch row",
+    hint="At which position does the second row of the batch begin?",
+    change={
+        "position_table[:tokens]": (
+            "position_table[torch.arange(ids.numel()).view(ids.shape) % len(position_table)]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "position-of-the-batch", "The position is the number of the batch row",
+    hint="Which of the two dimensions of `ids` are the positions?",
+    change={
+        "position_table[:tokens]": (
+            "position_table[torch.arange(ids.shape[0]) % len(position_table)][:, None]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "whole-position-table", "The position table is added as a whole",
+    hint="How many rows has the position table, and how many tokens are there?",
+    change={"position_table[:tokens]": "position_table"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "first-batch-row-only", "All rows of the batch get the first one's tokens",
+    hint="Change the second row of ids: does anything change?",
+    change={"token_table[ids]": "token_table[ids[:1].expand_as(ids)]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "ids-from-one", "Ids are counted from 1",
+    hint="Which row of the table belongs to id 0?",
+    change={"token_table[ids]": "token_table[ids - 1]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "id-zero-is-padding", "Id 0 gets a vector of zeros, as if it were padding",
+    hint="Is any id treated in a special way in the formula?",
+    change={"token_table[ids]": "token_table[ids] * (ids != 0)[..., None]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "ids-added", "The ids themselves are added, and not their rows",
+    hint="Which line looks an id up in the table?",
+    change={"token_table[ids]": "ids[..., None]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "tables-swapped", "The two tables have changed places",
+    hint="Which table has a row for each id?",
+    change={
+        "token_table[ids]": "position_table[ids % len(position_table)]",
+        "position_table[:tokens]": (
+            "token_table[torch.arange(tokens) % len(token_table)]"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "embed_tokens", "layers-of-its-own", "New layers with random weights are used",
+    hint="Where do the numbers of the two tables that you were given come in?",
+)  # fmt: skip
+def embed_with_new_layers(ids, token_table, position_table):
+    tokens = nn.Embedding(*token_table.shape, dtype=token_table.dtype)
+    positions = nn.Embedding(*position_table.shape, dtype=token_table.dtype)
+    return tokens(ids) + positions(torch.arange(ids.shape[1]))
+
+
+common_mistakes("embed_tokens", "no-gradient")
+
+
+@mistake(
+    "embed_tokens", "copied-into-layers", "The tables are copied into layers, and never learn",
+    hint="Which tensors have a .grad after backward: the tables, or the layers' own weights?",
+    breaks=("gradients",),
+    same_as={"no-gradient": "both cut off both tables"},
+)  # fmt: skip
+def embed_with_copies(ids, token_table, position_table):
+    tokens = nn.Embedding.from_pretrained(token_table.detach())
+    positions = nn.Embedding.from_pretrained(position_table.detach())
+    return tokens(ids) + positions(torch.arange(ids.shape[1]))
+
+
+mistake(
+    "embed_tokens", "padding-row", "The row of id 0 never learns",
+    hint="What does padding_idx do to a row's gradient?",
+    breaks=("gradients",),
+    change={"token_table[ids]": "torch.nn.functional.embedding(ids, token_table, padding_idx=0)"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "token-table-detached", "The token table gets no gradient",
+    hint="Which of the two tables has a .grad after backward?",
+    breaks=("gradients",),
+    change={"token_table[ids]": "token_table.detach()[ids]"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "position-table-detached", "The position table gets no gradient",
+    hint="Which of the two tables has a .grad after backward?",
+    breaks=("gradients",),
+    change={"position_table[:tokens]": "position_table[:tokens].detach()"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "gradient-by-frequency", "A row's gradient is divided by how often it is used",
+    hint="If a token occurs three times, how many gradients does its row get, and are they added?",
+    breaks=("gradients",),
+    change={
+        "token_table[ids]": (
+            "torch.nn.functional.embedding(ids, token_table, scale_grad_by_freq=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "norms-limited", "Long rows of the token table are made shorter, for good",
+    hint="What does max_norm do to the table that it is given?",
+    change={"token_table[ids]": "torch.nn.functional.embedding(ids, token_table, max_norm=1.0)"},
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "one-hot-in-float32", "The one-hot vectors are float32, whatever the table is",
+    hint="Which dtypes may the two sides of @ have?",
+    breaks=("dtype",),
+    change={
+        "token_table[ids]": (
+            "torch.nn.functional.one_hot(ids, len(token_table)).float() @ token_table"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", "positions-written-into-the-tables",
+    "The sum is written into the caller's table",
+    hint="Who else holds the tables that you were given?",
+    breaks=("unchanged",),
+    change={
+        "    return token_vectors + position_vectors": (
+            "    out = token_vectors + position_vectors\n"
+            "    with torch.no_grad():\n"
+            "        token_table[ids[0]] += position_vectors\n"
+            "    return out"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", common="float32-inside",
+    change={
+        "token_vectors + position_vectors": (
+            "(token_vectors.float() + position_vectors.float()).to(token_table)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", common="calls-torch-attention",
+    change={
+        "token_table[ids]": (
+            "torch.nn.functional.scaled_dot_product_attention("
+            "torch.eye(len(token_table)).to(token_table)[ids] * 1e4, "
+            "torch.eye(len(token_table)).to(token_table).expand(len(ids), -1, -1), "
+            "token_table.expand(len(ids), -1, -1))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "embed_tokens", common="all-zeros",
+    change={"token_vectors + position_vectors": "0 * (token_vectors + position_vectors)"},
+)  # fmt: skip
+
+common_mistakes("embed_tokens", "squeezed", "returns-float64", "nothing-returned")
+
+
+@accepted("embed_tokens", "functional", "F.embedding, twice")
+def embed_functional(ids, token_table, position_table):
+    where = torch.arange(ids.size(-1), device=ids.device)
+    return F.embedding(ids, token_table) + F.embedding(where, position_table)
+
+
+@accepted("embed_tokens", "one-hot", "One-hot vectors times the table")
+def embed_by_one_hot(idx, wte, wpe):
+    _, t = idx.shape
+    hot = F.one_hot(idx, num_classes=wte.size(0)).to(wte.dtype)
+    return hot @ wte + wpe[:t].unsqueeze(0)
+
+
+@accepted("embed_tokens", "token-by-token", "Two loops and a stack")
+def embed_token_by_token(ids, token_table, position_table):
+    rows = []
+    for row in ids.tolist():
+        rows.append(torch.stack([token_table[i] + position_table[t] for t, i in enumerate(row)]))
+    print(len(rows))
+    return torch.stack(rows)
+
+
+@accepted("embed_tokens", "index-select", "Flattened, selected and shaped again")
+def embed_by_index_select(ids, token_table, position_table):
+    batch, tokens = ids.shape
+    out = token_table.index_select(0, ids.flatten()).view(batch, tokens, -1)
+    out += position_table.narrow(0, 0, tokens)
+    return out
+
+
+@accepted("embed_tokens", "functional-layers", "Layers that are called with the given tables")
+def embed_by_layers(ids, token_table, position_table):
+    def look_up(table, where):
+        layer = nn.Embedding(*table.shape, dtype=table.dtype)
+        return torch.func.functional_call(layer, {"weight": table}, (where,))
+
+    positions = torch.arange(ids.shape[1]).expand_as(ids)
+    return look_up(token_table, ids) + look_up(position_table, positions)
+
+
+accepted(
+    "embed_tokens", "comparison", "A comparison makes the one-hot vectors",
+    change={
+        "token_table[ids]": (
+            "(ids[..., None] == torch.arange(len(token_table))).to(token_table) @ token_table"
+        ),
+    },
+)  # fmt: skip
+
+# --- next_token_loss -----------------------------------------------------------------------------
+
+SHIFTED = "logits[:, :-1], ids[:, 1:]"
+PICKED = "-log_probs.gather(-1, targets[..., None])[..., 0]"
+COUNTED = "losses = losses[~ignore[:, 1:]]"
+
+mistake(
+    "next_token_loss", "not-shifted", "Each position is asked for its own id, not for the next",
+    hint="Which id should the first logits guess: the one that they have seen, or the one after?",
+    change={SHIFTED: "logits, ids", "ignore[:, 1:]": "ignore"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "own-id-guessed", "Each position but the last is asked for its own id",
+    hint="Which id should the first logits guess: the one that they have seen, or the one after?",
+    change={SHIFTED: "logits[:, :-1], ids[:, :-1]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "own-id-guessed-from-the-second",
+    "Each position but the first is asked for its own id",
+    hint="Which id should the first logits guess: the one that they have seen, or the one after?",
+    change={SHIFTED: "logits[:, 1:], ids[:, 1:]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "previous-id-guessed", "Each position is asked for the id before it",
+    hint="Do logits look forward or back: is ids[:, 0] a target?",
+    change={SHIFTED: "logits[:, 1:], ids[:, :-1]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "rolled", "The last position is asked for the first id",
+    hint="Which id comes after the last one?",
+    change={SHIFTED: "logits, ids.roll(-1, 1)", "ignore[:, 1:]": "ignore.roll(-1, 1)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "two-ahead", "The id after the next one is the target",
+    hint="Which id should the first logits guess?",
+    change={
+        "    log_probs =": (
+            "    if ids.shape[1] > 2:\n"
+            "        predictions, targets = logits[:, :-2], ids[:, 2:]\n"
+            "        ignore = None if ignore is None else ignore[:, 1:]\n"
+            "    log_probs ="
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "next_token_loss", "flattened-first",
+    "The batch is one long text, and a row guesses the first id of the next",
+    hint="What is the target of the last logits in the first row?",
+)  # fmt: skip
+def loss_of_one_long_text(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits.flatten(0, 1)[:-1], ids.flatten()[1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore.flatten()[1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "cut-by-batch", "The first row is cut off, and not the first id of each row",
+    hint="Which dimension do the positions lie in?",
+)  # fmt: skip
+def loss_of_the_wrong_dimension(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:-1].flatten(0, 1), ids[1:].flatten(), reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[1:].flatten()].mean()
+
+
+mistake(
+    "next_token_loss", "summed", "The losses are summed, not averaged",
+    hint="Should a longer text have a larger loss?",
+    change={"losses.mean()": "losses.sum()"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "summed-per-row", "The losses of a row are summed, and only rows averaged",
+    hint="By what number is the sum divided?",
+    change={"losses.mean()": "losses.sum() / len(ids)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "divided-by-all-ids", "The sum is divided by the number of ids",
+    hint="How many targets does a row of three ids have?",
+    change={"losses.mean()": "losses.sum() / ids.numel()"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "divided-by-all-ids-without-a-mask",
+    "Without a mask, the sum is divided by the number of ids",
+    hint="How many targets does a row of three ids have?",
+    change={
+        "    return losses.mean()": (
+            "    return losses.sum() / ids.numel() if ignore is None else losses.mean()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "minus-missing", "The minus is missing, so a better model has a larger loss",
+    hint="Is the logarithm of a probability positive or negative?",
+    change={PICKED: PICKED[1:]},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "no-logarithm", "The probabilities are averaged, without a logarithm",
+    hint="What is the loss of a guess that gives its target the probability 1?",
+    change={"log_softmax": "softmax"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "one-less-probability", "The loss is 1 less the probability",
+    hint="How large is the loss of a guess that gives its target a probability near 0?",
+    change={PICKED: f"1 {PICKED.replace('log_probs', 'log_probs.exp()')}"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "logits-averaged", "The target's logit is taken, without a softmax",
+    hint="What do the logits of the other ids do to the loss?",
+    change={"torch.log_softmax(predictions, dim=-1)": "predictions"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "softmax-twice", "The softmax is taken twice",
+    hint="F.cross_entropy has a softmax of its own: what does it want, logits or probabilities?",
+    change={
+        "torch.log_softmax(predictions": "torch.log_softmax(torch.softmax(predictions, dim=-1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "softmax-over-tokens", "The softmax runs over the positions",
+    hint="Which probabilities should sum to one: those of all ids at one position?",
+    change={"dim=-1": "dim=1"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "softmax-over-batch", "The softmax runs over the batch",
+    hint="Which probabilities should sum to one: those of all ids at one position?",
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "base-two", "The logarithm is to base 2",
+    hint="What is the loss of a model that knows nothing, with two ids: 1, or 0.693?",
+    change={"losses.mean()": "losses.mean() / torch.log(torch.tensor(2.0)).to(logits)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "perplexity", "That is the perplexity, exp of the loss",
+    hint="What comes after the mean in the formula?",
+    change={"losses.mean()": "losses.mean().exp()"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "smoothed", "Every id is a bit of a target",
+    hint="How much of the loss comes from ids that are no target?",
+    change={PICKED: f"0.9 * ({PICKED}) - 0.1 * log_probs.mean(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "all-ids-are-targets", "The loss is averaged over all ids, not the target's",
+    hint="Which of the probabilities at a position counts?",
+    change={PICKED: "-log_probs.mean(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "best-guess", "The most probable id is taken for the target",
+    hint="Does the loss depend on ids?",
+    change={PICKED: "-log_probs.amax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "id-zero-is-padding", "Targets of id 0 are left out",
+    hint="Who says which targets do not count: the id, or `ignore`?",
+    change={
+        "    if ignore is not None:": (
+            "    ignore = (ids == 0) if ignore is None else ignore | (ids == 0)\n"
+            "    if ignore is not None:"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "last-position-only", "Only the last guess counts",
+    hint="How many guesses does a row of six ids make?",
+    change={"losses.mean()": "losses.reshape(-1)[-1]", COUNTED: "losses = losses[:, -1:]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "first-row-only", "Only the first row of the batch counts",
+    hint="Change the second row: does the loss change?",
+    change={PICKED: f"({PICKED})[:1]", "~ignore[:, 1:]": "~ignore[:1, 1:]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignore-not-used", "`ignore` is never looked at",
+    hint="What happens to a target where ignore is True?",
+    breaks=("ignored",),
+    change={COUNTED: "pass"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignore-as-input", "What is ignored is the position that guesses",
+    hint="ignore[b, t] takes out ids[b, t] as a target: whose loss is that, in which column?",
+    breaks=("ignored",),
+    change={"ignore[:, 1:]": "ignore[:, :-1]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignore-input-and-target", "Ignored positions do not guess, either",
+    hint="May an ignored id still guess the next one?",
+    breaks=("ignored",),
+    change={"~ignore[:, 1:]": "~(ignore[:, 1:] | ignore[:, :-1])"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignore-inverted", "Only what should be ignored is counted",
+    hint="Does True mean that a target counts, or that it does not?",
+    breaks=("ignored",),
+    change={"~ignore": "ignore"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignored-still-divided-by", "Ignored targets count in the divisor",
+    hint="By what number is the sum divided if half of the targets are ignored?",
+    breaks=("ignored",),
+    change={COUNTED: "losses = losses * ~ignore[:, 1:]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "divided-by-all-not-ignored", "The first ids count in the divisor",
+    hint="ids[:, 0] is the target of none: does your count of targets know that?",
+    breaks=("ignored",),
+    change={
+        "    return losses.mean()": (
+            "    return losses.mean() if ignore is None else losses.sum() / (~ignore).sum()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "mean-of-means", "Each row is averaged by itself, and then the rows",
+    hint="One row has four targets, another one: does each target weigh the same?",
+    breaks=("ignored",),
+    change={
+        COUNTED: (
+            "counts = ~ignore[:, 1:]\n"
+            "        losses = (losses * counts).sum(dim=1) / counts.sum(dim=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "mean-of-means-without-empty-rows",
+    "Each row is averaged by itself, and then the rows",
+    hint="One row has four targets, another one: does each target weigh the same?",
+    breaks=("ignored",),
+    change={
+        COUNTED: (
+            "counts = ~ignore[:, 1:]\n"
+            "        losses = (losses * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "logits-zeroed", "Ignored positions get logits of 0, and still count",
+    hint="What is the loss of a guess whose logits are all 0?",
+    breaks=("ignored",),
+    change={
+        "    log_probs =": (
+            "    if ignore is not None:\n"
+            "        predictions = predictions * ~ignore[:, 1:, None]\n"
+            "    log_probs ="
+        ),
+        COUNTED: "pass",
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "ignored-become-id-zero", "Ignored targets become id 0, and still count",
+    hint="Which id is left as a target where ignore is True?",
+    breaks=("ignored",),
+    change={
+        "    log_probs =": (
+            "    if ignore is not None:\n"
+            "        targets = targets.masked_fill(ignore[:, 1:], 0)\n"
+            "    log_probs ="
+        ),
+        COUNTED: "pass",
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "next_token_loss", "ignored-ids-overwritten",
+    "Ignored ids are overwritten in the caller's tensor",
+    hint="Who else holds the ids that you were given?",
+    breaks=("unchanged",),
+)  # fmt: skip
+def loss_that_overwrites_ids(logits, ids, ignore=None):
+    if ignore is not None:
+        ids[ignore] = -100
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:])
+
+
+@mistake(
+    "next_token_loss", "none-not-taken", "None is no mask, and fails",
+    hint="What does your first line with `ignore` do to None?",
+    breaks=("none",),
+)  # fmt: skip
+def loss_without_none(logits, ids, ignore=torch.tensor(False)):
+    losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
+    return losses[~ignore.expand_as(ids)[:, 1:]].mean()
+
+
+mistake(
+    "next_token_loss", "logarithm-of-softmax", "A probability of 0 has the logarithm -inf",
+    hint="What is exp(-2000), and what is its logarithm?",
+    breaks=("large",),
+    change={"torch.log_softmax(predictions, dim=-1)": "torch.softmax(predictions, dim=-1).log()"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "clamped", "A probability near 0 is made a little larger",
+    hint="How large can your loss become, if a probability is never below 1e-9?",
+    breaks=("large",),
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "torch.softmax(predictions, dim=-1).clamp(min=1e-9).log()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "overflow", "Large logits overflow to infinity",
+    hint="What is exp(1000)? And which shift makes no exponential larger than 1?",
+    breaks=("large",),
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "predictions - predictions.exp().sum(dim=-1, keepdim=True).log()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "one-maximum-for-all", "One maximum is taken for the whole batch",
+    hint="What is left of a position whose logits lie 1000 below those of another?",
+    breaks=("large",),
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "predictions - predictions.max()\n"
+            "    log_probs = log_probs - log_probs.exp().sum(dim=-1, keepdim=True).log()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "per-target", "The losses come back one by one",
+    hint="How many numbers should the caller get?",
+    breaks=("returns",),
+    change={"losses.mean()": "losses"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "per-row", "Each row has a loss of its own",
+    hint="How many numbers should the caller get?",
+    breaks=("returns",),
+    change={"losses.mean()": "losses.reshape(len(ids), -1).mean(dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "a-python-number", "The loss is a Python number, which nothing learns from",
+    hint="Can you call .backward() on what you return?",
+    breaks=("returns",),
+    change={"losses.mean()": "losses.mean().item()"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "one-dimension", "The loss has a dimension of size 1",
+    hint="What is the shape of what you return?",
+    breaks=("returns",),
+    change={"losses.mean()": "losses.mean()[None]"},
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", common="float32-inside",
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "torch.log_softmax(predictions.float(), dim=-1).to(logits.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", common="calls-torch-attention",
+    change={
+        "losses.mean()": (
+            "torch.nn.functional.scaled_dot_product_attention("
+            "losses.new_zeros(1, 1), losses.new_zeros(losses.numel(), 1), "
+            "losses.reshape(-1, 1))[0, 0]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "logits-shifted-in-place", "The maximum is taken off the caller's logits",
+    hint="Who else holds the logits that you were given?",
+    breaks=("unchanged",),
+    change={
+        "    predictions, targets": (
+            "    with torch.no_grad():\n"
+            "        logits -= logits.amax(dim=-1, keepdim=True)\n"
+            "    predictions, targets"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "first-column-ignored-in-place", "The caller's mask is changed",
+    hint="Who else holds the mask that you were given?",
+    breaks=("unchanged",),
+    change={
+        COUNTED: "ignore[:, 0] = True\n        losses = losses[~ignore[:, 1:]]",
+    },
+)  # fmt: skip
+
+mistake(
+    "next_token_loss", "only-the-target-learns", "The gradient does not pass the softmax's sum",
+    hint="Which logits should become smaller when the target's should grow?",
+    breaks=("gradients",),
+    change={
+        "torch.log_softmax(predictions, dim=-1)": (
+            "predictions - predictions.detach().logsumexp(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(
+    "next_token_loss", "no-gradient", "returns-float64", "nothing-returned", "all-zeros"
+)
+
+
+@accepted("next_token_loss", "cross-entropy", "F.cross_entropy, with -100 for what is ignored")
+def loss_by_cross_entropy(logits, ids, ignore=None):
+    targets = ids[:, 1:].clone()
+    if ignore is not None:
+        targets[ignore[:, 1:]] = -100
+    vocab = logits.size(-1)
+    return F.cross_entropy(logits[:, :-1].reshape(-1, vocab), targets.reshape(-1))
+
+
+@accepted(
+    "next_token_loss", "layer", "nn.CrossEntropyLoss without a reduction, and a weighted mean"
+)
+def loss_by_a_layer(scores, idx, mask=None):
+    each = nn.CrossEntropyLoss(reduction="none")(scores[:, :-1].mT, idx[:, 1:])
+    weight = torch.ones_like(each) if mask is None else (~mask[:, 1:]).to(each.dtype)
+    return (each * weight).sum() / weight.sum()
+
+
+@accepted("next_token_loss", "logsumexp", "The logarithm of the sum less the target's logit")
+def loss_by_logsumexp(logits, ids, ignore=None):
+    b, t = ids.shape
+    rows, columns = torch.arange(b)[:, None], torch.arange(t - 1)[None]
+    shifted = logits - logits.amax(-1, keepdim=True).detach()
+    picked = shifted[rows, columns, ids[:, 1:]]
+    losses = shifted[:, :-1].logsumexp(-1) - picked
+    counts = torch.ones_like(ids[:, 1:], dtype=torch.bool) if ignore is None else ~ignore[:, 1:]
+    return torch.masked_select(losses, counts).mean()
+
+
+@accepted("next_token_loss", "loop", "Two loops, and a list of losses")
+def loss_by_a_loop(logits, ids, ignore=None):
+    losses = []
+    for b in range(ids.shape[0]):
+        for t in range(ids.shape[1] - 1):
+            if ignore is not None and ignore[b, t + 1]:
+                continue
+            losses.append(-logits[b, t].log_softmax(0)[ids[b, t + 1]])
+    print(len(losses), "targets")
+    return sum(losses) / len(losses)
+
+
+@accepted("next_token_loss", "one-hot", "One-hot targets, and nll by hand")
+def loss_by_one_hot(logits, ids, ignore=None):
+    hot = F.one_hot(ids[:, 1:], logits.shape[-1]).to(logits.dtype)
+    log_probs = F.log_softmax(logits, dim=-1)[:, :-1]
+    if ignore is not None:
+        hot = hot * (~ignore[:, 1:]).unsqueeze(-1)
+    return -(hot * log_probs).sum() / hot.sum()
+
+
+@accepted("next_token_loss", "rolled-and-cut", "The targets are rolled, and the last one ignored")
+def loss_by_rolling(logits, ids, ignore=None):
+    keep = torch.ones_like(ids, dtype=torch.bool) if ignore is None else ~ignore
+    keep = keep.roll(-1, dims=1)
+    keep[:, -1] = False
+    losses = F.nll_loss(logits.log_softmax(-1).mT, ids.roll(-1, dims=1), reduction="none")
+    return losses[keep].mean()
+
+
+# --- adamw_step ----------------------------------------------------------------------------------
+
+MOMENTUM = "beta1 * momentum + (1 - beta1) * gradient"
+SQUARE = "beta2 * square + (1 - beta2) * gradient**2"
+MOVE = "lr * corrected_momentum / (corrected_square.sqrt() + eps)"
+DECAYED = "gradient = gradient + weight_decay * parameter"
+RESULT = "return parameter - decay - move, new_momentum, new_square"
+
+mistake(
+    "adamw_step", "not-corrected", "Neither mean is corrected for its start at 0",
+    hint="After the first step, what is m if every gradient is 1?",
+    change={" / (1 - beta1**step)": "", " / (1 - beta2**step)": ""},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "momentum-not-corrected", "m is not corrected for its start at 0",
+    hint="After the first step, what is m if every gradient is 1?",
+    change={" / (1 - beta1**step)": ""},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "square-not-corrected", "v is not corrected for its start at 0",
+    hint="After the first step, what is v if every gradient is 1?",
+    change={" / (1 - beta2**step)": ""},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "corrected-returned", "m̂ and v̂ are returned, where the caller needs m and v",
+    hint="What does the next step multiply by β₁: m, or m̂?",
+    change={"new_momentum, new_square": "corrected_momentum, corrected_square"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "old-means-returned", "m and v come back as they were",
+    hint="What should the next step get as its momentum?",
+    change={"new_momentum, new_square": "momentum, square"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "means-swapped", "v is returned before m",
+    hint="In which order does the caller expect the three?",
+    change={"new_momentum, new_square": "new_square, new_momentum"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "step-from-zero", "The first step is counted as number 0",
+    hint="With step = 1, which power of β₁ do you subtract from 1?",
+    change={"beta1**step": "beta1 ** (step + 1)", "beta2**step": "beta2 ** (step + 1)"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "one-step-behind", "The step before counts, and the first divides by 0",
+    hint="With step = 1, which power of β₁ do you subtract from 1?",
+    change={"beta1**step": "beta1 ** (step - 1)", "beta2**step": "beta2 ** (step - 1)"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "always-the-first-step", "The power of β is missing",
+    hint="Does the correction become weaker from step to step?",
+    change={"beta1**step": "beta1", "beta2**step": "beta2"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "times-for-power", "β is multiplied by the step, and not raised to its power",
+    hint="Can 1 - β₁ · step become negative?",
+    change={"beta1**step": "beta1 * step", "beta2**step": "beta2 * step"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "multiplied-by-the-correction", "The correction multiplies, and does not divide",
+    hint="Are m and v too large or too small in the first step?",
+    change={"momentum / (1": "momentum * (1", "square / (1": "square * (1"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "starts-with-the-gradient", "The first momentum is the gradient itself",
+    hint="What is m after the first step: the gradient, or a share of it?",
+    change={
+        "    new_square =": (
+            "    if step == 1:\n        new_momentum = gradient.clone()\n    new_square ="
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "empty-mean-takes-the-gradient", "A momentum of 0 is replaced by the gradient",
+    hint="What is m after the first step: the gradient, or a share of it?",
+    change={
+        "    new_square =": (
+            "    if not momentum.any():\n        new_momentum = gradient.clone()\n    new_square ="
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "logarithm-of-beta", "A β of 0 has no logarithm",
+    hint="What is the logarithm of 0, and which other way is there to a power?",
+    change={
+        "beta1**step": "__import__('math').exp(step * __import__('math').log(beta1))",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-of-the-new", "The decay takes its share of the parameter that has moved",
+    hint="Which of the two comes first, the step or the decay? Or does neither?",
+    change={
+        RESULT: (
+            "new = parameter - move\n"
+            "    return new - lr * weight_decay * new, new_momentum, new_square"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-in-the-gradient", "The decay is added to the gradient: that is Adam",
+    hint="Should the decay go through m, v and the square root?",
+    change={
+        "    new_momentum =": f"    {DECAYED}\n    new_momentum =",
+        "decay = lr * weight_decay * parameter": "decay = 0.0",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-in-both", "The decay is added to the gradient as well",
+    hint="How often should the decay come in?",
+    change={
+        "    new_momentum =": f"    {DECAYED}\n    new_momentum =",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-without-rate", "The decay is not multiplied by the learning rate",
+    hint="What should happen to the decay when the learning rate goes to 0?",
+    change={"lr * weight_decay * parameter": "weight_decay * parameter"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "no-decay", "The decay is missing",
+    hint="What happens to a weight whose gradient is always 0?",
+    change={"lr * weight_decay * parameter": "0.0"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-grows", "The decay makes weights larger",
+    hint="Towards which number should the decay pull a weight?",
+    change={"parameter - decay": "parameter + decay"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-divided-by-the-root", "The decay is divided by √v̂ as well",
+    hint="Is the decay inside of the fraction, or beside it?",
+    change={
+        "decay = lr * weight_decay * parameter": (
+            "decay = lr * weight_decay * parameter / (corrected_square.sqrt() + eps)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "decay-of-the-step", "The decay shrinks the step as well",
+    hint="From which number is the step taken off: from all of the parameter, or after it shrank?",
+    change={RESULT: RESULT.replace("- move", "- (1 - weight_decay) * move")},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "rate-at-the-decay-only", "The step is not multiplied by the learning rate",
+    hint="How far does a parameter move when the learning rate is 0?",
+    change={MOVE: MOVE.removeprefix("lr * ")},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "ascent", "The step goes up the gradient",
+    hint="Should the loss become larger or smaller?",
+    change={"- move": "+ move"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "eps-in-the-root", "eps is added inside of the root",
+    hint="Which comes first, the root or the sum?",
+    change={"(corrected_square.sqrt() + eps)": "(corrected_square + eps).sqrt()"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "eps-corrected-too", "eps is added before v is corrected",
+    hint="Is eps divided by anything in the formula?",
+    change={
+        "(corrected_square.sqrt() + eps)": (
+            "((new_square.sqrt() + eps) / (1 - beta2**step) ** 0.5)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "no-eps", "eps is missing",
+    hint="What is the step of a parameter whose gradients were all 0?",
+    change={" + eps": ""},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "no-root", "The root of v̂ is missing",
+    hint="If all gradients become ten times larger, how much larger should the step be?",
+    change={"corrected_square.sqrt()": "corrected_square"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "square-over-m", "m̂ and √v̂ have changed places",
+    hint="Which of the two is on top of the fraction?",
+    change={MOVE: "lr * corrected_square.sqrt() / (corrected_momentum + eps)"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "betas-swapped", "β₁ and β₂ have changed places",
+    hint="Which of the two belongs to the squares?",
+    change={"beta1, beta2 = betas": "beta2, beta1 = betas"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "beta-and-rest-swapped", "β weighs the new gradient, and 1 - β the past",
+    hint="With β₁ = 0.9, which share of m comes from this gradient?",
+    change={
+        MOMENTUM: "(1 - beta1) * momentum + beta1 * gradient",
+        SQUARE: "(1 - beta2) * square + beta2 * gradient**2",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "gradient-not-weighed", "The gradient is added to m in full",
+    hint="If every gradient is 1, what should m come to in the end?",
+    change={MOMENTUM: "beta1 * momentum + gradient"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "squares-not-weighed", "The squared gradient is added to v in full",
+    hint="If every gradient is 1, what should v come to in the end?",
+    change={SQUARE: "beta2 * square + gradient**2"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "not-squared", "v is a mean of gradients' sizes, not of their squares",
+    hint="Of what is v the mean?",
+    change={"gradient**2": "gradient.abs()"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "squared-momentum", "v is made of m, and not of the gradient",
+    hint="Of what is v the mean?",
+    change={"gradient**2": "new_momentum**2"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "squared-with-its-share", "The share 1 - β₂ is squared, too",
+    hint="What exactly is squared in the formula?",
+    change={SQUARE: "beta2 * square + ((1 - beta2) * gradient) ** 2"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "largest-square", "v never becomes smaller: that is AMSGrad",
+    hint="What happens to v when gradients become small?",
+    change={
+        "    # Both means": (
+            "    new_square = torch.maximum(square, new_square)\n    # Both means"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "gradient-for-momentum", "The step goes along the gradient, and not along m",
+    hint="What does m̂ do in your step?",
+    change={MOVE: MOVE.replace("corrected_momentum", "gradient")},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "nesterov", "The gradient counts twice, as in NAdam",
+    hint="What does the fraction have on top in the formula?",
+    change={
+        "new_momentum / (1 - beta1**step)": (
+            "(beta1 * new_momentum + (1 - beta1) * gradient) / (1 - beta1**step)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "old-momentum-used", "The step uses the momentum from before this gradient",
+    hint="Which m does the formula of m̂ have in it?",
+    change={"corrected_momentum = new_momentum": "corrected_momentum = momentum"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "old-square-used", "The step uses the squares from before this gradient",
+    hint="Which v does the formula of v̂ have in it?",
+    change={"corrected_square = new_square": "corrected_square = square"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "one-root-for-all", "One step size is taken for all elements",
+    hint="How many roots of v̂ does a matrix of weights have?",
+    change={"corrected_square.sqrt()": "corrected_square.mean().sqrt()"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "plain-descent", "That is gradient descent with a decay",
+    hint="What do m and v do in your step?",
+    change={MOVE: "lr * gradient"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "parameter-only", "Only the parameter is returned",
+    hint="What does the caller need for the next step?",
+    breaks=("returns",),
+    change={RESULT: "return parameter - decay - move"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "step-returned-too", "The step's number is returned as well",
+    hint="How many things does the caller expect?",
+    breaks=("returns",),
+    change={RESULT: f"{RESULT}, step + 1"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "matrices-only", "The parameter must have two dimensions",
+    hint="Which shapes do biases have?",
+    breaks=("leading",),
+    change={"beta1, beta2 = betas": "(_, _), (beta1, beta2) = parameter.shape, betas"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "vectors-at-least", "A parameter without dimensions fails",
+    hint="What is the length of a tensor that holds a single number?",
+    breaks=("leading",),
+    change={"    beta1, beta2 = betas": "    assert len(parameter) > 0\n    beta1, beta2 = betas"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "parameter-in-place", "The caller's parameter is changed",
+    hint="Who else holds the tensors that you were given?",
+    breaks=("unchanged",),
+    change={
+        RESULT: "return parameter.sub_(decay + move).clone(), new_momentum, new_square",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "means-in-place", "The caller's momentum and square are changed",
+    hint="What do mul_ and add_ do, and to whose tensor?",
+    breaks=("unchanged",),
+    change={
+        MOMENTUM: "momentum.mul_(beta1).add_((1 - beta1) * gradient)",
+        SQUARE: "square.mul_(beta2).add_((1 - beta2) * gradient**2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "gradient-in-place", "The caller's gradient is squared in place",
+    hint="Which of your operations end in an underscore, and whose tensors do they change?",
+    breaks=("unchanged",),
+    change={SQUARE: "beta2 * square + (1 - beta2) * gradient.pow_(2)"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", common="float32-inside",
+    change={"parameter - decay - move": "(parameter - decay - move).float().to(parameter)"},
+)  # fmt: skip
+
+mistake(
+    "adamw_step", "means-through-float32", "m and v pass through float32",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={
+        "new_momentum, new_square": (
+            "new_momentum.float().to(momentum), new_square.float().to(square)"
+        ),
+    },
+)  # fmt: skip
+
+
+@mistake(
+    "adamw_step", "calls-the-optimiser", "torch.optim.AdamW does the work",
+    hint="Which lines would you write if torch had no optimisers?",
+    breaks=("forbidden",),
+)  # fmt: skip
+def step_of_the_optimiser(parameter, gradient, m, v, step, lr, betas, eps, weight_decay):
+    p = nn.Parameter(parameter.clone())
+    p.grad = gradient.clone()
+    optimiser = torch.optim.AdamW([p], lr, betas, eps, weight_decay)
+    optimiser.state[p] = {
+        "step": torch.tensor(step - 1.0), "exp_avg": m.clone(), "exp_avg_sq": v.clone(),
+    }  # fmt: skip
+    optimiser.step()
+    state = optimiser.state[p]
+    return p.detach(), state["exp_avg"], state["exp_avg_sq"]
+
+
+@mistake(
+    "adamw_step", "calls-the-function", "torch's function behind AdamW does the work",
+    hint="Which lines would you write if torch had no optimisers?",
+    breaks=("forbidden",),
+)  # fmt: skip
+def step_of_the_function(parameter, gradient, m, v, step, lr, betas, eps, weight_decay):
+    from torch.optim.adamw import adamw
+
+    p, m, v, count = parameter.clone(), m.clone(), v.clone(), torch.tensor(step - 1.0)
+    adamw(
+        [p], [gradient], [m], [v], [], [count], amsgrad=False, beta1=betas[0], beta2=betas[1],
+        lr=lr, weight_decay=weight_decay, eps=eps, maximize=False,
+    )  # fmt: skip
+    return p, m, v
+
+
+@mistake(
+    "adamw_step", "calls-the-kernel", "torch's fused kernel does the work",
+    hint="Which lines would you write if that kernel did not exist?",
+    breaks=("forbidden",),
+)  # fmt: skip
+def step_of_the_kernel(parameter, gradient, m, v, step, lr, betas, eps, weight_decay):
+    p, m, v, count = parameter.clone(), m.clone(), v.clone(), torch.tensor(float(step))
+    torch._fused_adamw_(
+        [p], [gradient.clone()], [m], [v], [], [count], lr=lr, beta1=betas[0], beta2=betas[1],
+        weight_decay=weight_decay, eps=eps, amsgrad=False, maximize=False,
+    )  # fmt: skip
+    return p, m, v
+
+
+mistake("adamw_step", "no-return", common="nothing-returned")
+
+
+@accepted("adamw_step", "in-place-on-copies", "Copies, changed in place as in torch")
+def step_on_copies(parameter, gradient, momentum, square, step, lr, betas, eps, weight_decay):
+    with torch.no_grad():
+        p, m, v = parameter.clone(), momentum.clone(), square.clone()
+        p.mul_(1 - lr * weight_decay)
+        m.lerp_(gradient, 1 - betas[0])
+        v.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+        root = v.sqrt() / (1 - betas[1] ** step) ** 0.5
+        p.addcdiv_(m, root.add_(eps), value=-lr / (1 - betas[0] ** step))
+    return p, m, v
+
+
+@accepted("adamw_step", "short-names", "The paper's letters, a list for a tuple")
+def step_in_letters(theta, g, m, v, t, alpha, beta, eps, lam):
+    m = m * beta[0] + g * (1 - beta[0])
+    v = v * beta[1] + g * g * (1 - beta[1])
+    mhat, vhat = m / (1 - beta[0] ** t), v / (1 - beta[1] ** t)
+    return [theta - alpha * (mhat / (torch.sqrt(vhat) + eps) + lam * theta), m, v]
+
+
+@accepted("adamw_step", "differences", "Each mean moves by a share of the difference")
+def step_by_differences(parameter, gradient, momentum, square, step, lr, betas, eps, weight_decay):
+    b1, b2 = betas
+    m = momentum + (1 - b1) * (gradient - momentum)
+    v = square + (1 - b2) * (gradient.square() - square)
+    rate = lr * (1 - b2**step) ** 0.5 / (1 - b1**step)
+    small = eps * (1 - b2**step) ** 0.5
+    shrunk = parameter * (1 - lr * weight_decay)
+    print(rate)
+    return shrunk - rate * m / (v.sqrt() + small), m, v
+
+
+@accepted("adamw_step", "element-by-element", "Numbers, one after another")
+def step_element_by_element(p, g, m, v, step, lr, betas, eps, weight_decay):
+    one = torch.ones((), dtype=p.dtype)
+    out = []
+    for w, d, a, b in zip(*(x.flatten() for x in (p, g, m, v)), strict=True):
+        a = betas[0] * a + (1 - betas[0]) * d
+        b = betas[1] * b + (1 - betas[1]) * d * d
+        up = a / (one - betas[0] ** step)
+        down = (b / (one - betas[1] ** step)) ** 0.5 + eps
+        out.append(torch.stack([w - lr * weight_decay * w - lr * up / down, a, b]))
+    new = torch.stack(out)
+    return tuple(new[:, i].reshape(p.shape) for i in range(3))
+
+
+@accepted("adamw_step", "written-into-data", "A copy of the parameter, changed through .data")
+def step_through_data(parameter, gradient, momentum, square, step, lr, betas, eps, weight_decay):
+    new = nn.Parameter(parameter.detach().clone())
+    m = torch.lerp(gradient, momentum, betas[0])
+    v = torch.lerp(gradient**2, square, betas[1])
+    update = (m / (1 - pow(betas[0], step))).div((v / (1 - pow(betas[1], step))) ** 0.5 + eps)
+    new.data -= lr * (update + weight_decay * new.data)
+    return new, m, v
+
+
+accepted(
+    "adamw_step", "foreach", "Operations on lists of tensors are no optimiser",
+    change={
+        "return parameter - decay - move": (
+            "return torch._foreach_sub([parameter - decay], [move])[0]"
+        ),
+    },
+)  # fmt: skip
+
+# --- sample_next ---------------------------------------------------------------------------------
+
+TOP_K = "left_out = logits.argsort(descending=True)[top_k:]"
+FILL_K = "logits = logits.index_fill(0, left_out, -torch.inf)"
+SOFTMAX = "probs = torch.softmax(logits, dim=-1)"
+TOP_P = "order[sum_before >= top_p]"
+FILL_P = f"probs = probs.index_fill(0, {TOP_P}, 0.0)"
+RENORMALISE = "        probs = probs / probs.sum()\n"
+HIT = "torch.nonzero(probs.cumsum(dim=-1) > u)"
+LAST = "return int(torch.nonzero(probs)[-1])"
+
+mistake(
+    "sample_next", "sorted-order", "The ids lie on the line by probability, not in order of ids",
+    hint="Which id lies at the left end of the line: id 0, or the most probable one?",
+    change={
+        f"    hit = {HIT}": (
+            "    probs, ids = probs.sort(descending=True)\n"
+            f"    hit = {HIT}"
+        ),
+        "int(torch.nonzero(probs)[-1])": "int(ids[torch.nonzero(probs)[-1]])",
+        "int(hit[0])": "int(ids[hit[0]])",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "rank-returned", "The rank is returned, not the id",
+    hint="After sorting, which id does the first place belong to?",
+    change={
+        f"    hit = {HIT}": (
+            f"    probs = probs.sort(descending=True).values\n    hit = {HIT}"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "not-renormalised", "After top_p, the probabilities no longer sum to 1",
+    hint="What do the probabilities of the kept ids sum to, and what does a large u hit?",
+    change={RENORMALISE: ""},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-k-not-renormalised", "After top_k, the probabilities no longer sum to 1",
+    hint="Which comes first, top_k or the softmax?",
+    change={
+        FILL_K: "kept = torch.ones_like(logits).index_fill(0, left_out, 0.0)",
+        SOFTMAX: (
+            f"{SOFTMAX}\n"
+            "    if top_k is not None and top_k < len(logits):\n"
+            "        probs = probs * kept"
+        ),
+        RENORMALISE: "",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "last-one-dropped", "The id that reaches top_p is dropped",
+    hint="With probabilities 0.4 and 0.3 and top_p = 0.65: does 0.4 alone reach it?",
+    change={TOP_P: "order[1:][largest.cumsum(dim=-1)[1:] >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped", "Where the first id alone reaches top_p, nothing is left",
+    hint="How many ids are kept at least?",
+    change={TOP_P: "order[largest.cumsum(dim=-1) >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "two-kept-at-least", "top_p keeps two ids at least",
+    hint="If the most probable id alone reaches top_p, how many ids are the fewest?",
+    change={TOP_P: "order[2:][sum_before[2:] >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "one-more-kept", "One id more than needed is kept by top_p",
+    hint="With probabilities 0.4 and 0.3 and top_p = 0.65: how many ids are the fewest?",
+    change={TOP_P: "order[1:][sum_before[:-1] >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-p-before-top-k", "top_p is compared with probabilities from before top_k",
+    hint="What do the probabilities sum to that you compare with top_p?",
+    change={
+        "    if top_k is not None": (
+            "    before = torch.softmax(logits, dim=-1)\n    if top_k is not None"
+        ),
+        "largest, order = probs.sort": "largest, order = before.sort",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "temperature-multiplied", "The logits are multiplied by the temperature",
+    hint="Should a low temperature make differences between logits larger or smaller?",
+    change={"logits / temperature": "logits * temperature"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "temperature-ignored", "The temperature changes nothing",
+    hint="Which line divides by the temperature?",
+    change={"logits / temperature": "logits * 1.0"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "temperature-capped", "A temperature above 1 counts as 1",
+    hint="What should a temperature of 5 do to the logits?",
+    change={"logits / temperature": "logits / min(temperature, 1.0)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "temperature-on-probabilities", "The probabilities are divided, not the logits",
+    hint="After dividing by the sum, what is left of a factor that all probabilities have?",
+    change={
+        "logits / temperature": "logits * 1.0",
+        SOFTMAX: f"{SOFTMAX} / temperature\n    probs = probs / probs.sum()",
+    },
+    same_as={"temperature-ignored": "a factor that all have is gone after the division"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "temperature-at-the-end", "The temperature comes after top_p",
+    hint="Are the probabilities that top_p is compared with those of step 1, or of raw logits?",
+    change={
+        "    logits = logits / temperature\n": "",
+        RENORMALISE: "",
+        f"    hit = {HIT}": (
+            "    probs = torch.softmax(probs.log() / temperature, dim=-1)\n"
+            f"    hit = {HIT}"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "root-of-the-temperature", "The logits are divided by the temperature's root",
+    hint="By what does the first step divide?",
+    change={"logits / temperature": "logits / temperature**0.5"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "smallest-kept", "The smallest logits are kept",
+    hint="In which order does your sort put the logits, and which end do you keep?",
+    change={TOP_K: TOP_K.replace("descending=True", "")},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "one-kept-too-many", "One id more than top_k is kept",
+    hint="How many ids are left for top_k = 1?",
+    change={"[top_k:]": "[top_k + 1 :]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "one-kept-too-few", "One id fewer than top_k is kept",
+    hint="How many ids are left for top_k = 2?",
+    change={"[top_k:]": "[max(top_k - 1, 1) :]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "one-taken-for-none", "A top_k of 1 keeps all ids",
+    hint="How many ids are left for top_k = 1?",
+    change={"top_k is not None and": "top_k is not None and 1 <"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "first-ids-kept", "The first top_k ids are kept, and not the largest logits",
+    hint="Does your line look at the logits at all?",
+    change={TOP_K: "left_out = torch.arange(top_k, len(logits))"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "dropped-logits-zero",
+    "Dropped logits become 0, which is a logit like any other",
+    hint="What does a softmax make of a logit of 0, and of which logit does it make 0?",
+    change={FILL_K: FILL_K.replace("-torch.inf", "0.0")},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-k-ignored", "top_k changes nothing",
+    hint="Where does what you drop become something that nothing hits?",
+    change={FILL_K: "pass"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-p-ignored", "top_p changes nothing",
+    hint="Where does what you drop become something that nothing hits?",
+    change={FILL_P: "pass"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "each-above-top-p", "Only ids are kept whose own probability reaches top_p",
+    hint="Is it one probability that should reach top_p, or a sum?",
+    change={TOP_P: "order[1:][largest[1:] < top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "least-probable-first", "top_p keeps the least probable ids",
+    hint="Which ids does the sum begin with?",
+    change={"probs.sort(descending=True)": "probs.sort()"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "dropped-by-rank", "Ranks are taken for ids when top_p drops some",
+    hint="After sorting, which id is at place 2? What does `order` know?",
+    change={TOP_P: "torch.nonzero(sum_before >= top_p)[:, 0]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "in-order-of-ids", "top_p adds up in order of ids, and not the largest first",
+    hint="Which ids are the fewest that reach top_p?",
+    change={"probs.sort(descending=True)": "(probs, torch.arange(len(probs)))"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-p-the-other-way", "1 - top_p is kept",
+    hint="How many ids does a top_p of 0.9 keep: nearly all, or few?",
+    change={"sum_before >= top_p": "sum_before >= 1 - top_p"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "no-sum", "A single probability is compared with u, not the sum so far",
+    hint="Where on the line does the piece of id 2 begin?",
+    change={"probs.cumsum(dim=-1) > u": "probs > u"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "one-further", "The id after the one that is hit is returned",
+    hint="If u = 0.05 and id 0 has probability 0.1: which id is hit?",
+    change={"return int(hit[0])": "return min(int(hit[0]) + 1, len(probs) - 1)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "last-below", "The last id whose sum is not above u is returned",
+    hint="If u = 0.05 and id 0 has probability 0.1: which id is hit?",
+    change={"return int(hit[0])": "return max(int(hit[0]) - 1, 0)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "last-above", "The last id with a sum above u is returned",
+    hint="Many sums are above u: which of them comes first?",
+    change={"return int(hit[0])": "return int(hit[-1])"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "from-the-other-end", "The line is walked from its right end",
+    hint="Which id does u = 0.01 hit: the first, or the last?",
+    change={"cumsum(dim=-1) > u": "cumsum(dim=-1) > 1 - u"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "always-the-largest", "The most probable id is chosen, whatever u is",
+    hint="What does u do in your code?",
+    change={f"hit = {HIT}": "hit = probs.argmax()[None]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "least-probable", "At temperature 0, the smallest logit's id is chosen",
+    hint="Which logit belongs to the most probable id?",
+    breaks=("greedy",),
+    change={"argmax": "argmin"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "draws-by-itself", "It draws a number of its own, and u is not used",
+    hint="Call it twice with the same u: should the ids differ?",
+    change={HIT: "torch.multinomial(probs, 1)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "no-softmax", "The logits themselves are added up, without a softmax",
+    hint="Can a piece of the line have a negative width?",
+    change={SOFTMAX: "probs = logits / logits.sum()"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "softmax-twice", "The softmax is taken twice",
+    hint="Which numbers go into the softmax: logits, or probabilities?",
+    change={SOFTMAX: "probs = torch.softmax(torch.softmax(logits, dim=-1), dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "zero-divides", "A temperature of 0 makes every logit infinite or NaN",
+    hint="What is a logit divided by 0?",
+    breaks=("greedy",),
+    change={"    if temperature == 0:\n        return int(logits.argmax())\n": ""},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "zero-taken-for-one", "A temperature of 0 counts as none",
+    hint="What does `if temperature` make of 0?",
+    breaks=("greedy",),
+    change={
+        "    if temperature == 0:\n        return int(logits.argmax())\n": (
+            "    temperature = temperature or 1.0\n"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "zero-is-first", "A temperature of 0 gives id 0",
+    hint="Which id has the largest logit?",
+    breaks=("greedy",),
+    change={"int(logits.argmax())": "0"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "largest-logit-returned", "A temperature of 0 gives the logit, not its id",
+    hint="What does max return, and what argmax?",
+    breaks=("greedy",),
+    change={"int(logits.argmax())": "int(logits.max())"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "top-k-beyond-vocab", "A top_k that is larger than the vocabulary fails",
+    hint="How many logits can torch.topk find among eight?",
+    breaks=("none",),
+    change={
+        "top_k is not None and top_k < len(logits)": "top_k is not None",
+        TOP_K: "left_out = torch.topk(-logits, len(logits) - top_k).indices",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "first-dropped-id-hit", "u = 0 hits an id of probability 0",
+    hint="For u = 0 and a first id that is not kept: is its sum above u?",
+    breaks=("ends",),
+    change={"> u)": ">= u)"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "last-id-of-all",
+    "Where rounding leaves no sum above u, the vocabulary's last id is returned",
+    hint="Was the last id of the vocabulary kept?",
+    breaks=("ends",),
+    change={LAST: "return len(probs) - 1"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "nothing-hit", "Where rounding leaves no sum above u, it fails",
+    hint="Is the last of your sums exactly 1?",
+    breaks=("ends",),
+    change={"if len(hit) == 0:": "if False:"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "nothing-hit-is-zero", "Where rounding leaves no sum above u, id 0 is returned",
+    hint="What is the argmax of numbers that are all False?",
+    breaks=("ends",),
+    change={LAST: "return 0"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "nothing-hit-is-the-largest",
+    "Where rounding leaves no sum above u, the most probable id is returned",
+    hint="Which of the kept ids lies at the right end of the line?",
+    breaks=("ends",),
+    change={LAST: "return int(probs.argmax())"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "overflow", "Large logits overflow to infinity",
+    hint="What is exp(1000)? And which shift makes no exponential larger than 1?",
+    breaks=("large",),
+    change={SOFTMAX: "probs = logits.exp() / logits.exp().sum()"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "int-in-a-vector", "The id is in a tensor with a dimension of size 1",
+    hint="What is the shape of what you return?",
+    breaks=("returns",),
+    change={"int(hit[0])": "hit[0]", LAST: "return torch.nonzero(probs)[-1]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "probability-returned", "The probability is returned, not the id",
+    hint="What does the caller want to append to the text?",
+    breaks=("returns",),
+    change={"int(hit[0])": "float(probs[hit[0]])"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "a-float", "The id is a float",
+    hint="Can a float be an index?",
+    breaks=("returns",),
+    change={"int(hit[0])": "float(hit[0])"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "divided-in-place", "The caller's logits are divided",
+    hint="What does /= do to the tensor that you were given?",
+    breaks=("unchanged",),
+    change={"logits = logits / temperature": "logits /= temperature"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "float32-alone", "float64 logits fail",
+    hint="Which dtype has a tensor that you make of zeros?",
+    breaks=("dtype",),
+    change={
+        SOFTMAX: (
+            f"{SOFTMAX}\n"
+            "    collected = torch.zeros(len(probs))\n"
+            "    collected[torch.arange(len(probs))] = probs\n"
+            "    probs = collected"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", common="calls-torch-attention",
+    change={
+        SOFTMAX: (
+            "eye = torch.eye(len(logits)).to(logits)\n"
+            "    probs = torch.nn.functional.scaled_dot_product_attention(\n"
+            "        logits.clamp(min=-1e30)[None], eye, eye, scale=1.0\n"
+            "    )[0]"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes("sample_next", "nothing-returned")
+
+
+@accepted("sample_next", "searchsorted", "A threshold for top_k, a scatter back, searchsorted")
+def sample_by_search(logits, u, temperature=1.0, top_k=None, top_p=None):
+    if temperature == 0:
+        return torch.argmax(logits)
+    z = logits / temperature
+    if top_k is not None:
+        kth = torch.topk(z, min(top_k, z.numel()))[0][-1]
+        z = torch.where(z < kth, torch.full_like(z, float("-inf")), z)
+    p = z.softmax(0)
+    if top_p is not None:
+        s, i = torch.sort(p, descending=True)
+        drop = torch.cumsum(s, 0) >= top_p
+        drop = torch.cat([torch.zeros(1, dtype=torch.bool), drop[:-1]])
+        s = s.masked_fill(drop, 0.0)
+        p = torch.zeros_like(p).scatter(0, i, s)
+        p = p / p.sum()
+    where = torch.searchsorted(p.cumsum(0), torch.tensor(u, dtype=p.dtype), right=True)
+    last = torch.nonzero(p > 0).max()
+    return torch.minimum(where, last)
+
+
+@accepted("sample_next", "python", "Lists and a loop, no tensor after the first line")
+def sample_in_python(logits, u, temp=1.0, k=None, p=None):
+    scores = logits.tolist()
+    order = sorted(range(len(scores)), key=lambda i: scores[i], reverse=True)
+    if temp == 0:
+        return order[0]
+    order = order[:k]
+    top = scores[order[0]]
+    weight = {i: 2.718281828459045 ** ((scores[i] - top) / temp) for i in order}
+    total = sum(weight.values())
+    kept, reached = [], 0.0
+    for i in order:
+        kept.append(i)
+        reached += weight[i] / total
+        if p is not None and reached >= p:
+            break
+    below = 0.0
+    for i in sorted(kept):
+        below += weight[i] / total / reached
+        if below > u:
+            return i
+    return max(i for i in kept if weight[i] > 0)
+
+
+@accepted("sample_next", "cold-is-greedy", "Temperature 0 is taken for a very low one")
+def sample_cold(logits, u, temperature=1.0, top_k=None, top_p=None):
+    logits = logits.double() / max(temperature, 1e-9)
+    vocab = logits.size(0)
+    largest, ids = logits.topk(min(top_k or vocab, vocab))
+    probs = F.softmax(largest, dim=0)
+    if top_p is not None:
+        count = int((probs.cumsum(0) < top_p).sum()) + 1
+        probs, ids = probs[:count], ids[:count]
+        probs = probs / probs.sum()
+    ids, back = ids.sort()
+    above = probs[back].cumsum(0) > u
+    if not above.any():
+        return ids[probs[back] > 0][-1].item()
+    return ids[above.long().argmax()].item()
+
+
+@accepted("sample_next", "filters", "A function for each step, logits to -inf")
+def sample_by_filters(logits, u, temperature=1.0, top_k=None, top_p=None):
+    def keep_largest(z):
+        if top_k is None or top_k >= len(z):
+            return z
+        z = z.clone()
+        z[z < z.sort(descending=True).values[top_k - 1]] = -torch.inf
+        return z
+
+    def keep_nucleus(z):
+        if top_p is None:
+            return z
+        probs = torch.softmax(z, -1)
+        ahead = torch.stack([probs[probs > q].sum() for q in probs])
+        return z.masked_fill(ahead >= top_p, -torch.inf)
+
+    if temperature == 0.0:
+        return logits.max(dim=-1).indices
+    probs = torch.softmax(keep_nucleus(keep_largest(logits / temperature)), -1)
+    total = 0.0
+    chosen = -1
+    for i, q in enumerate(probs.tolist()):
+        if q > 0:
+            chosen = i
+        total += q
+        if total > u:
+            return i
+    return chosen
+
+
+accepted(
+    "sample_next", "counted", "The sums that are not above u are counted",
+    change={
+        "return int(hit[0])": "return int((probs.cumsum(dim=-1) <= u).sum())",
+    },
+)  # fmt: skip

@@ -1,0 +1,261 @@
+"""Unit 12, gpt: a language model of your own.
+
+A language model reads token ids, which are numbers of words or letters in a list, the vocabulary.
+For each position it gives a score for every id: which one comes next? Here you write what stands
+around the blocks: ids become vectors, scores become a loss, the loss changes the weights, and
+scores become a text.
+
+This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
+that a model gives for them are called logits: any numbers, which a softmax turns into
+probabilities. Arguments come by position, in the order of the signature. You may use your own
+earlier answers.
+
+Masks in this kit are boolean and True for what does NOT count, as `masked_fill` expects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch  # noqa: F401 - your answers will need it
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
+
+
+def embed_tokens(
+    ids: Int[Tensor, "batch tokens"],
+    token_table: Float[Tensor, "vocab d"],
+    position_table: Float[Tensor, "context d"],
+) -> Float[Tensor, "batch tokens d"]:
+    """Turn token ids into vectors that say which token it is and where it stands.
+
+        out[b, t] = token_table[ids[b, t]] + position_table[t]
+
+    Both tables are learned. Row i of the token table is the vector of id i, wherever it occurs.
+    Row t of the position table is the vector of position t, whichever token is there. Positions
+    count from 0 in every row of the batch.
+
+    Why: attention compares vectors, not ids. And without the second table, a token's vector would
+    be the same at every place. In the original Transformer, the tokens' vectors are multiplied by
+    √d (Vaswani et al. 2017, section 3.4); GPT does not, and neither does this.
+
+    Takes:
+        ids: int (batch, tokens), each from 0 to vocab - 1; an id may occur often.
+        token_table: (vocab, d), a row for each id.
+        position_table: (context, d), a row for each position; tokens ≤ context.
+
+    Returns:
+        (batch, tokens, d): the sum of both rows for each token.
+
+    Rules:
+        forbidden: Ready-made attention functions are off limits; `F.embedding` is welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `ids` and both tables stay as they were.
+        gradients: Gradients flow back to both tables. A row that is used more than once gets the
+            sum, and a row that is not used gets 0.
+
+    Example: three ids with two features, and room for four tokens. Id 2 comes twice, and gets
+    another vector at each place.
+
+    >>> token_table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    >>> position_table = torch.tensor([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.4, 0.0]])
+    >>> embed_tokens(torch.tensor([[2, 0, 2]]), token_table, position_table)
+    tensor([[[5.1000, 5.0000],
+             [1.2000, 0.0000],
+             [5.3000, 5.0000]]])
+
+    Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training",
+    section 3.1, https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf.
+    """
+    raise NotImplementedError
+
+
+def next_token_loss(
+    logits: Float[Tensor, "batch tokens vocab"],
+    ids: Int[Tensor, "batch tokens"],
+    ignore: Bool[Tensor, "batch tokens"] | None = None,
+) -> Float[Tensor, ""]:
+    """Measure how badly each position predicts the id that comes next.
+
+        loss[b, t] = -log softmax(logits[b, t])[ids[b, t + 1]]     for t = 0, …, tokens - 2
+        result     = mean of all losses whose target counts
+
+    The logits at position t are a guess at the id at position t + 1: that id is their target. So
+    the last logits have no target, and ids[:, 0] is the target of none. The mean is taken once,
+    over all targets of the whole batch that count: every target weighs the same, in short rows and
+    in long ones.
+
+    Why: this one number is all that a language model learns from. A model that knows nothing gives
+    every id the same probability, and its loss is log(vocab). A model that is sure and right comes
+    near 0. Padding and questions are no targets: `ignore` takes them out.
+
+    Takes:
+        logits: (batch, tokens, vocab), the scores of all ids at each position; tokens ≥ 2.
+        ids: int (batch, tokens), the text itself, each id from 0 to vocab - 1.
+        ignore: bool (batch, tokens) or None, by default None; True where an id is not counted as a
+            target.
+
+    Returns:
+        (): the mean loss, a tensor without dimensions.
+
+    Rules:
+        ignored: ignore[b, t] takes out ids[b, t] as a target, so the loss at position t - 1.
+            ignore[:, 0] changes nothing. A row may have no target that counts; the batch has one
+            at least.
+        none: Leaving `ignore` out and passing None mean the same: all targets count.
+        large: Logits may be as large as ±1000.
+        forbidden: Ready-made attention functions are off limits; torch's softmax, log_softmax and
+            `F.cross_entropy` are welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `logits`, `ids` and `ignore` stay as they were.
+        gradients: Gradients flow back to `logits`.
+
+    Example: a vocabulary of three ids. The first guess is undecided, so its loss is log 3 = 1.0986.
+    The second gives its target, id 2, three quarters: log(4/3) = 0.2877. If id 2 does not count,
+    the first loss is the mean.
+
+    >>> logits = torch.tensor([[[0.0, 0.0, 0.0], [0.0, 0.0, 1.7918], [5.0, 0.0, 0.0]]])
+    >>> ids = torch.tensor([[0, 1, 2]])
+    >>> next_token_loss(logits, ids)
+    tensor(0.6931)
+    >>> next_token_loss(logits, ids, torch.tensor([[False, False, True]]))
+    tensor(1.0986)
+
+    Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training",
+    section 3.1,
+    https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf.
+    Formula 1 there is a sum that should grow; this is the mean of its terms with a minus.
+    """
+    raise NotImplementedError
+
+
+def adamw_step(
+    parameter: Float[Tensor, " ..."],
+    gradient: Float[Tensor, " ..."],
+    momentum: Float[Tensor, " ..."],
+    square: Float[Tensor, " ..."],
+    step: int,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> tuple[Float[Tensor, " ..."], Float[Tensor, " ..."], Float[Tensor, " ..."]]:
+    """Do one step of AdamW: change a parameter by its gradient, as torch.optim.AdamW does.
+
+        m = β₁ · momentum + (1 - β₁) · gradient
+        v = β₂ · square + (1 - β₂) · gradient²
+        m̂ = m / (1 - β₁^step)
+        v̂ = v / (1 - β₂^step)
+        p = parameter - lr · weight_decay · parameter - lr · m̂ / (√v̂ + eps)
+
+    All operations are element by element. `momentum` is a running mean of the gradients, and
+    `square` one of their squares. Both start at 0, so they are too small in the first steps; the
+    divisions for m̂ and v̂ correct this. Only this step uses m̂ and v̂: m and v are what the next
+    step gets. The decay and the step both start from the old parameter.
+
+    Why: a parameter whose gradients agree moves by nearly `lr`, however small they are; one whose
+    gradients contradict each other hardly moves. The decay pulls weights towards 0, apart from
+    the gradient: if it were added to the gradient, as in Adam, √v̂ would divide it as well.
+
+    Takes:
+        parameter: (...), the old weights.
+        gradient: (...), the gradient of the loss for them.
+        momentum: (...), m of the step before, 0 before the first.
+        square: (...), v of the step before, 0 before the first.
+        step: int, the number of this step; the first has number 1.
+        lr: float, the learning rate.
+        betas: a tuple of two floats, β₁ and β₂, from 0 to below 1.
+        eps: float, added to √v̂.
+        weight_decay: float, the strength of the decay; 0 means none.
+
+    Returns:
+        A tuple of three, p, m and v: (...), (...), (...). Gradients through this step are not
+        asked for.
+
+    Rules:
+        leading: A parameter may have any number of dimensions, none included.
+        forbidden: torch.optim's Adam and AdamW and their functions are off limits, and so are
+            ready-made attention functions.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: All four tensors stay as they were: p, m and v are new tensors.
+
+    Example: the first step of one weight. m is 0.3 · 2 and v is 0.1 · 4. Corrected, they are 2 and
+    4, so the step is 0.3 · 2 / (2 + 0.05) = 0.2927. The decay takes 0.3 · 0.1 · 1.
+
+    >>> weight, zero = torch.tensor([1.0]), torch.tensor([0.0])
+    >>> adamw_step(weight, torch.tensor([2.0]), zero, zero, 1, 0.3, (0.7, 0.9), 0.05, 0.1)
+    (tensor([0.6773]), tensor([0.6000]), tensor([0.4000]))
+
+    Source: Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", Algorithm 2,
+    https://arxiv.org/abs/1711.05101. There, the decay is not multiplied by the learning rate α;
+    here it is, as in torch.
+    """
+    raise NotImplementedError
+
+
+def sample_next(
+    logits: Float[Tensor, " vocab"],
+    u: float,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> int:
+    """Choose the next id by a random number u: the larger its probability, the more often.
+
+        1. logits / temperature
+        2. top_k: keep the top_k largest logits
+        3. softmax over what is kept
+        4. top_p: keep the fewest ids, the most probable first, with a sum of at least top_p
+        5. divide by the sum of what is kept
+        6. the first id, in order of ids, with p[0] + p[1] + … + p[id] > u
+
+    An id that is not kept has probability 0. Step 4 compares `top_p` with the probabilities of
+    step 3, which sum to 1 over what top_k has kept; the id that reaches `top_p` is kept as well.
+    In step 6 the ids lie side by side between 0 and 1, each as wide as its probability, and u hits
+    one of them. They lie in order of ids: 0, 1, 2, …, not sorted by probability.
+
+    Why: the most probable id alone makes dull texts that repeat themselves. Chance brings variety,
+    but thousands of unlikely ids together are hit often, and one of them can spoil a text. A
+    temperature below 1 makes likely ids likelier; top_k and top_p cut off the tail.
+
+    Takes:
+        logits: (vocab,), finite numbers; no two are equal.
+        u: float, from 0 to below 1, as torch.rand draws it. Draw nothing yourself.
+        temperature: float, 0 or more.
+        top_k: int or None, at least 1; None keeps all, and so does a number of vocab or more.
+        top_p: float or None, above 0 and at most 1; None keeps all.
+
+    Returns:
+        An int: the id. A tensor without dimensions that holds an integer counts as one.
+
+    Rules:
+        greedy: A temperature of 0 means the id of the largest logit, whatever the rest is.
+        none: None and a left-out argument mean the same, and top_k may be larger than vocab.
+        ends: u = 0 hits the first id that is kept. For u just below 1, rounding may leave no sum
+            above u: then it is the last id with a probability above 0.
+        large: Logits may be as large as ±1000, after the division by the temperature too.
+        forbidden: Ready-made attention functions are off limits; torch's softmax, sort and topk
+            are welcome.
+        dtype: Logits may be float64.
+        unchanged: `logits` stays as it was.
+
+    Example: four ids with probabilities 0.1, 0.4, 0.2 and 0.3. u = 0.6 lies between 0.5 and 0.7:
+    id 2. With top_k = 2, ids 1 and 3 are left, with 4/7 and 3/7: id 3 begins at 0.5714. With
+    top_p = 0.65, 0.4 and 0.3 are enough, so it is the same. u stays away from borders in tests.
+
+    >>> logits = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+    >>> sample_next(logits, 0.6)
+    2
+    >>> sample_next(logits, 0.6, 1.0, 2)
+    3
+    >>> sample_next(logits, 0.6, 1.0, None, 0.65)
+    3
+    >>> sample_next(logits, 0.6, 0.0)
+    1
+
+    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1 for
+    top_p, 3.2 for top_k and 3.3 for the temperature, https://arxiv.org/abs/1904.09751.
+    """
+    raise NotImplementedError
