@@ -47,6 +47,18 @@ PRINTED = Tolerance(0.0, 3e-4)
 # Scores of hundreds: near 1000 a step of float32 is 6e-5, and exp makes it a part of the weight.
 LARGE_SCORES = Tolerance(1e-3, 1e-3)
 
+# Rows around 1000 that differ by about 1: a mean is off by a step of float32, which is 6e-5 there.
+# What subtracts the square of the mean from the mean of squares is off by ten times this much.
+LARGE_ROWS = Tolerance(0.0, 1e-2)
+
+# A GELU by tanh, which many books have for the exact one, is off by up to 4.7e-4. Another curve,
+# like x · sigmoid(1.702 x), is off by 2e-2.
+ROUGHLY_GELU = Tolerance(0.0, 1.6e-3)
+
+# How a result rises along with its input: noise of float64 is made larger by the division, and a
+# GELU by tanh is off by 2e-3. What passes through float32 does not rise at all, or by far too much.
+SLOPES = Tolerance(0.0, 1e-2)
+
 # Gradients go through the formula twice.
 GRADIENTS = Tolerance(1e-4, 1e-5)
 

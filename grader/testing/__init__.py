@@ -23,9 +23,11 @@ from grader.course.tolerances import (
     ALL_DIGITS,
     DIGITS,
     GRADIENTS,
+    LARGE_ROWS,
     LARGE_SCORES,
     PRINTED,
     REORDERED,
+    ROUGHLY_GELU,
     UNMOVED,
 )
 from grader.proxies.calls import StudentRaised
@@ -49,7 +51,13 @@ from grader.testing.properties import (
     assert_refuses,
     assert_rows_sum_to_one,
 )
-from grader.testing.values import agree, assert_agrees, assert_agrees_to_float64, assert_that
+from grader.testing.values import (
+    agree,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_rises_in_float64,
+    assert_that,
+)
 from grader.testing.weights import (
     adopt,
     adopt_identity_weights,
@@ -59,13 +67,15 @@ from grader.testing.weights import (
 )
 
 __all__ = [
-    "ALL_DIGITS", "DIGITS", "GRADIENTS", "LARGE_SCORES", "PRINTED", "REORDERED", "UNMOVED",
+    "ALL_DIGITS", "DIGITS", "GRADIENTS", "LARGE_ROWS", "LARGE_SCORES", "PRINTED", "REORDERED",
+    "ROUGHLY_GELU", "UNMOVED",
     "Make", "Reference", "Student", "StudentRaised", "adopt", "adopt_identity_weights", "agree",
     "assert_agrees", "assert_agrees_to_float64", "assert_batch_rows_do_not_mix",
     "assert_causal", "assert_drops_weights", "assert_gradients_agree", "assert_has_one_table",
     "assert_input_unchanged",
     "assert_learns_no_more", "assert_maxima_do_not_run_ahead", "assert_memory_grows_at_most",
     "assert_moves", "assert_one_bias", "assert_operations_do_not_grow", "assert_reduces_at_most",
-    "assert_refuses", "assert_rows_sum_to_one", "assert_that", "assert_uses", "assert_work_at_most",
+    "assert_refuses", "assert_rises_in_float64", "assert_rows_sum_to_one", "assert_that",
+    "assert_uses", "assert_work_at_most",
     "assert_work_grows_at_most", "rung",
 ]  # fmt: skip

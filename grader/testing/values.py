@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from grader.course.contract import describe
-from grader.course.tolerances import DIGITS, GRADIENTS, Tolerance
+from grader.course.tolerances import DIGITS, GRADIENTS, SLOPES, Tolerance
 from grader.feedback.differences.pair import differing
 from grader.feedback.disagreement import Disagreement
+
+THROUGH_FLOAT32 = (
+    "float64 carries 16 digits, and yours are right for fewer: does something make a "
+    "detour over float32, like .float() or a new tensor without a dtype?"
+)
 
 
 def assert_that(condition: bool, message: str) -> None:
@@ -73,7 +79,17 @@ def assert_agrees_to_float64(theirs: Any, ours: Any, *, within: Tolerance = DIGI
     try:
         assert_agrees(theirs, ours, within=within)
     except AssertionError:
-        raise AssertionError(
-            "float64 carries 16 digits, and yours are right for fewer: does something make a "
-            "detour over float32, like .float() or a new tensor without a dtype?"
-        ) from None
+        raise AssertionError(THROUGH_FLOAT32) from None
+
+
+def assert_rises_in_float64(
+    theirs: Callable[[Tensor], Tensor], ours: Callable[[Tensor], Tensor], x: Tensor
+) -> None:
+    """Fail unless results rise with `x` by steps that float64 sees and float32 does not.
+
+    It takes the place of `assert_agrees_to_float64` where an approximation, right for fewer digits,
+    has a test of its own.
+    """
+    step = 1e-8
+    their_slopes, our_slopes = ((f(x + step) - f(x)).detach() / step for f in (theirs, ours))
+    assert_that(agree(their_slopes, our_slopes, SLOPES), THROUGH_FLOAT32)

@@ -1,0 +1,399 @@
+"""Public checks of unit 11, the block around attention."""
+
+import pytest
+import torch
+
+from grader.course.collection import rung
+from grader.testing import (
+    ALL_DIGITS,
+    LARGE_ROWS,
+    LARGE_SCORES,
+    PRINTED,
+    REORDERED,
+    ROUGHLY_GELU,
+    adopt,
+    adopt_identity_weights,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_learns_no_more,
+    assert_rises_in_float64,
+    assert_that,
+)
+
+LEADING = {"no leading dimensions": {}, "two leading dimensions": {"batch": 2, "tokens": 3}}
+
+# --- layer_norm ----------------------------------------------------------------------------------
+
+
+@rung.shape("layer_norm")
+def test_layer_norm_gives_rows_of_the_same_shape(student, make):
+    """The result has the shape and dtype of x."""
+    student.layer_norm(make.normal(tokens=3, d=5), make.normal(d=5), make.normal(d=5))
+
+
+@rung.value("layer_norm")
+def test_layer_norm_of_the_example(student):
+    """A row with mean 3 and variance 3.5 comes out as in the example."""
+    x = torch.tensor([[1.0, 2.0, 3.0, 6.0]])
+    gain, shift = torch.tensor([1.0, 1.0, 2.0, 2.0]), torch.tensor([0.0, 0.0, 0.0, 10.0])
+    expected = torch.tensor([[-1.0690, -0.5345, 0.0, 13.2071]])
+    assert_agrees(student.layer_norm(x, gain, shift), expected, within=PRINTED)
+
+
+@rung.value("layer_norm")
+def test_layer_norm_works_for_other_rows(student, reference, make):
+    """It is right for other rows, another gain and another shift."""
+    given = make.normal(10.0, tokens=4, d=7) + 20.0, make.normal(d=7), make.normal(d=7)
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
+
+
+@rung.value("layer_norm", rules=("computes", "leading"))
+@pytest.mark.parametrize("leading", LEADING.values(), ids=LEADING.keys())
+def test_layer_norm_takes_any_leading_dimensions(student, reference, make, leading):
+    """A single row works, and so does a batch of sentences."""
+    given = make.normal(10.0, **leading, d=6) + 20.0, make.normal(d=6), make.normal(d=6)
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
+
+
+@rung.property("layer_norm", rules=("eps",))
+@pytest.mark.parametrize("eps", [(), (0.5,)], ids=["none given", "0.5"])
+def test_layer_norm_uses_eps(student, reference, make, eps):
+    """In rows whose numbers hardly differ, eps is seen: its default, and another one."""
+    x = make.normal(0.5 if eps else 0.01, tokens=3, d=5)
+    given = x, make.normal(d=5), make.normal(d=5), *eps
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
+
+
+@rung.property("layer_norm", rules=("constant",))
+def test_layer_norm_gives_shift_for_a_constant_row(student, make):
+    """A row of equal numbers gives the shift."""
+    shift = make.normal(d=4)
+    result = student.layer_norm(torch.full((2, 4), 3.0), make.normal(d=4), shift)
+    assert_agrees(result, shift.repeat(2, 1), what="the result for a row of threes")
+
+
+@rung.stability("layer_norm", rules=("large",))
+def test_layer_norm_is_right_around_a_thousand(student, reference, make):
+    """Rows around 1000 whose numbers differ by about 1 come out right."""
+    given = make.normal(tokens=8, d=16) + 1000.0, make.normal(d=16), make.normal(d=16)
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=LARGE_ROWS)
+
+
+@rung.property("layer_norm", rules=("dtype",))
+def test_layer_norm_gives_float64_for_float64(student, reference, make):
+    """Float64 stays float64, to its full precision."""
+    x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
+    gain, shift = make.normal(d=6, dtype=torch.float64), make.normal(d=6, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.layer_norm(x, gain, shift), reference.layer_norm(x, gain, shift), within=ALL_DIGITS
+    )
+
+
+@rung.property("layer_norm", rules=("unchanged",))
+def test_layer_norm_leaves_what_it_was_given(student, make):
+    """The tensors that were passed in stay as they were."""
+    given = make.normal(tokens=3, d=5), make.normal(d=5), make.normal(d=5)
+    assert_input_unchanged(student.layer_norm, *given)
+
+
+@rung.gradient("layer_norm", rules=("gradients",))
+def test_layer_norm_lets_gradients_through(student, reference, make):
+    """Gradients reach x, gain and shift."""
+    given = make.normal(3.0, tokens=3, d=5), make.normal(d=5), make.normal(d=5)
+    assert_gradients_agree(student.layer_norm, reference.layer_norm, *given, make=make)
+
+
+# --- rms_norm ------------------------------------------------------------------------------------
+
+
+@rung.shape("rms_norm")
+def test_rms_norm_gives_rows_of_the_same_shape(student, make):
+    """The result has the shape and dtype of x."""
+    student.rms_norm(make.normal(tokens=3, d=5), make.normal(d=5))
+
+
+@rung.value("rms_norm")
+def test_rms_norm_of_the_example(student):
+    """A row whose root mean square is 3 comes out as in the example."""
+    result = student.rms_norm(
+        torch.tensor([[1.0, 1.0, 5.0, 3.0]]), torch.tensor([1.0, 1.0, 2.0, 10.0])
+    )
+    expected = torch.tensor([[0.3333, 0.3333, 3.3333, 10.0]])
+    assert_agrees(result, expected, within=PRINTED)
+
+
+@rung.value("rms_norm")
+def test_rms_norm_works_for_other_rows(student, reference, make):
+    """It is right for other rows and another gain."""
+    given = make.normal(10.0, tokens=4, d=7) + 20.0, make.normal(d=7)
+    assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
+
+
+@rung.value("rms_norm", rules=("computes", "leading"))
+@pytest.mark.parametrize("leading", LEADING.values(), ids=LEADING.keys())
+def test_rms_norm_takes_any_leading_dimensions(student, reference, make, leading):
+    """A single row works, and so does a batch of sentences."""
+    given = make.normal(10.0, **leading, d=6) + 20.0, make.normal(d=6)
+    assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
+
+
+@rung.property("rms_norm", rules=("eps",))
+@pytest.mark.parametrize("eps", [(), (0.5,)], ids=["none given", "0.5"])
+def test_rms_norm_uses_eps(student, reference, make, eps):
+    """In rows of small numbers, eps is seen: its default, and another one."""
+    given = make.normal(0.5 if eps else 0.002, tokens=3, d=5), make.normal(d=5), *eps
+    assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
+
+
+@rung.property("rms_norm", rules=("zeros",))
+def test_rms_norm_gives_zeros_for_zeros(student, make):
+    """A row of zeros stays a row of zeros."""
+    zeros = torch.zeros(2, 4)
+    assert_agrees(student.rms_norm(zeros, make.normal(d=4)), zeros, what="the result for zeros")
+
+
+@rung.property("rms_norm", rules=("dtype",))
+def test_rms_norm_gives_float64_for_float64(student, reference, make):
+    """Float64 stays float64, to its full precision."""
+    x = make.normal(1e6, tokens=8, d=6, dtype=torch.float64)
+    gain = make.normal(d=6, dtype=torch.float64)
+    assert_agrees_to_float64(
+        student.rms_norm(x, gain), reference.rms_norm(x, gain), within=ALL_DIGITS
+    )
+
+
+@rung.property("rms_norm", rules=("unchanged",))
+def test_rms_norm_leaves_what_it_was_given(student, make):
+    """The tensors that were passed in stay as they were."""
+    assert_input_unchanged(student.rms_norm, make.normal(tokens=3, d=5), make.normal(d=5))
+
+
+@rung.gradient("rms_norm", rules=("gradients",))
+def test_rms_norm_lets_gradients_through(student, reference, make):
+    """Gradients reach x and gain."""
+    given = make.normal(3.0, tokens=3, d=5), make.normal(d=5)
+    assert_gradients_agree(student.rms_norm, reference.rms_norm, *given, make=make)
+
+
+# --- gelu ----------------------------------------------------------------------------------------
+
+
+@rung.shape("gelu")
+def test_gelu_gives_a_number_for_each(student, make):
+    """The result has the shape and dtype of x."""
+    student.gelu(make.normal(tokens=3, d=5))
+
+
+@rung.value("gelu")
+def test_gelu_of_the_example(student):
+    """The GELU of -1, 0, 1 and 3 is that of the example."""
+    expected = torch.tensor([[-0.1587, 0.0], [0.8413, 2.9960]])
+    result = student.gelu(torch.tensor([[-1.0, 0.0], [1.0, 3.0]]))
+    assert_agrees(result, expected, within=ROUGHLY_GELU)
+
+
+@rung.value("gelu")
+def test_gelu_works_for_other_numbers(student, reference, make):
+    """It is right for other numbers, near zero."""
+    x = make.uniform(-0.25, 0.25, tokens=4, d=6)
+    assert_agrees(student.gelu(x), reference.gelu(x))
+
+
+@rung.value("gelu", rules=("computes", "leading"))
+@pytest.mark.parametrize("sizes", [{}, {"batch": 2, "tokens": 3, "d": 5}], ids=["none", "three"])
+def test_gelu_takes_any_dimensions(student, reference, make, sizes):
+    """A tensor of a single number works, and so does a batch of sentences."""
+    x = make.uniform(-0.25, 0.25, **sizes)
+    assert_agrees(student.gelu(x), reference.gelu(x))
+
+
+@rung.property("gelu", rules=("gelu",))
+def test_gelu_is_no_approximation(student, reference):
+    """Near ±2.7, where the approximation by tanh is worst, the numbers come out right."""
+    x = torch.tensor([-3.0, -2.7, -2.4, 2.4, 2.7, 3.0])
+    assert_agrees(student.gelu(x), reference.gelu(x), what="the GELU of numbers near ±2.7")
+
+
+@rung.property("gelu", rules=("dtype",))
+def test_gelu_gives_float64_for_float64(student, reference, make):
+    """Float64 stays float64, to its full precision."""
+    x = make.uniform(-3.0, 3.0, tokens=4, d=6, dtype=torch.float64)
+    assert_rises_in_float64(student.gelu, reference.gelu, x)
+
+
+@rung.property("gelu", rules=("unchanged",))
+def test_gelu_leaves_what_it_was_given(student, make):
+    """The tensor that was passed in stays as it was."""
+    assert_input_unchanged(student.gelu, make.normal(tokens=4, d=6))
+
+
+@rung.stability("gelu", rules=("large",))
+def test_gelu_is_right_for_a_thousand(student, reference):
+    """1000 stays 1000, and -1000 becomes 0."""
+    x = torch.tensor([-1000.0, 1000.0, 20.0])
+    assert_agrees(student.gelu(x), reference.gelu(x))
+
+
+@rung.gradient("gelu", rules=("gradients",))
+def test_gelu_lets_gradients_through(student, reference, make):
+    """Gradients reach x."""
+    x = make.uniform(-0.05, 0.05, tokens=4, d=6)
+    assert_gradients_agree(student.gelu, reference.gelu, x, make=make)
+
+
+# --- FeedForward ---------------------------------------------------------------------------------
+
+
+def keep_hidden_within(bound, layer, x):
+    """Scale a layer so that nothing it makes of `x` is larger than `bound`.
+
+    A GELU by tanh, which has a check of its own, is nearly the same there.
+    """
+    with torch.no_grad():
+        largest = (x @ layer.weight.T + layer.bias).abs().max()
+        layer.weight *= bound / largest
+        layer.bias *= bound / largest
+
+
+@rung.shape("FeedForward")
+def test_feed_forward_gives_one_vector_per_token(student, make):
+    """One vector of size d_model comes back for each token."""
+    student.FeedForward(5, 12)(make.normal(batch=2, tokens=7, d_model=5))
+
+
+@rung.value("FeedForward")
+def test_feed_forward_with_identity_weights(student, reference):
+    """With ones on the diagonal and zero biases, it gives the answer of the example."""
+    theirs = student.FeedForward(2, 3)
+    adopt_identity_weights(theirs, reference.FeedForward(2, 3))
+    expected = torch.tensor([[[0.1159, -0.0841], [0.0, 0.0540]]])
+    result = theirs(torch.tensor([[[0.2, -0.2], [0.0, 0.1]]]))
+    assert_agrees(result, expected, within=PRINTED)
+
+
+@rung.value("FeedForward")
+@pytest.mark.parametrize("d_hidden", [11, 3], ids="{} in between".format)
+def test_feed_forward_with_the_weights_of_the_reference(student, reference, make, d_hidden):
+    """With the same weights, the result is that of the reference, for any width in between."""
+    theirs, ours = student.FeedForward(5, d_hidden), reference.FeedForward(5, d_hidden)
+    x = make.normal(batch=2, tokens=7, d_model=5)
+    keep_hidden_within(0.25, ours.up, x)
+    adopt(theirs, ours)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("FeedForward", rules=("gelu",))
+def test_feed_forward_uses_the_exact_gelu(student, reference, make):
+    """With large numbers between the layers, the result is that of the exact GELU."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    adopt(theirs, ours)
+    x = make.normal(1.5, batch=2, tokens=12, d_model=5)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for large numbers")
+
+
+@rung.property("FeedForward", rules=("bias",))
+def test_feed_forward_has_a_bias_in_each_layer(student, reference):
+    """Both layers have a bias, and nothing else is learned."""
+    theirs = student.FeedForward(5, 12)
+    adoption = adopt(theirs, reference.FeedForward(5, 12))
+    lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
+    assert_that(not lacking, f"both layers have a bias, and none could be found for {lacking}")
+    assert_learns_no_more(theirs, "there is one bias for each of the two layers")
+
+
+@rung.property("FeedForward", rules=("dtype",))
+def test_feed_forward_computes_in_float64(student, reference, make):
+    """After `.double()`, everything is computed in float64."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    x = make.normal(batch=2, tokens=5, d_model=5, dtype=torch.float64)
+    keep_hidden_within(0.25, ours.up, x.float())
+    adopt(theirs, ours)
+    assert_rises_in_float64(theirs.double(), ours.double(), x)
+
+
+@rung.property("FeedForward", rules=("unchanged",))
+def test_feed_forward_leaves_what_it_was_given(student, make):
+    """The tensor that was passed in stays as it was."""
+    assert_input_unchanged(student.FeedForward(5, 12), make.normal(batch=2, tokens=5, d_model=5))
+
+
+@rung.gradient("FeedForward", rules=("gradients",))
+def test_feed_forward_can_be_trained(student, reference, make):
+    """Gradients reach the input and both layers."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    x = make.normal(batch=2, tokens=5, d_model=5)
+    keep_hidden_within(0.05, ours.up, x)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, x, make=make)
+
+
+# --- SwiGLU --------------------------------------------------------------------------------------
+
+
+@rung.shape("SwiGLU")
+def test_swiglu_gives_one_vector_per_token(student, make):
+    """One vector of size d_model comes back for each token."""
+    student.SwiGLU(5, 12)(make.normal(batch=2, tokens=7, d_model=5))
+
+
+@rung.value("SwiGLU")
+def test_swiglu_with_identity_weights(student, reference):
+    """With ones on the diagonal, it gives the answer of the example."""
+    theirs = student.SwiGLU(2, 3)
+    adopt_identity_weights(theirs, reference.SwiGLU(2, 3))
+    expected = torch.tensor([[[0.7311, 0.2689], [3.5232, 8.5732]]])
+    assert_agrees(theirs(torch.tensor([[[1.0, -1.0], [2.0, 3.0]]])), expected, within=PRINTED)
+
+
+@rung.value("SwiGLU")
+@pytest.mark.parametrize("d_hidden", [11, 3], ids="{} in between".format)
+def test_swiglu_with_the_weights_of_the_reference(student, reference, make, d_hidden):
+    """With the same weights, the result is that of the reference, for any width in between."""
+    theirs, ours = student.SwiGLU(5, d_hidden), reference.SwiGLU(5, d_hidden)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=7, d_model=5)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("SwiGLU", rules=("bias",))
+def test_swiglu_has_no_bias_anywhere(student, reference):
+    """No layer has a bias, and nothing else is learned."""
+    theirs = student.SwiGLU(5, 12)
+    adopt(theirs, reference.SwiGLU(5, 12))
+    assert_learns_no_more(theirs, "no layer has a bias here")
+
+
+@rung.property("SwiGLU", rules=("dtype",))
+def test_swiglu_computes_in_float64(student, reference, make):
+    """After `.double()`, everything is computed in float64."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_model=5, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
+
+
+@rung.property("SwiGLU", rules=("unchanged",))
+def test_swiglu_leaves_what_it_was_given(student, make):
+    """The tensor that was passed in stays as it was."""
+    assert_input_unchanged(student.SwiGLU(5, 12), make.normal(batch=2, tokens=5, d_model=5))
+
+
+@rung.stability("SwiGLU", rules=("large",))
+def test_swiglu_survives_large_gates(student, reference, make):
+    """Gates of several hundred, up and down, give numbers and not NaN."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    with torch.no_grad():
+        ours.W_gate.weight *= 200.0
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=5, d_model=5)
+    assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for large gates")
+
+
+@rung.gradient("SwiGLU", rules=("gradients",))
+def test_swiglu_can_be_trained(student, reference, make):
+    """Gradients reach the input and all three layers."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=5, d_model=5), make=make)

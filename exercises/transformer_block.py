@@ -1,0 +1,287 @@
+"""Unit 11, the block around attention: norms, and layers that think about each token alone.
+
+Attention lets tokens talk to each other. A transformer is a stack of blocks, and in every block
+two more things happen. A norm gives the numbers of a token the same size in every layer, so that a
+deep stack can be trained. A feed-forward layer then works on each token by itself, and about two
+thirds of a block's weights are in it. Here you write two forms of each: the one of GPT-2, and the
+one of today's models such as Llama.
+
+This holds for all exercises of this unit. Every token is computed alone: nothing is shared among
+the tokens of a sentence or the sentences of a batch. Names of parameters are free, how you
+initialise them is up to you, projections may share one layer, and layers may be bare parameters.
+Arguments come by position, in the order of the signature. You may use your own earlier answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch  # noqa: F401 - your answers will need it
+from torch import nn
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+
+def layer_norm(
+    x: Float[Tensor, "... d"],
+    gain: Float[Tensor, " d"],
+    shift: Float[Tensor, " d"],
+    eps: float = 1e-5,
+) -> Float[Tensor, "... d"]:
+    """Bring every row to mean 0 and variance 1, then stretch and shift its features.
+
+        mean     = (Σ x[i]) / d                  over the d features of a row
+        variance = (Σ (x[i] - mean)²) / d        divided by d, and not by d - 1
+        out[i]   = (x[i] - mean) / √(variance + eps) · gain[i] + shift[i]
+
+    A row is the last dimension: the features of one token. Each row has its own mean and variance.
+    All rows share one `gain` and one `shift`, with one number for each feature.
+
+    Why: in a deep stack the numbers of a token can grow or shrink from layer to layer, and training
+    fails. A norm brings them back to one size. `gain` and `shift` are learned, so a model can
+    undo the norm where it does harm.
+
+    Takes:
+        x: (..., d), the features of each token.
+        gain: (d,), what each feature is multiplied by.
+        shift: (d,), what is added to each feature.
+        eps: float, 1e-5 if nothing else is said; more than 0.
+
+    Returns:
+        (..., d): the normalised rows.
+
+    Rules:
+        leading: There may be any number of leading dimensions, none included.
+        eps: `eps` is added to the variance, under the root. The caller may pass another one.
+        constant: A row of d equal numbers gives `shift`, and never NaN.
+        large: Rows around 1000 whose numbers differ by about 1 come out right to 0.01. The mean of
+            x² minus the square of the mean is wrong there: float32 has too few digits.
+        forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
+            normalize and their classes) are off limits, and so are ready-made attention functions.
+            Means, variances and lengths of vectors are welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x`, `gain` and `shift` stay as they were.
+        gradients: Gradients flow back to `x`, `gain` and `shift`.
+
+    Example: the first row has mean 3 and variance 3.5, so its numbers become -1.0690, -0.5345, 0
+    and 1.6036. Then the last feature is doubled, and 10 is added. The second row is constant.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0, 6.0], [5.0, 5.0, 5.0, 5.0]])
+    >>> gain, shift = torch.tensor([1.0, 1.0, 2.0, 2.0]), torch.tensor([0.0, 0.0, 0.0, 10.0])
+    >>> layer_norm(x, gain, shift)
+    tensor([[-1.0690, -0.5345,  0.0000, 13.2071],
+            [ 0.0000,  0.0000,  0.0000, 10.0000]])
+
+    Source: Ba, Kiros and Hinton 2016, "Layer Normalization", section 3,
+    https://arxiv.org/abs/1607.06450. There is no eps there; all models add one.
+    """
+    raise NotImplementedError
+
+
+def rms_norm(
+    x: Float[Tensor, "... d"], gain: Float[Tensor, " d"], eps: float = 1e-6
+) -> Float[Tensor, "... d"]:
+    """Divide every row by its root mean square, then stretch its features.
+
+        mean_square = (Σ x[i]²) / d              over the d features of a row
+        out[i]      = x[i] / √(mean_square + eps) · gain[i]
+
+    Nothing is subtracted, and nothing is added at the end. What multiplies is `gain` itself;
+    some models keep gain - 1 instead and multiply by 1 + that, and this function does not.
+
+    Why: most of what a layer norm gives comes from the division. Without the mean there is less to
+    compute and less to learn, and models are about as good. Llama and most of its successors do
+    it this way.
+
+    Takes:
+        x: (..., d), the features of each token.
+        gain: (d,), what each feature is multiplied by.
+        eps: float, 1e-6 if nothing else is said; more than 0.
+
+    Returns:
+        (..., d): the normalised rows.
+
+    Rules:
+        leading: There may be any number of leading dimensions, none included.
+        eps: `eps` is added to the mean square, under the root. The caller may pass another one.
+        zeros: A row of zeros gives zeros, and never NaN.
+        forbidden: Torch's norms (layer_norm, rms_norm, group_norm, batch_norm, instance_norm,
+            normalize and their classes) are off limits, and so are ready-made attention functions.
+            Means and lengths of vectors are welcome.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` and `gain` stay as they were.
+        gradients: Gradients flow back to `x` and `gain`.
+
+    Example: the squares of the first row are 1, 1, 25 and 9. Their mean is 9 and its root 3, so
+    every number is divided by 3. Then the third feature is doubled, and the last is multiplied
+    by 10.
+
+    >>> x = torch.tensor([[1.0, 1.0, 5.0, 3.0], [0.0, 0.0, 0.0, 0.0]])
+    >>> rms_norm(x, torch.tensor([1.0, 1.0, 2.0, 10.0]))
+    tensor([[ 0.3333,  0.3333,  3.3333, 10.0000],
+            [ 0.0000,  0.0000,  0.0000,  0.0000]])
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", section 3,
+    https://arxiv.org/abs/1910.07467. There is no eps there; all models add one.
+    """
+    raise NotImplementedError
+
+
+def gelu(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
+    """Compute the GELU of every number: the number times the chance that a normal one is smaller.
+
+        gelu(x) = x · Φ(x)
+        Φ(x)    = (1 + erf(x / √2)) / 2
+
+    Φ(x) is the chance that a number drawn from the standard normal distribution is smaller than
+    x: nearly 0 at -4, one half at 0, nearly 1 at 4. So large numbers pass as they are, very
+    negative ones become 0, and in between the change is smooth. `torch.erf` is welcome, and so are
+    `torch.erfc` and `torch.special.ndtr`.
+
+    Why: without something bent between them, two linear layers are one linear layer. ReLU, max(0,
+    x), is bent too, but it has a kink at 0 and gives no gradient to negative numbers. A GELU has
+    no kink.
+
+    Takes:
+        x: (...), finite numbers.
+
+    Returns:
+        (...): the GELU of each.
+
+    Rules:
+        gelu: Φ is the exact one. GPT-2 and many books use an approximation by tanh, 0.5 · x · (1 +
+            tanh(√(2/π) · (x + 0.044715 · x³))). It is off by up to 0.00047, near ±2.7, and one test
+            sees that.
+        leading: There may be any number of dimensions, none included.
+        large: Numbers as large as ±1000 come out right, without NaN.
+        forbidden: Torch's gelu and its class are off limits, and so are ready-made attention
+            functions.
+        dtype: float64 in, float64 out, to its full precision.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow back to `x`.
+
+    Example: -1 is larger than 0.1587 of all normal numbers, and 1 is larger than 0.8413 of them.
+
+    >>> gelu(torch.tensor([-1.0, 0.0, 1.0, 3.0]))
+    tensor([-0.1587,  0.0000,  0.8413,  2.9960])
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)", section 2,
+    https://arxiv.org/abs/1606.08415. The approximation by tanh is there too.
+    """
+    raise NotImplementedError
+
+
+class FeedForward(nn.Module):
+    """Compute a feed-forward layer: each token is widened, bent by a GELU, and brought back.
+
+        hidden = gelu(up(x))
+        out    = down(hidden)
+
+    `up` is a linear layer from d_model to d_hidden, `down` one from d_hidden to d_model. Both have
+    a bias. There is no dropout, and x is not added at the end: that is the work of the block.
+
+    Why: attention only mixes tokens; what it mixes are sums of values. The feed-forward layer is
+    where a token's features meet each other in a way that is not linear. d_hidden is
+    usually 4 · d_model.
+
+    Made with:
+        d_model: int, features of a token, before and after.
+        d_hidden: int, features of a token in between, any number, small or large.
+
+    Takes:
+        x: (batch, tokens, d_model), sentences of any length.
+
+    Returns:
+        (batch, tokens, d_model): one vector for each token.
+
+    Rules:
+        forbidden: Ready-made attention and transformer layers are off limits. `nn.GELU`, `F.gelu`
+            and your own `gelu` are welcome.
+        gelu: The GELU is the exact one, and no approximation. One test sees the difference.
+        bias: Both layers have a bias. Nothing else is learned.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: matrices with ones on the diagonal and zero biases. Two features become three, of which
+    the last is 0, and then two again, so only the GELU is seen.
+
+    >>> layer = FeedForward(2, 3)
+    >>> for weight in layer.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.zeros_(weight)
+    >>> layer(torch.tensor([[[0.2, -0.2], [0.0, 0.1]]])).detach()
+    tensor([[[ 0.1159, -0.0841],
+             [ 0.0000,  0.0540]]])
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.3,
+    https://arxiv.org/abs/1706.03762, with ReLU. The GELU came with GPT: Radford et al. 2018,
+    "Improving Language Understanding by Generative Pre-Training", section 4.1.
+    """
+
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        raise NotImplementedError
+
+
+class SwiGLU(nn.Module):
+    """Compute a feed-forward layer with a gate: one projection decides how much of another passes.
+
+        gate = silu(W_gate(x))                   silu(z) = z · sigmoid(z)
+        out  = W_down(gate · W_up(x))            · multiplies feature by feature
+
+    W_gate and W_up are linear layers from d_model to d_hidden, W_down is one from d_hidden to
+    d_model. None has a bias. `F.silu` is welcome. x is not added at the end.
+
+    Why: in `FeedForward` a feature of the hidden layer is bent by its own size only. Here a second
+    projection of the same token says how much of it passes, so features are multiplied with each
+    other. Trained with as many weights, such models come out a little better; nobody knows
+    why. Llama and most of its successors do it this way.
+
+    Made with:
+        d_model: int, features of a token, before and after.
+        d_hidden: int, features of a token in between. Take it as it is given: where papers speak of
+            two thirds, to keep the number of weights, the caller has done that already.
+
+    Takes:
+        x: (batch, tokens, d_model), sentences of any length.
+
+    Returns:
+        (batch, tokens, d_model): one vector for each token.
+
+    Rules:
+        forbidden: Ready-made attention and transformer layers are off limits.
+        bias: No layer has a bias. Nothing else is learned.
+        large: What W_gate gives may be as large as ±1000, and the gate is never NaN.
+        dtype: After `.double()`, everything is computed in float64.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: matrices with ones on the diagonal, so gate and up are the features themselves, and
+    what comes out is z · silu(z). For the first token silu gives 0.7311 and -0.2689.
+
+    >>> layer = SwiGLU(2, 3)
+    >>> for weight in layer.parameters():
+    ...     _ = nn.init.eye_(weight)
+    >>> layer(torch.tensor([[[1.0, -1.0], [2.0, 3.0]]])).detach()
+    tensor([[[0.7311, 0.2689],
+             [3.5232, 8.5732]]])
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", section 2,
+    https://arxiv.org/abs/2002.05202. What is W_gate here is W there, and W_up is V.
+    """
+
+    def __init__(self, d_model: int, d_hidden: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        raise NotImplementedError

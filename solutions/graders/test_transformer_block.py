@@ -1,0 +1,396 @@
+"""Hidden graders of unit 11, the block around attention."""
+
+import pytest
+import torch
+
+from grader.course.collection import rung
+from grader.testing import (
+    ALL_DIGITS,
+    LARGE_ROWS,
+    LARGE_SCORES,
+    REORDERED,
+    ROUGHLY_GELU,
+    adopt,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_learns_no_more,
+    assert_rises_in_float64,
+    assert_that,
+)
+
+# An eps of 1e-5 shows in rows whose numbers are small. Where it has no test, rows are large; where
+# it has one, they are small.
+
+SIZES = {  # of what goes into a function; d comes last
+    "rows": {"tokens": 3, "d": 5},
+    "one row": {"tokens": 1, "d": 6},
+    "wide rows": {"tokens": 4, "d": 96},
+    "no leading dimensions": {"d": 7},
+    "two leading dimensions": {"batch": 2, "tokens": 3, "d": 5},
+    "many leading dimensions": {"batch": 2, "heads": 3, "tokens": 5, "d": 4},
+}
+
+
+def quoting_leading(sizes):
+    """These sizes by name; those of leading dimensions quote the rule on them."""
+    return [
+        pytest.param(
+            case, id=name, marks=rung.quotes("returns", "leading") if "leading" in name else ()
+        )
+        for name, case in sizes.items()
+    ]
+
+
+def gain_and_shift(make, d, dtype=torch.float32):
+    """A gain and a shift that are nowhere 1 and 0."""
+    return make.uniform(1.2, 2.0, d=d, dtype=dtype), make.uniform(0.5, 1.5, d=d, dtype=dtype)
+
+
+def rows_of_their_own(make, **sizes):
+    """Rows about 10 wide, each about a number of its own."""
+    x = make.normal(10.0, **sizes)
+    return x + make.normal(20.0, **{**sizes, "d": 1})
+
+
+# --- layer_norm ----------------------------------------------------------------------------------
+
+
+@rung.shape("layer_norm")
+@pytest.mark.parametrize("sizes", quoting_leading(SIZES))
+def test_layer_norm_keeps_the_shape(student, make, sizes):
+    """The result has the shape and dtype of x."""
+    student.layer_norm(make.normal(**sizes), *gain_and_shift(make, sizes["d"]))
+
+
+@rung.value("layer_norm", points=9)
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
+def test_layer_norm_agrees_with_the_reference(student, reference, make, sizes):
+    """Each row is normalised by itself, stretched and shifted."""
+    given = rows_of_their_own(make, **sizes), *gain_and_shift(make, sizes["d"])
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
+
+
+@rung.property("layer_norm", points=2, rules=("eps",))
+@pytest.mark.parametrize("eps", [(), (0.5,), (1e-3,)], ids=["none given", "0.5", "0.001"])
+def test_layer_norm_adds_eps_to_the_variance(student, reference, make, eps):
+    """In rows whose numbers hardly differ, eps is seen: its default, and another one."""
+    spread = (eps[0] if eps else 1e-5) ** 0.5
+    x = make.normal(spread, batch=3, tokens=4, d=6) + 2 * spread
+    given = x, *gain_and_shift(make, 6), *eps
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=REORDERED)
+
+
+@rung.property("layer_norm", rules=("constant",))
+@pytest.mark.parametrize("d", [8, 1], ids="{} numbers".format)
+def test_layer_norm_makes_shift_of_equal_numbers(student, make, d):
+    """Rows of equal numbers give the shift, among other rows."""
+    # The mean of eight equal numbers is exact, in whatever order they are added up.
+    x = torch.tensor([5.0, 0.0, -3.0, 0.5])[:, None].repeat(1, d)
+    gain, shift = gain_and_shift(make, d)
+    result = student.layer_norm(torch.cat([x, make.normal(tokens=2, d=d)]), gain, shift)
+    assert_agrees(result[:4], shift.repeat(4, 1), what="the result for rows of equal numbers")
+
+
+@rung.stability("layer_norm", points=2, rules=("large",))
+def test_layer_norm_takes_rows_around_a_thousand(student, reference, make):
+    """Rows around 1000 and -1000 whose numbers differ by about 1 come out right."""
+    x = make.normal(batch=2, tokens=6, d=24) + torch.tensor([1000.0, -1000.0])[:, None, None]
+    given = x, *gain_and_shift(make, 24)
+    assert_agrees(student.layer_norm(*given), reference.layer_norm(*given), within=LARGE_ROWS)
+
+
+@rung.property("layer_norm", rules=("dtype",))
+def test_layer_norm_keeps_float64(student, reference, make):
+    """Rows in float64 give rows in float64, to its precision."""
+    # So large that no eps, wherever it is added, takes part.
+    x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
+    given = x, *gain_and_shift(make, 7, torch.float64)
+    assert_agrees_to_float64(
+        student.layer_norm(*given), reference.layer_norm(*given), within=ALL_DIGITS
+    )
+
+
+@rung.property("layer_norm", rules=("unchanged",))
+def test_layer_norm_leaves_its_inputs_alone(student, make):
+    """Rows, gain and shift stay as they were."""
+    given = make.normal(batch=2, tokens=3, d=5), *gain_and_shift(make, 5)
+    assert_input_unchanged(student.layer_norm, *given)
+
+
+@rung.gradient("layer_norm", points=2, rules=("gradients",))
+def test_layer_norm_has_the_right_gradients(student, reference, make):
+    """Gradients reach x, gain and shift, through mean and variance too."""
+    given = make.normal(3.0, batch=2, tokens=3, d=5), *gain_and_shift(make, 5)
+    assert_gradients_agree(student.layer_norm, reference.layer_norm, *given, make=make)
+
+
+# --- rms_norm ------------------------------------------------------------------------------------
+
+
+@rung.shape("rms_norm")
+@pytest.mark.parametrize("sizes", quoting_leading(SIZES))
+def test_rms_norm_keeps_the_shape(student, make, sizes):
+    """The result has the shape and dtype of x."""
+    student.rms_norm(make.normal(**sizes), gain_and_shift(make, sizes["d"])[0])
+
+
+@rung.value("rms_norm", points=8)
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
+def test_rms_norm_agrees_with_the_reference(student, reference, make, sizes):
+    """Each row is divided by its own root mean square, and stretched."""
+    given = rows_of_their_own(make, **sizes), gain_and_shift(make, sizes["d"])[0]
+    assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
+
+
+@rung.property("rms_norm", points=2, rules=("eps",))
+@pytest.mark.parametrize("eps", [(), (0.5,), (1e-3,)], ids=["none given", "0.5", "0.001"])
+def test_rms_norm_adds_eps_to_the_mean_square(student, reference, make, eps):
+    """In rows of small numbers, eps is seen: its default, and another one."""
+    size = (eps[0] if eps else 1e-6) ** 0.5
+    given = make.normal(size, batch=3, tokens=4, d=6), gain_and_shift(make, 6)[0], *eps
+    assert_agrees(student.rms_norm(*given), reference.rms_norm(*given), within=REORDERED)
+
+
+@rung.property("rms_norm", rules=("zeros",))
+def test_rms_norm_makes_zeros_of_zeros(student, make):
+    """Rows of zeros stay zeros, among other rows."""
+    x = torch.cat([torch.zeros(3, 5), make.normal(tokens=2, d=5)])
+    result = student.rms_norm(x, gain_and_shift(make, 5)[0])
+    assert_agrees(result[:3], torch.zeros(3, 5), what="the result for rows of zeros")
+
+
+@rung.property("rms_norm", rules=("dtype",))
+def test_rms_norm_keeps_float64(student, reference, make):
+    """Rows in float64 give rows in float64, to its precision."""
+    x = make.normal(1e6, tokens=20, d=7, dtype=torch.float64)
+    given = x, gain_and_shift(make, 7, torch.float64)[0]
+    assert_agrees_to_float64(
+        student.rms_norm(*given), reference.rms_norm(*given), within=ALL_DIGITS
+    )
+
+
+@rung.property("rms_norm", rules=("unchanged",))
+def test_rms_norm_leaves_its_inputs_alone(student, make):
+    """Rows and gain stay as they were."""
+    given = make.normal(batch=2, tokens=3, d=5), gain_and_shift(make, 5)[0]
+    assert_input_unchanged(student.rms_norm, *given)
+
+
+@rung.gradient("rms_norm", points=2, rules=("gradients",))
+def test_rms_norm_has_the_right_gradients(student, reference, make):
+    """Gradients reach x and gain, through the root mean square too."""
+    given = make.normal(3.0, batch=2, tokens=3, d=5), gain_and_shift(make, 5)[0]
+    assert_gradients_agree(student.rms_norm, reference.rms_norm, *given, make=make)
+
+
+# --- gelu ----------------------------------------------------------------------------------------
+#
+# Many know the GELU by its approximation only. It is off by 1e-6 within ±0.25, by 1e-8 and less
+# beyond ±6, and shows in one test.
+
+NUMBERS = {**SIZES, "a single number, no leading dimensions": {}}
+
+
+@rung.shape("gelu")
+@pytest.mark.parametrize("sizes", quoting_leading(NUMBERS))
+def test_gelu_keeps_the_shape(student, make, sizes):
+    """The result has the shape and dtype of x."""
+    student.gelu(make.normal(**sizes))
+
+
+@rung.value("gelu", points=10)
+@pytest.mark.parametrize("sizes", NUMBERS.values(), ids=NUMBERS.keys())
+def test_gelu_agrees_with_the_reference(student, reference, make, sizes):
+    """Numbers from -0.25 to 0.25 come out right, and numbers from -6 to 6 right to 0.0016."""
+    near, wide = make.uniform(-0.25, 0.25, **sizes), make.uniform(-6.0, 6.0, **sizes)
+    assert_agrees(student.gelu(near), reference.gelu(near), what="the GELU of numbers near 0")
+    assert_agrees(student.gelu(wide), reference.gelu(wide), within=ROUGHLY_GELU)
+
+
+@rung.property("gelu", points=2, rules=("gelu",))
+def test_gelu_is_the_exact_one(student, reference):
+    """Near ±2.7, where the approximation by tanh is worst, the numbers come out right."""
+    x = torch.linspace(2.2, 3.2, 21)
+    x = torch.stack([x, -x])
+    assert_agrees(student.gelu(x), reference.gelu(x), what="the GELU of numbers near ±2.7")
+
+
+@rung.property("gelu", rules=("dtype",))
+def test_gelu_keeps_float64(student, reference, make):
+    """Numbers in float64 give numbers in float64, to its precision."""
+    x = make.uniform(-3.0, 3.0, rows=5, columns=8, dtype=torch.float64)
+    assert_rises_in_float64(student.gelu, reference.gelu, x)
+
+
+@rung.property("gelu", rules=("unchanged",))
+def test_gelu_leaves_its_input_alone(student, make):
+    """The tensor that was passed in stays as it was."""
+    assert_input_unchanged(student.gelu, make.normal(batch=2, tokens=3, d=5))
+
+
+@rung.stability("gelu", points=2, rules=("large",))
+def test_gelu_takes_numbers_of_a_thousand(student, reference):
+    """Large numbers pass as they are, and very negative ones become 0."""
+    x = torch.tensor([1000.0, -1000.0, 400.0, -400.0, 90.0, -90.0, 13.0, -13.0])
+    assert_agrees(student.gelu(x), reference.gelu(x))
+
+
+@rung.gradient("gelu", rules=("gradients",))
+def test_gelu_has_the_right_gradients(student, reference, make):
+    """Gradients reach x, through both factors."""
+    x = make.uniform(-0.05, 0.05, batch=2, tokens=3, d=5)
+    assert_gradients_agree(student.gelu, reference.gelu, x, make=make)
+
+
+# --- FeedForward ---------------------------------------------------------------------------------
+
+# batch, tokens, d_model, d_hidden
+WIDTHS = [(2, 7, 5, 12), (3, 4, 6, 11), (2, 3, 7, 4), (3, 5, 4, 1)]
+
+
+def keep_hidden_within(bound, layer, x):
+    """Scale a layer so that nothing it makes of `x` is larger than `bound`.
+
+    A GELU by tanh, which has a test of its own, is off by 1e-6 there, and ReLU by 0.1.
+    """
+    with torch.no_grad():
+        largest = (x @ layer.weight.T + layer.bias).abs().max()
+        layer.weight *= bound / largest
+        layer.bias *= bound / largest
+
+
+@rung.shape("FeedForward")
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "d_hidden"), WIDTHS)
+def test_feed_forward_has_the_shape_of_its_input(student, make, batch, tokens, d_model, d_hidden):
+    """One vector of size d_model comes back for each token, however wide the hidden layer is."""
+    layer = student.FeedForward(d_model, d_hidden)
+    layer(make.normal(batch=batch, tokens=tokens, d_model=d_model))
+
+
+@rung.value("FeedForward", points=10)
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "d_hidden"), WIDTHS)
+def test_feed_forward_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_model, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = student.FeedForward(d_model, d_hidden), reference.FeedForward(d_model, d_hidden)
+    x = make.normal(batch=batch, tokens=tokens, d_model=d_model)
+    keep_hidden_within(0.25, ours.up, x)
+    adopt(theirs, ours)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("FeedForward", points=2, rules=("gelu",))
+def test_feed_forward_has_the_exact_gelu(student, reference, make):
+    """With large numbers between the layers, the result is that of the exact GELU."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    adopt(theirs, ours)
+    x = make.normal(1.5, batch=2, tokens=20, d_model=5)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for large numbers")
+
+
+@rung.property("FeedForward", points=2, rules=("bias",))
+def test_feed_forward_has_two_biases(student, reference):
+    """Both layers have a bias, and nothing else is learned."""
+    theirs = student.FeedForward(5, 12)
+    adoption = adopt(theirs, reference.FeedForward(5, 12))
+    lacking = " and ".join(role.removesuffix(".bias") for role in adoption.missing)
+    assert_that(not lacking, f"both layers have a bias, and none could be found for {lacking}")
+    assert_learns_no_more(theirs, "there is one bias for each of the two layers")
+
+
+@rung.property("FeedForward", rules=("dtype",))
+def test_feed_forward_works_in_float64(student, reference, make):
+    """A layer in float64 takes and gives float64, to its precision."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
+    keep_hidden_within(0.25, ours.up, x.float())
+    adopt(theirs, ours)
+    assert_rises_in_float64(theirs.double(), ours.double(), x)
+
+
+@rung.property("FeedForward", rules=("unchanged",))
+def test_feed_forward_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs = student.FeedForward(5, 12)
+    adopt(theirs, reference.FeedForward(5, 12))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=6, d_model=5))
+
+
+@rung.gradient("FeedForward", points=2, rules=("gradients",))
+def test_feed_forward_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and both layers."""
+    theirs, ours = student.FeedForward(5, 12), reference.FeedForward(5, 12)
+    x = make.normal(batch=2, tokens=6, d_model=5)
+    keep_hidden_within(0.05, ours.up, x)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, x, make=make)
+
+
+# --- SwiGLU --------------------------------------------------------------------------------------
+
+
+@rung.shape("SwiGLU")
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "d_hidden"), WIDTHS)
+def test_swiglu_has_the_shape_of_its_input(student, make, batch, tokens, d_model, d_hidden):
+    """One vector of size d_model comes back for each token, however wide the hidden layer is."""
+    layer = student.SwiGLU(d_model, d_hidden)
+    layer(make.normal(batch=batch, tokens=tokens, d_model=d_model))
+
+
+@rung.value("SwiGLU", points=10)
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "d_hidden"), WIDTHS)
+def test_swiglu_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_model, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = student.SwiGLU(d_model, d_hidden), reference.SwiGLU(d_model, d_hidden)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_model=d_model)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("SwiGLU", points=2, rules=("bias",))
+def test_swiglu_has_no_bias(student, reference):
+    """No layer has a bias, and nothing else is learned."""
+    theirs = student.SwiGLU(5, 12)
+    adopt(theirs, reference.SwiGLU(5, 12))
+    assert_learns_no_more(theirs, "no layer has a bias here")
+
+
+@rung.property("SwiGLU", rules=("dtype",))
+def test_swiglu_works_in_float64(student, reference, make):
+    """A layer in float64 takes and gives float64, to its precision."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_model=5, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x), ours.double()(x))
+
+
+@rung.property("SwiGLU", rules=("unchanged",))
+def test_swiglu_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs = student.SwiGLU(5, 12)
+    adopt(theirs, reference.SwiGLU(5, 12))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=6, d_model=5))
+
+
+@rung.stability("SwiGLU", rules=("large",))
+def test_swiglu_takes_gates_of_hundreds(student, reference, make):
+    """A gate of ±600 is open or shut, and gives no NaN."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    with torch.no_grad():
+        ours.W_gate.weight *= 200.0
+    adopt(theirs, ours)
+    x = make.normal(batch=2, tokens=6, d_model=5)
+    assert_agrees(theirs(x), ours(x), within=LARGE_SCORES, what="the result for large gates")
+
+
+@rung.gradient("SwiGLU", points=2, rules=("gradients",))
+def test_swiglu_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all three layers."""
+    theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
+    adopt(theirs, ours)
+    assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=6, d_model=5), make=make)

@@ -1,0 +1,1497 @@
+"""Known answers of unit 11: mistakes, and right answers in other forms."""
+
+import math
+import re
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, common_mistakes, mistake
+
+# --- layer_norm ----------------------------------------------------------------------------------
+
+VARIANCE = "(centred * centred).mean(dim=-1, keepdim=True)"
+LAYER_NORM = "centred / torch.sqrt(variance + eps) * gain + shift"
+
+mistake(
+    "layer_norm", "divided-by-one-less", "The variance is divided by d - 1, and not by d",
+    hint="How many squares are there, and by which number is their sum divided?",
+    change={VARIANCE: "x.var(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "eps-outside-root", "eps is added after the root",
+    hint="What stands under the root in the formula?",
+    breaks=("eps",),
+    change={"torch.sqrt(variance + eps)": "(torch.sqrt(variance) + eps)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "no-eps", "eps is left out",
+    hint="What is the variance of a row of equal numbers, and what do you divide by?",
+    breaks=("eps", "constant"),
+    change={"variance + eps": "variance"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "eps-of-another-size", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-5": "eps: float = 1e-6"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "eps-ignored", "The caller's eps is ignored",
+    hint="Where does the argument eps come in?",
+    breaks=("eps",),
+    change={"variance + eps": "variance + 1e-5"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "eps-as-least-variance", "eps is a lower limit of the variance, and never added",
+    hint="What does a small variance become: eps, or eps and a little more?",
+    breaks=("eps",),
+    change={"variance + eps": "variance.clamp(min=eps)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "eps-squared", "The square of eps is added",
+    hint="What stands under the root in the formula?",
+    breaks=("eps",),
+    change={"variance + eps": "variance + eps**2"},
+    same_as={"no-eps": "the square of 1e-5 is as good as nothing"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "whole-tensor", "One mean and one variance are taken for all rows",
+    hint="How many means are there, if there are three tokens?",
+    change={
+        "x.mean(dim=-1, keepdim=True)": "x.mean()",
+        VARIANCE: "(centred * centred).mean()",
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "over-tokens", "Each feature is normalised over the tokens, and not each token",
+    hint="Which numbers belong together: those of one token, or those of one feature?",
+    change={re.compile("dim=-1"): "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "mean-not-subtracted", "The mean stays in",
+    hint="What is the mean of a row that comes out, before gain and shift?",
+    change={"x - x.mean(dim=-1, keepdim=True)": "x"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "squares-of-x", "The squares of x are averaged, with the mean still in it",
+    hint="Of which numbers are the squares in the variance?",
+    change={VARIANCE: "(x * x).mean(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "no-root", "The row is divided by its variance, and not by the root",
+    hint="What variance has a row that comes out, before gain and shift?",
+    change={"torch.sqrt(variance + eps)": "(variance + eps)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "multiplied", "The row is multiplied by the root",
+    hint="Should a row with large numbers become larger or smaller?",
+    change={"centred / torch": "centred * torch"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "mean-of-distances", "Distances are averaged, and not their squares",
+    hint="What stands behind the Σ in the variance?",
+    change={VARIANCE: "centred.abs().mean(dim=-1, keepdim=True) ** 2"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "summed", "The squares are summed up, and never divided",
+    hint="By what is the sum of the squares divided?",
+    change={VARIANCE: "(centred * centred).sum(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "gain-left-out", "The gain is left out",
+    hint="Which of your arguments is never used?",
+    change={" * gain": ""},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "shift-left-out", "The shift is left out",
+    hint="Which of your arguments is never used?",
+    change={" + shift": ""},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "gain-and-shift-swapped", "Gain and shift have changed places",
+    hint="Which of the two multiplies?",
+    change={" * gain + shift": " * shift + gain"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "one-more-than-gain", "The row is multiplied by 1 + gain",
+    hint="What does a gain of 1 do to a row?",
+    change={" * gain": " * (1 + gain)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "shift-first", "The shift is added first, and then multiplied by the gain",
+    hint="Which comes first in the formula, the product or the sum?",
+    change={LAYER_NORM: "(centred / torch.sqrt(variance + eps) + shift) * gain"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "shift-subtracted", "The shift is subtracted",
+    hint="What should a row of equal numbers give?",
+    change={" + shift": " - shift"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "gain-before-variance", "The gain is applied before the variance is taken",
+    hint="Is the variance one of x, or one of x times gain?",
+    change={
+        "keepdim=True)  # (..., d)": "keepdim=True)\n    centred = centred * gain",
+        " * gain +": " +",
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", common="no-keepdim",
+    change={re.compile(", keepdim=True"): ""},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "square-of-the-mean",
+    "The square of the mean is taken from the mean of the squares, and float32 has too few digits",
+    hint="At 1000, how far apart are two neighbouring float32 numbers of the size of x²?",
+    breaks=("large",),
+    change={
+        VARIANCE: (
+            "(x * x).mean(dim=-1, keepdim=True) - x.mean(dim=-1, keepdim=True) ** 2"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "constant-rows-kept", "A row of equal numbers comes back as it was",
+    hint="What does the formula give where every number is the mean?",
+    breaks=("constant",),
+    change={LAYER_NORM: f"torch.where(variance == 0, x, {LAYER_NORM})"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "constant-rows-zero", "A row of equal numbers becomes zero",
+    hint="What is added at the end, whatever the row?",
+    breaks=("constant",),
+    change={LAYER_NORM: f"({LAYER_NORM}) * (variance > 0)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "matrices-only", "x must have two dimensions",
+    hint="How many dimensions may stand in front of d?",
+    breaks=("leading",),
+    change={"    centred = x": "    _rows, _d = x.shape\n    centred = x"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "axis-counted-from-the-front",
+    "The axis is counted from the front, and moves with a batch in front",
+    hint="Which number has the axis of the features in a matrix, and in a batch of matrices?",
+    breaks=("leading",),
+    change={re.compile("dim=-1"): "dim=1"},
+    same_as={"matrices-only": "both are right for matrices alone"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "statistics-returned-too", "Mean and variance are returned as well",
+    hint="How many tensors does the caller expect?",
+    breaks=("returns",),
+    change={LAYER_NORM: f"{LAYER_NORM}, variance"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "centred-in-place", "The mean is subtracted from the caller's tensor",
+    hint="Does sub_ make a new tensor, or change the one that it belongs to?",
+    breaks=("unchanged",),
+    change={"centred = x - x.mean(dim=-1, keepdim=True)": (
+        "centred = x.sub_(x.mean(dim=-1, keepdim=True))"
+    )},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "statistics-without-gradient", "No gradient flows through mean and variance",
+    hint="Which of your lines use x, and does each have a gradient?",
+    breaks=("gradients",),
+    change={
+        "x - x.mean(dim=-1, keepdim=True)": "x - x.mean(dim=-1, keepdim=True).detach()",
+        "variance + eps": "variance.detach() + eps",
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "variance-without-gradient", "No gradient flows through the variance",
+    hint="Which of your lines use x, and does each have a gradient?",
+    breaks=("gradients",),
+    change={"variance + eps": "variance.detach() + eps"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "gain-never-learns", "No gradient reaches the gain",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"* gain": "* gain.data"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "torch-layer-norm", "Torch's own layer norm does the work",
+    hint="Which lines would you write if that function did not exist?",
+    breaks=("forbidden",),
+    change={LAYER_NORM: "nn.functional.layer_norm(x, x.shape[-1:], gain, shift, eps)"},
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "torch-group-norm", "Torch's group norm does the work, with one group",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={
+        LAYER_NORM: (
+            "nn.functional.group_norm(x.reshape(-1, x.shape[-1]), 1, gain, shift, eps)"
+            ".reshape(x.shape)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "layer_norm", "torch-rms-norm", "Torch's RMS norm does half of the work",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={
+        LAYER_NORM: (
+            "nn.functional.rms_norm(centred, centred.shape[-1:], gain, eps) + shift"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(
+    "layer_norm", "all-zeros", "nothing-returned", "squeezed", "no-gradient", "float32-inside",
+    "returns-float32", "returns-float64",
+)  # fmt: skip
+
+
+@accepted("layer_norm", "var-mean", "Variance and mean from torch, divided by d")
+def norm_by_var_mean(x, weight, bias, eps=1e-5):
+    var, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
+    return weight * ((x - mean) * torch.rsqrt(var + eps)) + bias
+
+
+@accepted("layer_norm", "std-squared", "The standard deviation, squared again")
+def norm_by_std(x, gain, shift, eps=1e-5):
+    mu = x.mean(-1).unsqueeze(-1)
+    sigma = x.std(-1, unbiased=False).unsqueeze(-1)
+    return (x - mu) / (sigma**2 + eps) ** 0.5 * gain + shift
+
+
+@accepted("layer_norm", "sums-by-products", "Sums as products with a column of ones")
+def norm_by_products(x, gain, shift, eps=1e-5):
+    ones = torch.ones(x.shape[-1], 1, dtype=x.dtype) / x.shape[-1]
+    centred = x - x @ ones
+    return torch.addcmul(shift, gain, centred / torch.sqrt(centred.square() @ ones + eps))
+
+
+@accepted("layer_norm", "row-by-row", "A loop over the rows, one at a time")
+def norm_row_by_row(x, gain, shift, eps=1e-5):
+    done = []
+    for row in x.reshape(-1, x.shape[-1]):
+        centred = row - sum(row) / len(row)
+        length = torch.dot(centred, centred) / len(row) + eps
+        done.append(centred * length**-0.5 * gain + shift)
+    return torch.stack(done).view(x.shape)
+
+
+@accepted("layer_norm", "length", "The length of the centred row, and hypot")
+def norm_by_length(x, gamma, beta, eps=1e-5):
+    print("rows of", x.size(-1))
+    centred = torch.sub(x, torch.mean(x, -1, True))
+    spread = torch.linalg.vector_norm(centred, dim=-1, keepdim=True) / math.sqrt(x.size(-1))
+    return centred / torch.hypot(spread, torch.full_like(spread, eps**0.5)) * gamma + beta
+
+
+@accepted("layer_norm", "float64-inside", "In float64 inside, and back")
+def norm_in_float64(x, gain, shift, eps=1e-5):
+    y = x.double()
+    mean_of_squares, mean = (y * y).mean(-1, keepdim=True), y.mean(-1, keepdim=True)
+    y = (y - mean) / (mean_of_squares - mean * mean + eps).sqrt()
+    return (y * gain.double() + shift.double()).to(x.dtype)
+
+
+@accepted("layer_norm", "features-first", "The features are brought to the front")
+def norm_features_first(x, gain, shift, eps=1e-5):
+    columns = x.movedim(-1, 0)
+    columns = columns - columns.mean(0)
+    columns = columns / (columns.pow(2).mean(0) + eps).sqrt()
+    return columns.movedim(0, -1).mul(gain).add(shift)
+
+
+@accepted("layer_norm", "einsum", "Letters for dimensions, and its own tensors in place")
+def norm_in_letters(x, gain, shift, eps=1e-5):
+    d = x.shape[-1]
+    out = x - torch.einsum("...d->...", x).div(d)[..., None]
+    var = torch.einsum("...d,...d->...", out, out) / d
+    out = out * (var + eps).rsqrt()[..., None] * gain
+    out += shift
+    return out
+
+
+# --- rms_norm ------------------------------------------------------------------------------------
+
+SQUARES = "(x * x).mean(dim=-1, keepdim=True)"
+RMS_NORM = "x / torch.sqrt(mean_square + eps) * gain"
+
+mistake(
+    "rms_norm", "mean-subtracted", "The mean is subtracted first, as in a layer norm",
+    hint="Which steps of layer_norm are left out here?",
+    change={"    mean_square": "    x = x - x.mean(dim=-1, keepdim=True)\n    mean_square"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-by-spread", "The row is divided by its spread about the mean",
+    hint="Of which numbers are the squares in the formula: of x, or of x less its mean?",
+    change={SQUARES: "x.var(dim=-1, keepdim=True, unbiased=False)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "no-root", "The row is divided by the mean square, and not by its root",
+    hint="If all numbers of a row are doubled, what should change in the result?",
+    change={"torch.sqrt(mean_square + eps)": "(mean_square + eps)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-by-length", "The row is divided by its length: squares are summed up",
+    hint="What is the M in RMS?",
+    change={SQUARES: "(x * x).sum(dim=-1, keepdim=True)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "mean-size", "The mean size is taken, without squares",
+    hint="What is the S in RMS?",
+    change={SQUARES: "x.abs().mean(dim=-1, keepdim=True) ** 2"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "square-of-the-mean", "The mean is squared, and not the numbers",
+    hint="Which comes first, the square or the mean?",
+    change={SQUARES: "x.mean(dim=-1, keepdim=True) ** 2"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-by-one-less", "The sum of squares is divided by d - 1",
+    hint="How many squares are there, and by which number is their sum divided?",
+    change={SQUARES: "(x * x).sum(dim=-1, keepdim=True) / (x.shape[-1] - 1)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "eps-outside-root", "eps is added after the root",
+    hint="What stands under the root in the formula?",
+    breaks=("eps",),
+    change={"torch.sqrt(mean_square + eps)": "(torch.sqrt(mean_square) + eps)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "no-eps", "eps is left out",
+    hint="What do you divide by in a row of zeros?",
+    breaks=("eps", "zeros"),
+    change={"mean_square + eps": "mean_square"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "eps-of-another-size", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-6": "eps: float = 1e-5"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "eps-ignored", "The caller's eps is ignored",
+    hint="Where does the argument eps come in?",
+    breaks=("eps",),
+    change={"mean_square + eps": "mean_square + 1e-6"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "eps-as-least-square", "eps is a lower limit, and never added",
+    hint="What does a small mean square become: eps, or eps and a little more?",
+    breaks=("eps",),
+    change={"mean_square + eps": "mean_square.clamp(min=eps)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "whole-tensor", "One mean is taken for all rows",
+    hint="How many means are there, if there are three tokens?",
+    change={SQUARES: "(x * x).mean()"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "over-tokens", "Each feature is normalised over the tokens, and not each token",
+    hint="Which numbers belong together: those of one token, or those of one feature?",
+    change={"dim=-1": "dim=0"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "one-more-than-gain", "The row is multiplied by 1 + gain",
+    hint="What does a gain of 1 do to a row?",
+    change={" * gain": " * (1 + gain)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-left-out", "The gain is left out",
+    hint="Which of your arguments is never used?",
+    change={" * gain": ""},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-added", "The gain is added",
+    hint="What does a gain of 1 do to a row?",
+    change={" * gain": " + gain"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-first", "The gain is applied before the mean is taken",
+    hint="Is the mean square one of x, or one of x times gain?",
+    change={"    mean_square": "    x = x * gain\n    mean_square", "eps) * gain": "eps)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-by-gain", "The gain divides",
+    hint="What does a gain of 2 do to a row?",
+    change={" * gain": " / gain"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "multiplied", "The row is multiplied by its root mean square",
+    hint="Should a row with large numbers become larger or smaller?",
+    change={"x / torch": "x * torch"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", common="no-keepdim",
+    change={"mean(dim=-1, keepdim=True)": "mean(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "rows-of-zeros-become-gain", "A row of zeros becomes the gain",
+    hint="What is 0 divided by √eps?",
+    breaks=("zeros",),
+    change={RMS_NORM: f"torch.where(mean_square == 0, gain, {RMS_NORM})"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "matrices-only", "x must have two dimensions",
+    hint="How many dimensions may stand in front of d?",
+    breaks=("leading",),
+    change={"    mean_square": "    _rows, _d = x.shape\n    mean_square"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "axis-counted-from-the-front",
+    "The axis is counted from the front, and moves with a batch in front",
+    hint="Which number has the axis of the features in a matrix, and in a batch of matrices?",
+    breaks=("leading",),
+    change={"dim=-1": "dim=1"},
+    same_as={"matrices-only": "both are right for matrices alone"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "divided-in-place", "The caller's tensor is divided in place",
+    hint="Does div_ make a new tensor, or change the one that it belongs to?",
+    breaks=("unchanged", "gradients"),
+    change={"x / torch.sqrt(mean_square + eps)": "x.div_(torch.sqrt(mean_square + eps))"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "changed-without-gradient",
+    "Where no gradient is asked for, the caller's rows are divided in place",
+    hint="Who else may still need that tensor, even if no gradient does?",
+    breaks=("unchanged",),
+    change={
+        "    return x": (
+            "    if not x.requires_grad:\n"
+            "        return x.mul_(torch.rsqrt(mean_square + eps)) * gain\n"
+            "    return x"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "root-without-gradient", "No gradient flows through the root mean square",
+    hint="Which of your lines use x, and does each have a gradient?",
+    breaks=("gradients",),
+    change={"mean_square + eps": "mean_square.detach() + eps"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "gain-never-learns", "No gradient reaches the gain",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"* gain": "* gain.data"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "as-in-llama", "The row passes through float32, as in Llama's code",
+    hint="Llama computes in 16 bits. What does .float() do to a float64?",
+    breaks=("dtype",),
+    change={
+        "    mean_square": "    dtype, x = x.dtype, x.float()\n    mean_square",
+        RMS_NORM: "(x / torch.sqrt(mean_square + eps)).to(dtype) * gain",
+    },
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "torch-rms-norm", "Torch's own RMS norm does the work",
+    hint="Which lines would you write if that function did not exist?",
+    breaks=("forbidden",),
+    change={RMS_NORM: "torch.nn.functional.rms_norm(x, x.shape[-1:], gain, eps)"},
+)  # fmt: skip
+
+mistake(
+    "rms_norm", "torch-normalize", "Torch's normalize does the work",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={
+        RMS_NORM: (
+            "nn.functional.normalize(x, dim=-1) * x.shape[-1] ** 0.5 * gain "
+            "* torch.sqrt(mean_square / (mean_square + eps))"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(
+    "rms_norm", "all-zeros", "nothing-returned", "squeezed", "no-gradient", "returns-float32",
+    "returns-float64",
+)  # fmt: skip
+
+
+@accepted("rms_norm", "rsqrt", "One over the root, and powers")
+def rms_by_rsqrt(x, weight, epsilon=1e-6):
+    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon))
+
+
+@accepted("rms_norm", "length", "The length of the row, over √d")
+def rms_by_length(x, gain, eps=1e-6):
+    squared = torch.linalg.vector_norm(x, dim=-1) ** 2 / x.shape[-1]
+    return gain * x / (squared + eps).sqrt()[..., None]
+
+
+@accepted("rms_norm", "row-by-row", "A loop over the rows, with dot products")
+def rms_row_by_row(x, g, eps=1e-6):
+    flat = x.reshape(-1, x.size(-1))
+    rows = [row / (row @ row / row.numel() + eps) ** 0.5 for row in flat]
+    return torch.stack(rows).reshape(x.shape) * g
+
+
+@accepted("rms_norm", "einsum", "Letters for dimensions, and a division of the gain")
+def rms_in_letters(x, gain, eps=1e-6):
+    square = torch.einsum("...d,...d->...", x, x) / x.shape[-1] + eps
+    return torch.einsum("...d,d,...->...d", x, gain, square**-0.5)
+
+
+@accepted("rms_norm", "float64-inside", "In float64 inside, and back")
+def rms_in_float64(x, gain, eps=1e-6):
+    y = x.to(torch.float64)
+    y = y / torch.sqrt(torch.mean(torch.square(y), dim=-1, keepdim=True) + eps)
+    return y.to(x.dtype) * gain
+
+
+@accepted("rms_norm", "one-number-longer", "eps as one number more in the row, and its length")
+def rms_with_a_longer_row(x, gain, eps=1e-6):
+    d = x.shape[-1]
+    root = torch.full_like(x[..., :1], (eps * d) ** 0.5)
+    length = torch.cat([x, root], dim=-1).norm(dim=-1, keepdim=True)
+    return x * (d**0.5 / length) * gain
+
+
+@accepted("rms_norm", "features-first", "The features are brought to the front")
+def rms_features_first(x, gain, eps=1e-6):
+    columns = x.movedim(-1, 0)
+    root = columns.square().mean(0).add(eps).sqrt()
+    return torch.div(columns, root).movedim(0, -1).mul(gain)
+
+
+# --- gelu ----------------------------------------------------------------------------------------
+
+SMALLER = "(1 + torch.erf(x / math.sqrt(2))) / 2"
+TANH = "(1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2"
+
+mistake(
+    "gelu", "tanh", "The approximation by tanh stands in for Φ",
+    hint="Which of torch's functions is in the formula?",
+    breaks=("gelu",),
+    change={SMALLER: TANH},
+)  # fmt: skip
+
+mistake(
+    "gelu", "tanh-by-exponentials",
+    "An approximation by tanh, whose exponentials overflow for large numbers",
+    hint="What is exp(2000), and what is inf / inf?",
+    breaks=("gelu", "large"),
+    change={
+        "    return x * smaller": (
+            "    u = torch.exp(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))\n"
+            "    return x * (1 + (u - 1) / (u + 1)) / 2"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "gelu", "tanh-with-another-number", "A digit of the approximation by tanh is missing",
+    hint="Look the number up that multiplies x³; or use erf, which has none.",
+    change={SMALLER: TANH.replace("0.044715", "0.44715")},
+)  # fmt: skip
+
+mistake(
+    "gelu", "tanh-without-cube", "The approximation by tanh lacks the cube",
+    hint="How large is the term with x³ at 2? Or use erf, which has none.",
+    change={SMALLER: "(1 + torch.tanh(math.sqrt(2 / math.pi) * x)) / 2"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "sigmoid-of-1.702-x", "A sigmoid of 1.702 x stands in for Φ",
+    hint="Which of torch's functions is in the formula?",
+    change={SMALLER: "torch.sigmoid(1.702 * x)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "silu", "This is SiLU: the number times its sigmoid",
+    hint="By which chance is x multiplied, and is that a sigmoid?",
+    change={SMALLER: "torch.sigmoid(x)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "relu", "This is ReLU",
+    hint="What is gelu(-1)?",
+    change={"x * smaller": "x.clamp(min=0)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "not-halved", "1 + erf is never halved",
+    hint="What is Φ(100), and what do you have there?",
+    change={f"{SMALLER}": "1 + torch.erf(x / math.sqrt(2))"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "one-left-out", "The 1 is missing beside erf",
+    hint="What is Φ(0), and what do you have there?",
+    change={"(1 + torch.erf(x / math.sqrt(2)))": "torch.erf(x / math.sqrt(2))"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "brackets-forgotten", "Only erf is halved, and not the 1",
+    hint="What does Python divide by 2, without brackets around the sum?",
+    change={SMALLER: "1 + torch.erf(x / math.sqrt(2)) / 2"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "root-of-two-forgotten", "erf sees x, and not x over √2",
+    hint="What goes into erf?",
+    change={"x / math.sqrt(2)": "x"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "two-for-its-root", "x is divided by 2, and not by √2",
+    hint="What goes into erf?",
+    change={"math.sqrt(2)": "2"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "times-root-of-two", "x is multiplied by √2",
+    hint="What goes into erf?",
+    change={"x / math.sqrt(2)": "x * math.sqrt(2)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "chance-returned", "Φ is returned, and not x · Φ",
+    hint="What is gelu(100): 1, or 100?",
+    change={"x * smaller": "smaller"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "density", "x is multiplied by the density, and not by the chance",
+    hint="How large is Φ for large x: near 0, or near 1?",
+    change={SMALLER: "torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "wrong-side", "x is multiplied by the chance that a normal number is larger",
+    hint="Which numbers should pass: the large ones, or the negative ones?",
+    change={"1 + torch.erf": "1 - torch.erf"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "twice", "x is multiplied by Φ twice",
+    hint="How often does Φ stand in the formula?",
+    change={"x * smaller": "x * smaller * smaller"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "cut-series", "Φ is the beginning of a series, and right near 0 only",
+    hint="What is Φ(5), and what is your polynomial there?",
+    change={SMALLER: "0.5 + (x - x**3 / 6) / math.sqrt(2 * math.pi)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "clamped", "Numbers are cut off at 10",
+    hint="What is gelu(1000)?",
+    breaks=("large",),
+    change={"x * smaller": "x.clamp(-10, 10) * smaller"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "matrices-only", "x must have two dimensions",
+    hint="How many dimensions may x have?",
+    breaks=("leading",),
+    change={"    smaller =": "    _rows, _columns = x.shape\n    smaller ="},
+)  # fmt: skip
+
+
+@mistake(
+    "gelu", "rows-in-a-loop", "A loop over the rows needs at least one dimension",
+    hint="How many rows has a tensor with a single number, of shape ()?",
+    breaks=("leading",),
+    same_as={"matrices-only": "both fail for a single number"},
+)  # fmt: skip
+def gelu_row_by_row(x):
+    return torch.stack([row * (1 + torch.erf(row / math.sqrt(2))) / 2 for row in x])
+
+
+common_mistakes("gelu", "no-gradient")
+
+
+@mistake(
+    "gelu", "python-numbers", "Python numbers are computed one by one, and no gradient is left",
+    hint="Does your result have a grad_fn?",
+    breaks=("gradients",),
+    same_as={"no-gradient": "both have no gradient at all"},
+)  # fmt: skip
+def gelu_of_python_numbers(x):
+    numbers = [n * (1 + math.erf(n / math.sqrt(2))) / 2 for n in x.flatten().tolist()]
+    return torch.tensor(numbers, dtype=x.dtype).reshape(x.shape)
+
+
+mistake(
+    "gelu", "chance-without-gradient", "No gradient flows through Φ",
+    hint="The derivative of a product has two terms: which one is missing?",
+    breaks=("gradients",),
+    change={"x * smaller": "x * smaller.detach()"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "multiplied-in-place", "The caller's tensor is multiplied in place",
+    hint="Does mul_ make a new tensor, or change the one that it belongs to?",
+    breaks=("unchanged",),
+    change={"x * smaller": "x.mul_(smaller)"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "chance-in-float32", "Φ is computed in float32",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={"torch.erf(x / math.sqrt(2))": "torch.erf((x / math.sqrt(2)).float()).to(x.dtype)"},
+    same_as={"float32-inside": "both lose digits"},
+)  # fmt: skip
+
+mistake(
+    "gelu", "torch-gelu", "Torch's own GELU does the work",
+    hint="Which lines would you write if that function did not exist?",
+    breaks=("forbidden",),
+    change={"x * smaller": "nn.functional.gelu(x)"},
+)  # fmt: skip
+
+common_mistakes(
+    "gelu", "all-zeros", "nothing-returned", "squeezed", "float32-inside",
+    "returns-float32", "returns-float64",
+)  # fmt: skip
+
+
+@accepted("gelu", "ndtr", "Torch's distribution function")
+def gelu_by_ndtr(x):
+    return torch.special.ndtr(x) * x
+
+
+@accepted("gelu", "erfc", "erfc of -x")
+def gelu_by_erfc(x):
+    return 0.5 * x * torch.erfc(-x * 2**-0.5)
+
+
+@accepted("gelu", "normal", "The distribution as an object")
+def gelu_by_distribution(x):
+    normal = torch.distributions.Normal(torch.zeros_like(x), torch.ones_like(x))
+    return x * normal.cdf(x)
+
+
+@accepted("gelu", "relu-and-the-rest", "What passes, less what a ReLU lets through too much")
+def gelu_by_relu(x):
+    size = abs(x)
+    return torch.where(x > 0, x, 0) - size * torch.erfc(size / math.sqrt(2)) / 2
+
+
+@accepted("gelu", "float64-inside", "In float64 inside, and back, with a print")
+def gelu_in_float64(inputs):
+    print(inputs.dtype)
+    wide = inputs.double()
+    return (wide / 2 + wide / 2 * torch.special.erf(wide * math.sqrt(0.5))).to(inputs.dtype)
+
+
+@accepted("gelu", "log-ndtr", "Through the logarithm of the chance")
+def gelu_by_log_ndtr(x):
+    return x * torch.special.log_ndtr(x).exp()
+
+
+# --- FeedForward ---------------------------------------------------------------------------------
+
+UP, DOWN = "self.up = nn.Linear(d_model, d_hidden)", "self.down = nn.Linear(d_hidden, d_model)"
+
+mistake(
+    "FeedForward", "no-activation", "Nothing stands between the two layers",
+    hint="What are two linear layers without anything between them?",
+    change={"gelu(self.up(x))": "self.up(x)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "relu", "A ReLU stands between the layers",
+    hint="Which function does the formula ask for?",
+    change={"gelu(self.up(x))": "torch.relu(self.up(x))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "silu", "A SiLU stands between the layers",
+    hint="Which function does the formula ask for?",
+    change={"gelu(self.up(x))": "nn.functional.silu(self.up(x))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "tanh", "The approximation by tanh stands in for the GELU",
+    hint="What is the default of nn.GELU's `approximate`, and what did you pass?",
+    breaks=("gelu",),
+    change={"gelu(self.up(x))": 'nn.functional.gelu(self.up(x), approximate="tanh")'},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "sigmoid-of-1.702-x", "A sigmoid of 1.702 x stands in for the GELU's Φ",
+    hint="Which function does the formula ask for?",
+    change={"gelu(self.up(x))": "self.up(x) * torch.sigmoid(1.702 * self.up(x))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "gelu-last", "The GELU comes after the second layer",
+    hint="Between which two steps does the GELU stand?",
+    change={"gelu(self.up(x))": "self.up(x)", "self.down(hidden)": "gelu(self.down(hidden))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "gelu-after-both", "A GELU comes after the second layer, too",
+    hint="How often does the formula have a GELU?",
+    change={"self.down(hidden)": "gelu(self.down(hidden))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "gelu-first", "The GELU comes before the first layer",
+    hint="Between which two steps does the GELU stand?",
+    change={"gelu(self.up(x))": "self.up(gelu(x))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "without-biases", "No layer has a bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    breaks=("bias",),
+    change={UP: f"{UP[:-1]}, bias=False)", DOWN: f"{DOWN[:-1]}, bias=False)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "first-layer-without-bias", "The first layer has no bias",
+    hint="Which of the two layers has a bias?",
+    breaks=("bias",),
+    change={UP: f"{UP[:-1]}, bias=False)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "last-layer-without-bias", "The second layer has no bias",
+    hint="Which of the two layers has a bias?",
+    breaks=("bias",),
+    change={DOWN: f"{DOWN[:-1]}, bias=False)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "learned-scale", "A number is learned that nobody asked for",
+    hint="What does list(layer.named_parameters()) show?",
+    breaks=("bias",),
+    change={
+        DOWN: f"{DOWN}\n        self.scale = nn.Parameter(torch.ones(d_model))",
+        "self.down(hidden)": "self.down(hidden) * self.scale",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "input-added", "x is added at the end",
+    hint="Where is x added: in this layer, or in the block around it?",
+    change={"self.down(hidden)": "x + self.down(hidden)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "normalised-first", "The tokens are normalised first",
+    hint="Is there a norm in the formula?",
+    change={
+        "self.up(x)": "self.up(layer_norm(x, torch.ones(x.shape[-1]), torch.zeros(x.shape[-1])))",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "dropout", "Some numbers are dropped while training",
+    hint="Is there dropout in the formula?",
+    change={"self.down(hidden)": "nn.functional.dropout(self.down(hidden), 0.1, self.training)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={
+        "d_model, d_hidden)": "d_model, 4 * d_model)",
+        "d_hidden, d_model)": "4 * d_model, d_model)",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "one-layer-only", "The second layer is never used",
+    hint="Which of your layers does forward call?",
+    breaks=("returns",),
+    change={"self.down(hidden)": "hidden"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "layers-the-wrong-way", "The layers take what they should give",
+    hint="In which order does nn.Linear want its two sizes?",
+    change={
+        UP: "self.up = nn.Linear(d_hidden, d_model)",
+        DOWN: "self.down = nn.Linear(d_model, d_hidden)",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "mixed-with-the-mean", "Every token gets the mean of all tokens",
+    hint="What does a token know of its neighbours here?",
+    change={"self.up(x)": "self.up(x.mean(dim=1, keepdim=True).expand_as(x))"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "softmax", "A softmax stands between the layers",
+    hint="Which function does the formula ask for?",
+    change={"gelu(self.up(x))": "torch.softmax(self.up(x), dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "one-matrix-for-both", "The second layer is the first one, turned around",
+    hint="How many matrices are learned?",
+    change={
+        DOWN: "self.bias = nn.Parameter(torch.zeros(d_model))",
+        "self.down(hidden)": "hidden @ self.up.weight + self.bias",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="plain-tensors",
+    change={
+        UP: "self.up = torch.randn(d_model, d_hidden)",
+        DOWN: "self.down = torch.randn(d_hidden, d_model)",
+        "self.up(x)": "x @ self.up",
+        "self.down(hidden)": "hidden @ self.down",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="python-list",
+    change={
+        UP: "self.layers = [nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)]",
+        DOWN: "pass",
+        "self.up(x)": "self.layers[0](x)",
+        "self.down(hidden)": "self.layers[1](hidden)",
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="made-in-forward",
+    change={
+        DOWN: "self.d_model = d_model",
+        "self.down(hidden)": "nn.Linear(hidden.shape[-1], self.d_model)(hidden)",
+    },
+    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="float32-hard-coded",
+    change={"gelu(self.up(x))": "gelu(self.up(x).float()).to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="changes-its-input",
+    change={"return self.down(hidden)": (
+        "out = self.down(hidden)\n"
+        "        if not x.requires_grad:\n"
+        "            x += out.detach()\n"
+        "        return out"
+    )},
+)  # fmt: skip
+
+common_mistakes("FeedForward", "no-gradient")
+
+mistake(
+    "FeedForward", "hidden-without-gradient", "The first layer gets no gradient, and never learns",
+    hint="Which parameters have a .grad after backward?",
+    breaks=("gradients",),
+    same_as={"no-gradient": "the input gets none either way"},
+    change={"self.down(hidden)": "self.down(hidden.detach())"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", common="layer-read-through-data",
+    change={"self.up(x)": "nn.functional.linear(x, self.up.weight.data, self.up.bias)"},
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "attention-inside", "Ready-made attention is called, on each token alone",
+    hint="What has a token to ask another one in this layer?",
+    breaks=("forbidden",),
+    change={
+        "self.down(hidden)": (
+            "self.down(nn.functional.scaled_dot_product_attention("
+            "*3 * (hidden[..., None, :],)).squeeze(-2))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "FeedForward", "hidden-returned-too", "The hidden layer is returned as well",
+    hint="How many tensors does the caller expect?",
+    breaks=("returns",),
+    change={"self.down(hidden)": "self.down(hidden), hidden"},
+)  # fmt: skip
+
+common_mistakes(
+    "FeedForward", "no-super-init", "all-zeros", "nothing-returned",
+)  # fmt: skip
+
+
+@accepted("FeedForward", "sequential", "nn.Sequential with nn.GELU")
+class FeedForwardInARow(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+@accepted("FeedForward", "as-in-gpt-2", "GPT-2's names, and a dropout of nothing")
+class FeedForwardAsInGPT2(nn.Module):
+    def __init__(self, n_embd, n_inner):
+        super().__init__()
+        self.c_fc = nn.Linear(n_embd, n_inner, bias=True)
+        self.c_proj = nn.Linear(n_inner, n_embd, bias=True)
+        self.act, self.dropout = nn.GELU(approximate="none"), nn.Dropout(0.0)
+
+    def forward(self, x):
+        return self.dropout(self.c_proj(self.act(self.c_fc(x))))
+
+
+@accepted("FeedForward", "matrices", "Matrices and vectors instead of nn.Linear")
+class FeedForwardMatrices(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.W1, self.b1 = (
+            nn.Parameter(torch.randn(d_model, d_hidden)),
+            nn.Parameter(torch.zeros(d_hidden)),
+        )
+        self.W2, self.b2 = (
+            nn.Parameter(torch.randn(d_hidden, d_model)),
+            nn.Parameter(torch.zeros(d_model)),
+        )
+
+    def forward(self, x):
+        hidden = x @ self.W1 + self.b1
+        return hidden * torch.special.ndtr(hidden) @ self.W2 + self.b2
+
+
+@accepted(
+    "FeedForward", "matrices-of-rows", "Matrices laid out as nn.Linear has them, the last first"
+)
+class FeedForwardOtherWay(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.shrink = nn.Parameter(torch.randn(d_model, d_hidden))
+        self.shrink_bias = nn.Parameter(torch.zeros(d_model))
+        self.widen = nn.Parameter(torch.randn(d_hidden, d_model))
+        self.widen_bias = nn.Parameter(torch.zeros(d_hidden))
+
+    def forward(self, x):
+        hidden = F.gelu(F.linear(x, self.widen, self.widen_bias))
+        return torch.einsum("bth,dh->btd", hidden, self.shrink) + self.shrink_bias
+
+
+@accepted(
+    "FeedForward", "names-that-say-nothing", "Layers whose names say nothing, in another order"
+)
+class FeedForwardNamesThatSayNothing(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.alpha = nn.Linear(d_hidden, d_model)
+        self.beta = nn.Linear(d_model, d_hidden)
+
+    def forward(self, x):
+        y = self.beta(x)
+        return self.alpha(y * torch.erfc(-y / math.sqrt(2)) / 2)
+
+
+@accepted("FeedForward", "convolutions", "A loop over tokens, and a list of layers")
+class FeedForwardTokenByToken(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.fc = nn.ModuleList([nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)])
+
+    def forward(self, x):
+        widen, narrow = self.fc
+        return torch.stack([narrow(F.gelu(widen(token))) for token in x.unbind(1)], dim=1)
+
+
+# --- SwiGLU --------------------------------------------------------------------------------------
+
+GATE = "nn.functional.silu(self.W_gate(x))"
+MADE = "self.W_down = nn.Linear(d_hidden, d_model, bias=False)"
+
+mistake(
+    "SwiGLU", "silu-on-the-other", "silu is applied to W_up(x), and not to W_gate(x)",
+    hint="Which of the two projections goes through silu?",
+    change={
+        GATE: "self.W_gate(x)",
+        "gate * self.W_up(x)": "gate * nn.functional.silu(self.W_up(x))",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "silu-on-both", "Both projections go through silu",
+    hint="Which of the two projections goes through silu?",
+    change={"gate * self.W_up(x)": "gate * nn.functional.silu(self.W_up(x))"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "silu-on-the-product", "The product goes through silu",
+    hint="Which comes first, silu or the product?",
+    change={
+        GATE: "self.W_gate(x)",
+        "gate * self.W_up(x)": "nn.functional.silu(gate * self.W_up(x))",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "no-silu", "The gate has no silu",
+    hint="What is done to W_gate(x) before it multiplies?",
+    change={GATE: "self.W_gate(x)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "sigmoid", "The gate is a sigmoid, and not a silu",
+    hint="By what is the sigmoid multiplied in silu?",
+    change={GATE: "torch.sigmoid(self.W_gate(x))"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gelu", "The gate goes through a GELU",
+    hint="Which function does the formula ask for?",
+    change={GATE: "gelu(self.W_gate(x))"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "relu", "The gate goes through a ReLU",
+    hint="Which function does the formula ask for?",
+    change={GATE: "torch.relu(self.W_gate(x))"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "tanh", "The gate goes through tanh",
+    hint="Which function does the formula ask for?",
+    change={GATE: "torch.tanh(self.W_gate(x))"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "added", "Gate and projection are added, and not multiplied",
+    hint="What does a gate of 0 let through?",
+    change={"gate * self": "gate + self"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gate-alone", "The gate is all there is: W_up is never used",
+    hint="Which of your layers does forward call?",
+    change={"gate * self.W_up(x)": "gate"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gate-on-itself", "The gate multiplies itself, and W_up is never used",
+    hint="Which of your layers does forward call?",
+    change={"self.W_up(x)": "self.W_gate(x)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "up-on-itself", "W_up is its own gate, and W_gate is never used",
+    hint="Which of your layers does forward call?",
+    change={"self.W_gate(x)": "self.W_up(x)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gate-last", "The gate comes last, after W_down",
+    hint="How wide is the gate, and how wide is what W_down gives?",
+    change={
+        "hidden = gate * self.W_up(x)": "hidden = self.W_up(x)",
+        "self.W_down(hidden)": "self.W_down(gate) * self.W_down(hidden)",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "last-layer-with-bias", "The last layer has a bias",
+    hint="Which of your three layers has a bias?",
+    breaks=("bias",),
+    change={MADE: MADE.replace(", bias=False", "")},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gate-with-bias", "The gate has a bias",
+    hint="Which of your three layers has a bias?",
+    breaks=("bias",),
+    change={
+        "self.W_gate = nn.Linear(d_model, d_hidden, bias=False)": (
+            "self.W_gate = nn.Linear(d_model, d_hidden)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "slope-learned", "The slope of silu is learned, and nobody asked for it",
+    hint="What does list(layer.named_parameters()) show?",
+    breaks=("bias",),
+    change={
+        MADE: f"{MADE}\n        self.slope = nn.Parameter(torch.ones(()))",
+        GATE: "self.W_gate(x) * torch.sigmoid(self.slope * self.W_gate(x))",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "two-thirds", "The hidden layer has two thirds of d_hidden",
+    hint="How wide is the hidden layer to be: d_hidden, or less?",
+    change={
+        "        self.W_gate = ": (
+            "        d_hidden = max(1, 2 * d_hidden // 3)\n        self.W_gate = "
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "input-added", "x is added at the end",
+    hint="Where is x added: in this layer, or in the block around it?",
+    change={"self.W_down(hidden)": "x + self.W_down(hidden)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "dropout", "Some numbers are dropped while training",
+    hint="Is there dropout in the formula?",
+    change={
+        "self.W_down(hidden)": "nn.functional.dropout(self.W_down(hidden), 0.1, self.training)",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "normalised-first", "The tokens are normalised first",
+    hint="Is there a norm in the formula?",
+    change={"        gate = ": "        x = rms_norm(x, torch.ones(x.shape[-1]))\n        gate = "},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "silu-overflows", "The gate is NaN where an exponential overflows",
+    hint="What is exp(600) in float32, and what is inf / inf?",
+    breaks=("large",),
+    change={
+        GATE: "self.W_gate(x) * (torch.exp(self.W_gate(x)) / (1 + torch.exp(self.W_gate(x))))",
+    },
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "softmax-gate", "The gate is a softmax",
+    hint="Which function does the formula ask for?",
+    change={GATE: "torch.softmax(self.W_gate(x), dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "one-layer-for-both", "One layer is gate and projection at once",
+    hint="How many matrices are learned?",
+    change={"self.W_up = nn.Linear(d_model, d_hidden, bias=False)": "self.W_up = self.W_gate"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "last-layer-missing", "The last layer is never used",
+    hint="Which of your layers does forward call?",
+    breaks=("returns",),
+    change={"self.W_down(hidden)": "hidden"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", common="made-in-forward",
+    change={
+        MADE: "self.sizes = d_hidden, d_model",
+        "self.W_down(hidden)": "nn.Linear(*self.sizes, bias=False)(hidden)",
+    },
+    same_as={"plain-tensors": "nothing can be adopted, so no result is ever compared"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", common="float32-hard-coded",
+    change={GATE: "nn.functional.silu(self.W_gate(x).float()).to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", common="changes-its-input",
+    change={"return self.W_down(hidden)": (
+        "out = self.W_down(hidden)\n"
+        "        if not x.requires_grad:\n"
+        "            x += out.detach()\n"
+        "        return out"
+    )},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "gate-without-gradient", "The gate gets no gradient, and never learns",
+    hint="Which parameters have a .grad after backward?",
+    breaks=("gradients",),
+    change={"gate * self": "gate.detach() * self"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", common="layer-read-through-data",
+    change={"self.W_up(x)": "(x @ self.W_up.weight.data.T)"},
+)  # fmt: skip
+
+mistake(
+    "SwiGLU", "attention-inside", "Ready-made attention is called, on each token alone",
+    hint="What has a token to ask another one in this layer?",
+    breaks=("forbidden",),
+    change={
+        "self.W_down(hidden)": (
+            "self.W_down(nn.functional.scaled_dot_product_attention("
+            "*3 * (hidden[..., None, :],)).squeeze(-2))"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(
+    "SwiGLU", "no-super-init", "no-gradient", "all-zeros", "nothing-returned", "bias-left-on",
+    "layers-turned-around", "plain-tensors", "python-list",
+)  # fmt: skip
+
+
+@accepted("SwiGLU", "as-in-llama", "Llama's names")
+class SwiGLUAsInLlama(nn.Module):
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.w1 = nn.Linear(dim, hidden_dim, bias=False)
+        self.w2 = nn.Linear(hidden_dim, dim, bias=False)
+        self.w3 = nn.Linear(dim, hidden_dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+
+@accepted("SwiGLU", "numbered", "Three layers in the order of the formula, by number")
+class SwiGLUNumbered(nn.Module):
+    def __init__(self, emb_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(emb_dim, hidden_dim, bias=False)
+        self.fc2 = nn.Linear(emb_dim, hidden_dim, bias=False)
+        self.fc3 = nn.Linear(hidden_dim, emb_dim, bias=False)
+        self.silu = nn.SiLU()
+
+    def forward(self, x):
+        return self.fc3(self.silu(self.fc1(x)) * self.fc2(x))
+
+
+@accepted("SwiGLU", "gate-second", "The second of two numbered layers is the gate, as in Qwen")
+class SwiGLUGateSecond(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.w1 = nn.Linear(d_model, d_hidden, bias=False)
+        self.w2 = nn.Linear(d_model, d_hidden, bias=False)
+        self.c_proj = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x):
+        return self.c_proj(self.w1(x) * F.silu(self.w2(x)))
+
+
+@accepted("SwiGLU", "fused", "Gate and projection in one layer, cut in two")
+class SwiGLUFused(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.gate_up_proj = nn.Linear(d_model, 2 * d_hidden, bias=False)
+        self.down_proj = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x):
+        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        return self.down_proj(up * gate * gate.sigmoid())
+
+
+@accepted(
+    "SwiGLU", "fused-gate-last", "One layer without a telling name, the gate in its second half"
+)
+class SwiGLUFusedGateLast(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.project = nn.Linear(d_model, 2 * d_hidden, bias=False)
+        self.back = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x):
+        up, gate = self.project(x).tensor_split(2, dim=-1)
+        return self.back(up * F.silu(gate))
+
+
+@accepted("SwiGLU", "matrices", "Matrices, called as in the paper")
+class SwiGLUMatrices(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.W = nn.Parameter(torch.randn(d_model, d_hidden))
+        self.V = nn.Parameter(torch.randn(d_model, d_hidden))
+        self.W2 = nn.Parameter(torch.randn(d_hidden, d_model))
+
+    def forward(self, x):
+        z = x @ self.W
+        return (z / (1 + torch.exp(-z)) * (x @ self.V)) @ self.W2
+
+
+@accepted("SwiGLU", "matrices-of-rows", "Matrices laid out as nn.Linear has them, and letters")
+class SwiGLUInLetters(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.down = nn.Parameter(torch.randn(d_model, d_hidden))
+        self.up = nn.Parameter(torch.randn(d_hidden, d_model))
+        self.gate = nn.Parameter(torch.randn(d_hidden, d_model))
+
+    def forward(self, x):
+        gate = torch.einsum("btd,hd->bth", x, self.gate)
+        up = torch.einsum("btd,hd->bth", x, self.up)
+        return torch.einsum("bth,bth,bth,dh->btd", gate, torch.sigmoid(gate), up, self.down)
+
+
+@accepted("SwiGLU", "names-that-say-nothing", "Layers whose names say nothing, in another order")
+class SwiGLUNamesThatSayNothing(nn.Module):
+    def __init__(self, d_model, d_hidden):
+        super().__init__()
+        self.alpha = nn.Linear(d_hidden, d_model, bias=False)
+        self.beta = nn.Linear(d_model, d_hidden, bias=False)
+        self.gamma = nn.Linear(d_model, d_hidden, bias=False)
+
+    def forward(self, x):
+        return self.alpha(self.beta(x) * F.silu(self.gamma(x)))

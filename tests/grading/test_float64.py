@@ -1,0 +1,31 @@
+"""What a test of float64 takes for float64: results that rise by steps too small for float32."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from grader.testing import assert_rises_in_float64
+
+X = torch.linspace(-3.0, 3.0, 13, dtype=torch.float64)
+
+
+def smooth(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+def test_an_approximation_in_float64_passes() -> None:
+    assert_rises_in_float64(lambda x: smooth(x) + 5e-4 * torch.sin(x), smooth, X)
+
+
+@pytest.mark.parametrize(
+    "through_float32",
+    [
+        lambda x: smooth(x.float()).double(),
+        lambda x: smooth(x).float().double(),
+        lambda x: x * torch.sigmoid(x.float()),
+    ],
+    ids=["what goes in", "what comes out", "one factor"],
+)
+def test_what_passes_through_float32_does_not(through_float32) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(AssertionError, match="float64 carries 16 digits"):
+        assert_rises_in_float64(through_float32, smooth, X)
