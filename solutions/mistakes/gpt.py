@@ -1,5 +1,7 @@
 """Known answers of unit 12, gpt: mistakes that people make, and right answers in other forms."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -842,6 +844,401 @@ def loss_by_rolling(logits, ids, ignore=None):
     keep[:, -1] = False
     losses = F.nll_loss(logits.log_softmax(-1).mT, ids.roll(-1, dims=1), reduction="none")
     return losses[keep].mean()
+
+
+# --- what several answers below use --------------------------------------------------------------
+
+
+def causally(q, k, v):
+    """Attention of (batch, heads, tokens, width), where the queries are the last of the keys."""
+    new, total = q.shape[-2], k.shape[-2]
+    hidden = torch.ones(new, total, dtype=torch.bool, device=q.device).triu(total - new + 1)
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(hidden, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+class Conv1D(nn.Module):
+    """A linear layer whose weight is (inputs, outputs), as in the first code of GPT-2."""
+
+    def __init__(self, n_in, n_out, bias=True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(n_in, n_out) * 0.02)
+        self.bias = nn.Parameter(torch.zeros(n_out)) if bias else None
+
+    def forward(self, x):
+        x = x @ self.weight
+        return x if self.bias is None else x + self.bias
+
+
+class FusedAttention(nn.Module):
+    def __init__(self, n_embd, n_head, dropout=0.0, layer=nn.Linear):
+        super().__init__()
+        self.n_head, self.dropout = n_head, dropout
+        self.c_attn = layer(n_embd, 3 * n_embd, bias=False)
+        self.c_proj = layer(n_embd, n_embd)
+
+    def forward(self, x, past=None):
+        B, T, C = x.size()
+        q, k, v = self.c_attn(x).split(C, dim=2)
+        q, k, v = (t.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for t in (q, k, v))
+        if past is not None:
+            k, v = torch.cat((past[0], k), dim=-2), torch.cat((past[1], v), dim=-2)
+        if past is None and self.dropout:
+            att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+            bias = torch.ones(T, T, device=x.device).tril().view(1, 1, T, T)
+            att = F.softmax(att.masked_fill(bias == 0, float("-inf")), dim=-1)
+            y = F.dropout(att, self.dropout, self.training) @ v
+        else:
+            y = causally(q, k, v)
+        return self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C)), (k, v)
+
+
+class FusedBlock(nn.Module):
+    def __init__(self, n_embd, n_head, n_hidden, dropout=0.0, layer=nn.Linear):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(n_embd)
+        self.attn = FusedAttention(n_embd, n_head, dropout, layer)
+        self.ln_2 = nn.LayerNorm(n_embd)
+        self.mlp = nn.ModuleDict(
+            {"c_fc": layer(n_embd, n_hidden), "c_proj": layer(n_hidden, n_embd)}
+        )
+
+    def forward(self, x, past=None):
+        y, present = self.attn(self.ln_1(x), past)
+        x = x + y
+        m = self.mlp
+        return x + m["c_proj"](F.gelu(m["c_fc"](self.ln_2(x)), approximate="tanh")), present
+
+
+class OneHead(nn.Module):
+    def __init__(self, n_embd, head_size, block_size, dropout):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        T = x.shape[1]
+        wei = self.query(x) @ self.key(x).transpose(-2, -1) * self.key.out_features**-0.5
+        wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return self.dropout(F.softmax(wei, dim=-1)) @ self.value(x)
+
+
+class ManyHeads(nn.Module):
+    def __init__(self, n_embd, num_heads, block_size, dropout):
+        super().__init__()
+        size = n_embd // num_heads
+        self.heads = nn.ModuleList(
+            [OneHead(n_embd, size, block_size, dropout) for _ in range(num_heads)]
+        )
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        return self.proj(torch.cat([h(x) for h in self.heads], dim=-1))
+
+
+class LectureBlock(nn.Module):
+    def __init__(self, n_embd, n_head, n_hidden, block_size, dropout):
+        super().__init__()
+        self.sa = ManyHeads(n_embd, n_head, block_size, dropout)
+        self.ffwd = nn.Sequential(
+            nn.Linear(n_embd, n_hidden), nn.GELU(), nn.Linear(n_hidden, n_embd), nn.Dropout(dropout)
+        )
+        self.ln1 = nn.LayerNorm(n_embd)
+        self.ln2 = nn.LayerNorm(n_embd)
+
+    def forward(self, x):
+        x = x + self.sa(self.ln1(x))
+        return x + self.ffwd(self.ln2(x))
+
+
+class OwnNorm(nn.Module):
+    def __init__(self, emb_dim):
+        super().__init__()
+        self.eps = 1e-5
+        self.scale = nn.Parameter(torch.ones(emb_dim))
+        self.shift = nn.Parameter(torch.zeros(emb_dim))
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        var = x.var(dim=-1, keepdim=True, unbiased=False)
+        return self.scale * ((x - mean) / torch.sqrt(var + self.eps)) + self.shift
+
+
+class TanhGELU(nn.Module):
+    def forward(self, x):
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))
+        return 0.5 * x * (1 + torch.tanh(inner))
+
+
+class BookBlock(nn.Module):
+    def __init__(self, emb_dim, n_heads, hidden, context_length, drop_rate):
+        super().__init__()
+        self.att = MultiHeadAttention(emb_dim, emb_dim, context_length, drop_rate, n_heads)  # noqa: F821
+        self.ff = nn.Sequential(nn.Linear(emb_dim, hidden), TanhGELU(), nn.Linear(hidden, emb_dim))
+        self.norm1, self.norm2 = OwnNorm(emb_dim), OwnNorm(emb_dim)
+        self.drop_shortcut = nn.Dropout(drop_rate)
+
+    def forward(self, x):
+        shortcut = x
+        x = self.drop_shortcut(self.att(self.norm1(x))) + shortcut
+        shortcut = x
+        return self.drop_shortcut(self.ff(self.norm2(x))) + shortcut
+
+
+# --- GPT -----------------------------------------------------------------------------------------
+
+
+@accepted("GPT", "embeddings", "Two nn.Embedding, and F.linear with the weight of the first")
+class WithEmbeddings(nn.Module):
+    def __init__(self, vocab, d, heads, layers, hidden, context, p):
+        super().__init__()
+        self.tok_emb = nn.Embedding(vocab, d)
+        self.pos_emb = nn.Embedding(context, d)
+        self.blocks = nn.Sequential(
+            *[TransformerBlock(d, heads, hidden, context, p) for _ in range(layers)]  # noqa: F821
+        )
+        self.ln_f = nn.LayerNorm(d)
+
+    def forward(self, ids):
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        x = self.tok_emb(ids) + self.pos_emb(positions)
+        return F.linear(self.ln_f(self.blocks(x)), self.tok_emb.weight)
+
+
+@accepted(
+    "GPT", "nano", "A dictionary of parts, fused layers (inputs, outputs), a head that shares"
+)
+class Nano(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.block_size = block_size
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(vocab_size, n_embd),
+                "wpe": nn.Embedding(block_size, n_embd),
+                "drop": nn.Dropout(dropout),
+                "h": nn.ModuleList(
+                    [FusedBlock(n_embd, n_head, n_hidden, dropout, Conv1D) for _ in range(n_layer)]
+                ),
+                "ln_f": nn.LayerNorm(n_embd),
+            }
+        )
+        self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
+        self.transformer.wte.weight = self.lm_head.weight
+
+    def forward(self, idx):
+        _, t = idx.size()
+        assert t <= self.block_size, f"cannot forward {t} tokens"
+        pos = torch.arange(0, t, dtype=torch.long, device=idx.device)
+        parts = self.transformer
+        x = parts.drop(parts.wte(idx) + parts.wpe(pos))
+        for block in parts.h:
+            x, _ = block(x)
+        return self.lm_head(parts.ln_f(x))
+
+
+@accepted("GPT", "book", "trf_blocks, a norm of its own, and a head that shares the table")
+class Book(nn.Module):
+    def __init__(self, vocab_size, emb_dim, n_heads, n_layers, hidden, context_length, drop_rate):
+        super().__init__()
+        self.context_length = context_length
+        self.tok_emb = nn.Embedding(vocab_size, emb_dim)
+        self.pos_emb = nn.Embedding(context_length, emb_dim)
+        self.drop_emb = nn.Dropout(drop_rate)
+        self.trf_blocks = nn.Sequential(
+            *[
+                BookBlock(emb_dim, n_heads, hidden, context_length, drop_rate)
+                for _ in range(n_layers)
+            ]
+        )
+        self.final_norm = OwnNorm(emb_dim)
+        self.out_head = nn.Linear(emb_dim, vocab_size, bias=False)
+        self.out_head.weight = self.tok_emb.weight
+
+    def forward(self, in_idx):
+        _batch_size, seq_len = in_idx.shape
+        tok_embeds = self.tok_emb(in_idx)
+        pos_embeds = self.pos_emb(torch.arange(seq_len, device=in_idx.device))
+        x = self.drop_emb(tok_embeds + pos_embeds)
+        x = self.trf_blocks(x)
+        return self.out_head(self.final_norm(x))
+
+
+@accepted("GPT", "lecture", "A head at a time, as in a lecture, and a table that is the head's")
+class Lecture(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
+        self.token_embedding_table = nn.Embedding(vocab_size, n_embd)
+        self.token_embedding_table.weight = self.lm_head.weight
+        self.position_embedding_table = nn.Embedding(block_size, n_embd)
+        self.blocks = nn.Sequential(
+            *[LectureBlock(n_embd, n_head, n_hidden, block_size, dropout) for _ in range(n_layer)]
+        )
+        self.ln_f = nn.LayerNorm(n_embd)
+
+    def forward(self, idx):
+        B, T = idx.shape
+        x = self.token_embedding_table(idx)
+        x = x + self.position_embedding_table(torch.arange(T, device=idx.device))
+        return self.lm_head(self.ln_f(self.blocks(x)))
+
+
+@accepted("GPT", "turned-tables", "Tables lie as (d_model, …), and blocks have names with numbers")
+class TurnedTables(nn.Module):
+    def __init__(self, v, d, h, n, m, c, p):
+        super().__init__()
+        self.words = nn.Parameter(torch.randn(d, v) / 50)
+        self.places = nn.Parameter(torch.randn(d, c) / 50)
+        self.n = n
+        for i in range(n):
+            self.add_module(f"block{i}", TransformerBlock(d, h, m, c, p))  # noqa: F821
+        self.last = OwnNorm(d)
+
+    def forward(self, ids):
+        t = ids.size(1)
+        if t > self.places.size(1):
+            raise IndexError(t)
+        x = (self.words[:, ids] + self.places[:, None, :t]).permute(1, 2, 0)
+        for i in range(self.n):
+            x = getattr(self, f"block{i}")(x)
+        return self.last(x) @ self.words
+
+
+@accepted("GPT", "one-list-per-kind", "A list of attentions, lists of norms, a list of layers")
+class ListPerKind(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        some = range(num_layers)
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_embedding = nn.Embedding(context_length, d_model)
+        self.attentions = nn.ModuleList(
+            [
+                MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads)  # noqa: F821
+                for _ in some
+            ]
+        )
+        self.norms1 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])
+        self.norms2 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])
+        self.ups = nn.ModuleList([nn.Linear(d_model, d_hidden) for _ in some])
+        self.downs = nn.ModuleList([nn.Linear(d_hidden, d_model) for _ in some])
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        if n > self.position_embedding.num_embeddings:
+            raise ValueError("too long")
+        x = self.token_embedding(ids) + self.position_embedding.weight[:n]
+        parts = zip(self.norms1, self.attentions, self.norms2, self.ups, self.downs)  # noqa: B905
+        for norm1, attend, norm2, up, down in parts:
+            x = x + attend(norm1(x))
+            x = x + down(F.gelu(up(norm2(x))))
+        return torch.einsum("btd,vd->btv", self.norm(x), self.token_embedding.weight)
+
+
+@accepted("GPT", "pairs-of-layers", "Each layer is a list of two, and each of these has its norm")
+class PairsOfLayers(nn.Module):
+    def __init__(self, num_tokens, dim, heads, depth, mlp_dim, max_seq_len, dropout):
+        super().__init__()
+        self.token_emb = nn.Embedding(num_tokens, dim)
+        self.pos_emb = nn.Embedding(max_seq_len, dim)
+        self.layers = nn.ModuleList([])
+        for _ in range(depth):
+            attention = nn.ModuleDict(
+                {"norm": nn.LayerNorm(dim), "fn": FusedAttention(dim, heads, dropout)}
+            )
+            feed = nn.Sequential(
+                nn.LayerNorm(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim)
+            )
+            self.layers.append(nn.ModuleList([attention, feed]))
+        self.to_logits = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_tokens, bias=False))
+        self.to_logits[1].weight = self.token_emb.weight
+
+    def forward(self, x):
+        n, device = x.shape[1], x.device
+        x = self.token_emb(x)
+        x = x + self.pos_emb(torch.arange(n, device=device))[None]
+        for attention, feed in self.layers:
+            x = attention["fn"](attention["norm"](x))[0] + x
+            x = feed(x) + x
+        return self.to_logits(x)
+
+
+@accepted("GPT", "one-hot", "One-hot vectors times bare tables, and blocks in a dictionary")
+class OneHot(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.E = nn.Parameter(torch.randn(vocab_size, d_model) * 0.02)
+        self.P = nn.Parameter(torch.randn(1, context_length, d_model) * 0.02)
+        self.layers = nn.ModuleDict(
+            {
+                f"layer_{n}": FusedBlock(d_model, num_heads, d_hidden, dropout)
+                for n in range(num_layers)
+            }
+        )
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        vocab, tokens = self.E.shape[0], ids.shape[1]
+        if tokens > self.P.shape[1]:
+            raise RuntimeError(f"the context is {self.P.shape[1]}")
+        x = F.one_hot(ids, vocab).to(self.E.dtype) @ self.E + self.P[:, :tokens]
+        print(x.shape)
+        for layer in self.layers.values():
+            x = layer(x)[0]
+        return self.norm(x) @ self.E.mT
+
+
+@accepted("GPT", "in-one-class", "The model holds all layers of all blocks, under numbered names")
+class InOneClass(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.num_heads, self.num_layers, self.p = num_heads, num_layers, dropout
+        self.context_length = context_length
+        self.token_table = nn.Embedding(vocab_size, d_model)
+        self.position_table = nn.Embedding(context_length, d_model)
+        for n in range(num_layers):
+            for name in ("query", "key", "value"):
+                setattr(self, f"{name}_{n}", nn.Linear(d_model, d_model, bias=False))
+            setattr(self, f"out_{n}", nn.Linear(d_model, d_model))
+            setattr(self, f"up_{n}", nn.Linear(d_model, d_hidden))
+            setattr(self, f"down_{n}", nn.Linear(d_hidden, d_model))
+            setattr(self, f"before_{n}", nn.LayerNorm(d_model))
+            setattr(self, f"between_{n}", nn.LayerNorm(d_model))
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def layer(self, n, x):
+        q, k, v = (
+            getattr(self, f"{name}_{n}")(getattr(self, f"before_{n}")(x))
+            .unflatten(-1, (self.num_heads, -1))
+            .transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones_like(scores[0, 0]).triu(1).bool()
+        weights = F.dropout(
+            scores.masked_fill(future, -torch.inf).softmax(-1), self.p, self.training
+        )
+        x = x + getattr(self, f"out_{n}")((weights @ v).transpose(1, 2).flatten(2))
+        wide = F.gelu(getattr(self, f"up_{n}")(getattr(self, f"between_{n}")(x)))
+        return x + getattr(self, f"down_{n}")(wide)
+
+    def forward(self, ids):
+        if ids.shape[1] > self.context_length:
+            raise ValueError
+        x = self.token_table.weight[ids] + self.position_table.weight[: ids.shape[1]]
+        for n in range(self.num_layers):
+            x = self.layer(n, x)
+        return F.linear(self.final_norm(x), self.token_table.weight)
 
 
 # --- adamw_step ----------------------------------------------------------------------------------
