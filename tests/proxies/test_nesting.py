@@ -411,6 +411,21 @@ MODELS = {
         "    x = x + one(a(x))\n    x = x + two(b(x))\n"
         "return self.final(x) @ self.tok_emb.weight.T",
     ),
+    "a list of each layer, in twos and threes that are alike": model(
+        AROUND + "self.heads = heads\n"
+        "many = lambda make: nn.ModuleList(make() for _ in range(layers))\n"
+        "self.q, self.k, self.v = (many(lambda: nn.Linear(d, d, bias=False)) for _ in range(3))\n"
+        "self.o, self.ups = many(lambda: nn.Linear(d, d)), many(lambda: nn.Linear(d, hidden))\n"
+        "self.downs = many(lambda: nn.Linear(hidden, d))\n"
+        "self.ln1, self.ln2 = (many(lambda: nn.LayerNorm(d)) for _ in range(2))\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for n in range(len(self.q)):\n"
+        "    y = self.ln1[n](x)\n"
+        "    y = attend(self.q[n](y), self.k[n](y), self.v[n](y), self.heads)\n"
+        "    x = x + self.o[n](y)\n"
+        "    x = x + self.downs[n](torch.tanh(self.ups[n](self.ln2[n](x))))\n"
+        "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
     "all parts of all layers in the model, by number": model(
         AROUND + "self.heads, self.layers = heads, layers\n"
         "for n in range(layers):\n"
@@ -432,11 +447,12 @@ MODELS = {
 }
 
 
+@pytest.mark.parametrize("layers", [2, 3])
 @pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
 def test_the_layers_of_a_model_find_their_weights_and_gradients(
-    adopted: Callable[..., Adopted], source: str
+    adopted: Callable[..., Adopted], source: str, layers: int
 ) -> None:
-    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, layers, 12)
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(IDS), ours(IDS))
     assert_gradients_agree(theirs, ours, IDS, make=MAKE)
