@@ -141,9 +141,9 @@ class GPT(nn.Module):
 
     A block is what `TransformerBlock` computes: h = x + attention(norm1(x)), and then
     h + feed_forward(norm2(h)). Here are `num_layers` of them, each with weights of its own. The
-    last norm is a LayerNorm with gain and shift, like those of the blocks. The last product compares
-    a vector with every row of the token table: no other layer makes the logits. They are scores, so
-    no softmax comes after them.
+    last norm is a LayerNorm with gain and shift, like those of the blocks. The last product
+    compares a vector with every row of the token table: no other layer makes the logits. They are
+    scores, so no softmax comes after them.
 
     Your own earlier answers are welcome, and so are `nn.Embedding`, `nn.LayerNorm` and `nn.GELU`,
     in its exact form or the tanh form. Names of parameters are free, and so is how you initialise
@@ -192,8 +192,8 @@ class GPT(nn.Module):
         gradients: Gradients flow to every parameter; the token table gets its gradient from both
             ends.
 
-    Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come in, and 4 is
-    a token whose row holds nothing but zeros: all scores of it are 0.
+    Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come in. Id 4
+    has a row of zeros, so all of its scores are 0.
 
     >>> model = GPT(5, 4, 2, 2, 7, 4, 0.0)
     >>> for weight in model.parameters():

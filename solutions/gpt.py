@@ -65,6 +65,14 @@ def next_token_loss(
     return losses.mean()
 
 
+def new_table(rows: int, d_model: int) -> nn.Parameter:
+    """A table to be learned, of small numbers.
+
+    One that makes the logits, too, would else be sure of itself before it has learned anything.
+    """
+    return nn.Parameter(torch.randn(rows, d_model) * 0.02)
+
+
 class GPT(nn.Module):
     """Score every token of the vocabulary as the next one: (batch, tokens) ids to (…, vocab_size).
 
@@ -83,9 +91,8 @@ class GPT(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        # Small, because the token table also makes the logits: training starts near ln(vocab_size).
-        self.token_table = nn.Parameter(torch.randn(vocab_size, d_model) * 0.02)
-        self.position_table = nn.Parameter(torch.randn(context_length, d_model) * 0.02)
+        self.token_table = new_table(vocab_size, d_model)
+        self.position_table = new_table(context_length, d_model)
         self.blocks = nn.ModuleList(
             TransformerBlock(d_model, num_heads, d_hidden, context_length, dropout)
             for _ in range(num_layers)
@@ -201,8 +208,8 @@ class CachedGPT(nn.Module):
     ) -> None:
         super().__init__()
         del dropout  # nothing is dropped while a model writes
-        self.token_table = nn.Parameter(torch.randn(vocab_size, d_model) * 0.02)
-        self.position_table = nn.Parameter(torch.randn(context_length, d_model) * 0.02)
+        self.token_table = new_table(vocab_size, d_model)
+        self.position_table = new_table(context_length, d_model)
         self.blocks = nn.ModuleList(
             CachedBlock(d_model, num_heads, d_hidden) for _ in range(num_layers)
         )
@@ -214,7 +221,7 @@ class CachedGPT(nn.Module):
         """Go on at the position after the cache, and hand every block its own part of it."""
         _batch, tokens = ids.shape
         past = [None] * len(self.blocks) if cache is None else cache
-        seen = 0 if cache is None else past[0][0].shape[2]  # keys: (batch, num_heads, seen, …)
+        seen = 0 if cache is None else cache[0][0].shape[2]  # keys: (batch, num_heads, seen, …)
         context_length = self.position_table.shape[0]
         if seen + tokens > context_length:
             raise ValueError(f"{seen} + {tokens} tokens, and positions for {context_length}")

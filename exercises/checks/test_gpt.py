@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from grader.course.collection import rung
@@ -215,6 +216,11 @@ def small_texts(make, batch=2, tokens=6):
     return make.integers(0, 11, batch=batch, tokens=tokens)
 
 
+def loss_of(logits, ids):
+    """How badly the next tokens were guessed."""
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
 # --- GPT -----------------------------------------------------------------------------------------
 
 
@@ -224,7 +230,7 @@ def test_gpt_gives_logits_at_every_position(student, make):
     student.GPT(*SMALL, 0.0)(small_texts(make, batch=4, tokens=5))
 
 
-@rung.value("GPT")
+@rung.value("GPT", rules=("computes", "causal", "bias"))
 def test_gpt_with_the_weights_of_the_example(student, reference):
     """With identity matrices it gives the logits of the example."""
     theirs, _ = with_weights_of_the_example(
@@ -337,7 +343,8 @@ def test_gpt_can_be_trained(student, reference, make):
     theirs, ours = with_one_set_of_weights(
         student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), loud=0.015
     )
-    assert_gradients_agree(theirs, ours, small_texts(make), make=make)
+    ids = small_texts(make)
+    assert_gradients_agree(theirs, ours, ids, make=make, of=lambda logits: loss_of(logits, ids))
 
 
 # --- adamw_step ----------------------------------------------------------------------------------
@@ -500,11 +507,6 @@ def cached_models(student, reference, dropout=0.0, loud=0.04):
     )
 
 
-def the_logits(result):
-    """The logits, without the cache."""
-    return result[0]
-
-
 @rung.shape("CachedGPT")
 def test_cached_gpt_gives_logits_and_a_cache(student, make):
     """Logits of the new tokens come back, and with them a cache that can be passed on."""
@@ -624,7 +626,8 @@ def test_cached_gpt_leaves_what_it_was_given(student, make):
 def test_cached_gpt_can_be_trained(student, reference, make):
     """Gradients reach every parameter."""
     theirs, ours = cached_models(student, reference, loud=0.015)
-    assert_gradients_agree(theirs, ours, small_texts(make), make=make, of=the_logits)
+    ids = small_texts(make)
+    assert_gradients_agree(theirs, ours, ids, make=make, of=lambda result: loss_of(result[0], ids))
 
 
 @rung.efficiency("CachedGPT", rules=("cost",))

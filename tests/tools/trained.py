@@ -67,7 +67,7 @@ def train(model: nn.Module, known: Tensor) -> None:
         answer = model(batch[:, :-1])[:, PROMPT - 1 :]
         loss = cross_entropy(answer.flatten(0, 1), batch[:, PROMPT:].flatten())
         optimiser.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimiser.step()
         schedule.step()
         if step % 100 == 99:
