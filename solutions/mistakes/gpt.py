@@ -702,6 +702,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "next_token_loss", "sure-guesses-not-counted", "Targets with a loss of exactly 0 do not count",
+    hint="Is a loss of 0 a target that is ignored, or a guess that is right?",
+    breaks=("large",),
+    change={"losses.mean()": "losses.sum() / (losses != 0).sum()"},
+)  # fmt: skip
+
+mistake(
     "next_token_loss", "per-target", "The losses come back one by one",
     hint="How many numbers should the caller get?",
     breaks=("returns",),
@@ -2756,6 +2763,14 @@ mistake(
     hint="What is the argmax of numbers that are all False?",
     breaks=("ends",),
     change={LAST: "return 0"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "nothing-hit-is-the-smallest",
+    "Where rounding leaves no sum above u, the least probable kept id is returned",
+    hint="Which of the kept ids lies at the right end of the line?",
+    breaks=("ends",),
+    change={LAST: "return int(torch.where(probs > 0, probs, 2.0).argmin())"},
 )  # fmt: skip
 
 mistake(
