@@ -6,10 +6,11 @@ deep stack can be trained. A feed-forward layer then works on each token by itse
 thirds of a block's weights are in it. Here you write two forms of each: the one of GPT-2, and the
 one of today's models such as Llama.
 
-This holds for all exercises of this unit. Every token is computed alone: nothing is shared among
-the tokens of a sentence or the sentences of a batch. Names of parameters are free, how you
-initialise them is up to you, projections may share one layer, and layers may be bare parameters.
-Arguments come by position, in the order of the signature. You may use your own earlier answers.
+This holds for all exercises of this unit but the last, where attention comes in: every token is
+computed alone, and nothing is shared among the tokens of a sentence or the sentences of a batch.
+In all of them names of parameters are free, how you initialise them is up to you, projections may
+share one layer, and layers may be bare parameters. Arguments come by position, in the order of the
+signature. You may use your own earlier answers.
 """
 
 from __future__ import annotations
@@ -284,4 +285,90 @@ class SwiGLU(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"]
     ) -> Float[Tensor, "batch tokens d_model"]:
+        raise NotImplementedError
+
+
+class TransformerBlock(nn.Module):
+    """Add what attention finds, then what a feed-forward network makes of it: a pre-norm block.
+
+        h   = x + attention(norm1(x))
+        out = h + feed_forward(norm2(h))
+        norm(x) = (x - mean) / √(variance + 1e-5) · gain + shift    over the features of a token
+        feed_forward(x) = down(gelu(up(x)))
+
+    attention is MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads): causal,
+    with an output layer. up and down are linear layers, from d_model to d_hidden and back. Both
+    norms are layer norms: the variance is the mean of the squares, divided by d_model. What goes
+    on past each norm is x or h itself: this is the shortcut, or residual connection.
+
+    You may build it from your earlier answers (`from multi_head_attention import
+    MultiHeadAttention` works wherever your files are), write it all in one class, or take
+    `nn.LayerNorm` and `nn.GELU` as they are.
+
+    Why: each layer only has to learn what to *add*. Even through a hundred blocks a gradient finds
+    its way along the shortcuts, where nothing is multiplied or normed. And because each part sees
+    normed numbers, x may grow from block to block without flooding the softmax.
+
+    Made with:
+        d_model: int, the number of features of a token, a multiple of num_heads.
+        num_heads: int, the number of heads of the attention.
+        d_hidden: int, the width of the feed-forward network between its two layers.
+        context_length: int, the length of the longest sentence; longer ones are not tested.
+        dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
+            in training.
+
+    Takes:
+        x: (batch, num_tokens, d_model), a batch of sentences.
+
+    Returns:
+        (batch, num_tokens, d_model): one vector per token, as wide as it came.
+
+    Rules:
+        forbidden: Ready-made attention is off limits: `F.scaled_dot_product_attention`,
+            `nn.MultiheadAttention`, and the layers of `nn.Transformer` that are made of it.
+        shorter: Sentences may be shorter than `context_length`, and of another length in each
+            call.
+        norms: Each norm learns a gain and a shift of its own, d_model numbers each.
+        eps: What the norms add to the variance is 1e-5. It counts where all features of a token
+            are nearly the same.
+        gelu: The GELU is the exact one, and no approximation. GPT-2 and many books use a tanh:
+            one test sees the difference.
+        bias: Queries, keys and values have no bias; the output layer, up and down have one.
+            Nothing else is learned.
+        dropout: In training, each attention weight is dropped with the probability `dropout`, and
+            kept weights are divided by 1 - `dropout`. Whether you drop elsewhere as well is not
+            graded. We judge by statistics, not by your random numbers.
+        eval: After `.eval()` nothing is dropped.
+        device: The mask is on the module's device: a buffer, or built on the input's device.
+        dtype: After `.double()`, everything is computed in float64, though the root of the scale
+            may be taken in float32.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: every matrix is the identity, and all vectors (gains, shifts, biases) are 0.1. The
+    tokens are still there in the result, and a little was added to them.
+
+    >>> block = TransformerBlock(4, 2, 6, 4, 0.0)
+    >>> for weight in block.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
+    >>> block(torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0]]])).detach()
+    tensor([[[1.5854, 0.2540, 0.2540, 1.5854],
+             [0.3071, 2.5398, 1.3613, 1.4704]]])
+
+    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners" (GPT-2),
+    section 2.3, https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf;
+    Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture", section 3,
+    https://arxiv.org/abs/2002.04745. Vaswani et al. 2017, "Attention Is All You Need", section 3.1,
+    https://arxiv.org/abs/1706.03762, has the norm after the sum instead: post-norm.
+    """
+
+    def __init__(
+        self, d_model: int, num_heads: int, d_hidden: int, context_length: int, dropout: float
+    ) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self, x: Float[Tensor, "batch num_tokens d_model"]
+    ) -> Float[Tensor, "batch num_tokens d_model"]:
         raise NotImplementedError

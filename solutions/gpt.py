@@ -7,26 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from .inference import CachedAttention
-from .multi_head_attention import MultiHeadAttention
-from .transformer_block import FeedForward
-
-
-class TransformerBlock(nn.Module):  # stands in until unit 11 has it
-    """A norm, an attention, a norm and a feed-forward layer, each pair beside its input."""
-
-    def __init__(
-        self, d_model: int, num_heads: int, d_hidden: int, context_length: int, dropout: float
-    ) -> None:
-        super().__init__()
-        self.norm1 = nn.LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads)
-        self.norm2 = nn.LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_hidden)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Attend, and add; feed forward, and add."""
-        x = x + self.attention(self.norm1(x))
-        return x + self.feed_forward(self.norm2(x))
+from .transformer_block import FeedForward, TransformerBlock
 
 
 def embed_tokens(

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from .multi_head_attention import MultiHeadAttention
+
 
 def layer_norm(
     x: Float[Tensor, "... d"],
@@ -80,3 +82,27 @@ class SwiGLU(nn.Module):
         gate = nn.functional.silu(self.W_gate(x))  # (batch, tokens, d_hidden)
         hidden = gate * self.W_up(x)
         return self.W_down(hidden)
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a feed-forward network, each behind a norm and beside a shortcut.
+
+    Pre-norm, as in GPT-2: Radford et al. 2019, section 2.3; Vaswani et al. 2017 have the norm
+    behind the sum (section 3.1), and Xiong et al. 2020 say why it moved.
+    """
+
+    def __init__(
+        self, d_model: int, num_heads: int, d_hidden: int, context_length: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)  # gain 1 and shift 0 at first, eps 1e-5
+        self.attention = MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_hidden)
+
+    def forward(
+        self, x: Float[Tensor, "batch num_tokens d_model"]
+    ) -> Float[Tensor, "batch num_tokens d_model"]:
+        """Let tokens meet, then let each one think; both only add to what is there."""
+        h = x + self.attention(self.norm1(x))  # (batch, num_tokens, d_model)
+        return h + self.feed_forward(self.norm2(h))  # (batch, num_tokens, d_model)

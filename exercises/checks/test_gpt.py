@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from grader.course.collection import rung
@@ -218,7 +217,7 @@ def small_texts(make, batch=2, tokens=6):
 
 def loss_of(logits, ids):
     """How badly the next tokens were guessed."""
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 # --- GPT -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from grader.course.collection import rung
 from grader.testing import (
@@ -15,9 +16,11 @@ from grader.testing import (
     adopt_identity_weights,
     assert_agrees,
     assert_agrees_to_float64,
+    assert_causal,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_learns_no_more,
+    assert_moves,
     assert_rises_in_float64,
     assert_that,
 )
@@ -397,3 +400,160 @@ def test_swiglu_can_be_trained(student, reference, make):
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
     adopt(theirs, ours)
     assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=5, d_model=5), make=make)
+
+
+# --- TransformerBlock ----------------------------------------------------------------------------
+
+
+def small_block(student, reference, context_length=7, gentle=0.02):
+    """The student's block with the weights of the reference, and the reference.
+
+    What goes into the GELU is `gentle` times as large as in others: near 0 its tanh form agrees.
+    """
+    theirs = student.TransformerBlock(8, 2, 10, context_length, 0.0)
+    ours = reference.TransformerBlock(8, 2, 10, context_length, 0.0)
+    with torch.no_grad():
+        for weight in ours.get_submodule("feed_forward.up").parameters():
+            weight *= gentle
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+@rung.shape("TransformerBlock")
+def test_transformer_block_gives_one_vector_per_token(student, make):
+    """Each token comes back as wide as it was, whatever the width of the hidden layer."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    block(make.normal(12.0, batch=3, tokens=7, d_model=8))
+
+
+@rung.value("TransformerBlock")
+def test_transformer_block_of_the_example(student, reference):
+    """With identity matrices and vectors of 0.1 it gives the numbers of the example."""
+    theirs = student.TransformerBlock(4, 2, 6, 3, 0.0)
+    ours = reference.TransformerBlock(4, 2, 6, 3, 0.0)
+    for weight in ours.parameters():
+        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
+    adopt(theirs, ours)
+    # A third token fills the context: neither of the two may see it.
+    x = torch.tensor([[[1.0, 0.0, 0.0, 1.0], [0.0, 2.0, 1.0, 1.0], [2.0, 2.0, 0.0, 0.0]]])
+    assert_agrees(theirs(x)[:, :2], ours(x)[:, :2], within=PRINTED, what="the block of the example")
+
+
+@rung.value("TransformerBlock")
+def test_transformer_block_with_the_weights_of_the_reference(student, reference, make):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = small_block(student, reference)
+    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.value("TransformerBlock")
+def test_transformer_block_is_causal(student, make):
+    """Changing later tokens leaves the outputs of earlier ones as they were."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    assert_causal(block, make.normal(12.0, batch=3, tokens=7, d_model=8))
+
+
+@rung.property("TransformerBlock", rules=("shorter",))
+def test_transformer_block_takes_shorter_sentences(student, reference, make):
+    """Sentences may be shorter than context_length, first a short one and then a longer one."""
+    theirs, ours = small_block(student, reference, context_length=9)
+    for tokens in (3, 5):
+        x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
+        what = f"the result for {tokens} tokens of at most 9"
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
+
+
+@rung.property("TransformerBlock", rules=("norms",))
+def test_transformer_block_learns_gains_and_shifts(student, reference):
+    """Both norms have a gain and a shift of their own."""
+    theirs = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    missing = adopt(theirs, reference.TransformerBlock(8, 2, 10, 7, 0.0)).missing
+    lacking = [role for role in missing if role.startswith("norm")]
+    assert_that(
+        not lacking,
+        "each of the two norms learns a gain, which it multiplies by, and a shift, which it adds: "
+        f"{4 - len(lacking)} of these four vectors were found",
+    )
+
+
+@rung.property("TransformerBlock", rules=("bias",))
+def test_transformer_block_has_its_biases(student, reference):
+    """Queries, keys and values have no bias; the output layer, up and down have one."""
+    theirs = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    adoption = adopt(theirs, reference.TransformerBlock(8, 2, 10, 7, 0.0))
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here")
+    layers = ("attention.out_proj", "feed_forward.up", "feed_forward.down")
+    missing = [layer for layer in layers if f"{layer}.bias" in adoption.missing]
+    assert_that(not missing, f"no bias was found for {', '.join(missing)}")
+
+
+@rung.stability("TransformerBlock", rules=("eps",))
+def test_transformer_block_norms_small_numbers(student, reference, make):
+    """Where numbers are very small, eps decides what the norms make of them."""
+    theirs, ours = small_block(student, reference)
+    x = make.normal(3e-3, batch=2, tokens=7, d_model=8)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
+
+
+@rung.property("TransformerBlock", rules=("gelu",))
+def test_transformer_block_has_the_exact_gelu(student, reference, make):
+    """The GELU is the exact one, and not its tanh form."""
+    theirs, ours = small_block(student, reference, gentle=1.0)
+    x = make.normal(12.0, batch=2, tokens=7, d_model=8)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
+
+
+@rung.property("TransformerBlock", rules=("dropout",))
+def test_transformer_block_drops_while_it_trains(student, make):
+    """In training, two calls differ."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.5)
+    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    once, again = block.train().each([(x,), (x,)])
+    assert_that(
+        not torch.equal(once, again),
+        "with dropout 0.5 two calls in training gave the same: who drops the attention weights?",
+    )
+
+
+@rung.property("TransformerBlock", rules=("eval",))
+def test_transformer_block_is_calm_in_evaluation(student, make):
+    """After .eval(), two calls agree."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.5)
+    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    once, again = block.eval().each([(x,), (x,)])
+    assert_agrees(again, once, what="a second call after .eval(), where dropout is off,")
+
+
+@rung.property("TransformerBlock", rules=("device",))
+def test_transformer_block_moves_to_another_device(student, make):
+    """Moved to another device, it takes inputs from there, and its mask goes along."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    assert_moves(block, make.normal(12.0, batch=2, tokens=7, d_model=8))
+
+
+@rung.property("TransformerBlock", rules=("dtype",))
+def test_transformer_block_computes_in_float64(student, reference, make):
+    """After .double(), it takes and gives float64, with all of its digits."""
+    theirs, ours = small_block(student, reference)
+    x = make.normal(batch=2, tokens=7, d_model=8, dtype=torch.float64)
+    assert_rises_in_float64(theirs.double(), ours.double(), x)
+
+
+@rung.property("TransformerBlock", rules=("unchanged",))
+def test_transformer_block_keeps_its_input(student, make):
+    """The tensor that was passed in stays as it was."""
+    block = student.TransformerBlock(8, 2, 10, 7, 0.0)
+    assert_input_unchanged(block, make.normal(12.0, batch=2, tokens=7, d_model=8))
+
+
+@rung.gradient("TransformerBlock", rules=("gradients",))
+def test_transformer_block_lets_gradients_through(student, reference, make):
+    """Gradients reach the input, both norms, the attention and the feed-forward network."""
+    theirs, ours = small_block(student, reference, gentle=5e-3)
+    with torch.no_grad():  # a gradient is as large as all that it passes
+        for weight in ours.parameters():
+            weight *= 0.5
+    adopt(theirs, ours)
+    x = make.normal(40.0, batch=2, tokens=7, d_model=8)
+    assert_gradients_agree(theirs, ours, x, make=make)

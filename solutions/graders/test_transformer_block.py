@@ -16,6 +16,7 @@ from grader.testing import (
     assert_gradients_agree,
     assert_input_unchanged,
     assert_learns_no_more,
+    assert_moves,
     assert_rises_in_float64,
     assert_that,
 )
@@ -394,3 +395,184 @@ def test_swiglu_has_the_right_gradients(student, reference, make):
     theirs, ours = student.SwiGLU(5, 12), reference.SwiGLU(5, 12)
     adopt(theirs, ours)
     assert_gradients_agree(theirs, ours, make.normal(0.5, batch=2, tokens=6, d_model=5), make=make)
+
+
+# --- TransformerBlock ----------------------------------------------------------------------------
+
+# batch, tokens, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
+BLOCKS = [(2, 6, 12, 3, 20), (3, 12, 10, 2, 9), (4, 8, 15, 5, 32)]
+# What goes into the GELU stays within ±0.25, where its tanh form is the same.
+GENTLE = 0.02
+
+
+def blocks(student, reference, *made_with, gentle=GENTLE):
+    """The student's block with the weights of the reference, and the reference.
+
+    What goes into the GELU is `gentle` times as large as it would be.
+    """
+    theirs, ours = student.TransformerBlock(*made_with), reference.TransformerBlock(*made_with)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight *= gentle
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+@rung.shape("TransformerBlock")
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "num_heads", "d_hidden"), BLOCKS)
+def test_transformer_block_keeps_the_shape(
+    student, make, batch, tokens, d_model, num_heads, d_hidden
+):
+    """One vector of size d_model comes back for each token, however wide the hidden layer is."""
+    block = student.TransformerBlock(d_model, num_heads, d_hidden, tokens, 0.0)
+    block(make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model))
+
+
+@rung.value("TransformerBlock", points=11)
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "num_heads", "d_hidden"), BLOCKS)
+def test_transformer_block_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_model, num_heads, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = blocks(student, reference, d_model, num_heads, d_hidden, tokens, 0.0)
+    x = make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("TransformerBlock", rules=("shorter",))
+def test_transformer_block_takes_inputs_shorter_than_the_context(student, reference, make):
+    """Inputs shorter than context_length work, one after another, in any order."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 9, 0.0)
+    for tokens in (6, 2, 1, 8):
+        x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
+        what = f"the result for {tokens} of 9 tokens"
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
+
+
+@rung.property("TransformerBlock", rules=("norms",))
+def test_transformer_block_has_norms_with_gain_and_shift(student, reference):
+    """Each of the two norms has a gain and a shift of its own."""
+    theirs, ours = (who.TransformerBlock(12, 3, 20, 6, 0.0) for who in (student, reference))
+    found = adopt(theirs, ours).missing
+    missing = [
+        f"a {what} for the {which} norm"
+        for role, which in (("norm1", "first"), ("norm2", "second"))
+        for own, what in ((role, "gain"), (f"{role}.bias", "shift"))
+        if own in found
+    ]
+    assert_that(
+        not missing,
+        f"the block lacks {' and '.join(missing)}: each norm learns a gain, which it multiplies "
+        "by, and a shift, which it adds",
+    )
+
+
+@rung.property("TransformerBlock", rules=("bias",))
+def test_transformer_block_has_the_biases_of_the_statement(student, reference):
+    """No bias for queries, keys and values; one for the output layer, for up and for down."""
+    theirs, ours = (who.TransformerBlock(12, 3, 20, 6, 0.0) for who in (student, reference))
+    adoption = adopt(theirs, ours)
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here")
+    names = ("attention.out_proj", "feed_forward.up", "feed_forward.down")
+    missing = [name for name in names if f"{name}.bias" in adoption.missing]
+    assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
+
+
+@rung.stability("TransformerBlock", rules=("eps",))
+def test_transformer_block_adds_eps_to_small_variances(student, reference, make):
+    """Where the features of a token are nearly the same, 1e-5 is what counts in the norms."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0)
+    with torch.no_grad():  # attention adds so little that the second norm meets the same
+        for weight in ours.attention.out_proj.parameters():
+            weight *= 1e-3
+    adopt(theirs, ours)
+    x = make.normal(3e-3, batch=2, tokens=7, d_model=12)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
+
+
+@rung.property("TransformerBlock", rules=("gelu",))
+def test_transformer_block_uses_the_exact_gelu(student, reference, make):
+    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.0, gentle=1.0)
+    x = make.normal(12.0, batch=2, tokens=7, d_model=12)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result with large weights")
+
+
+SENTENCES, P_DROP = 2400, 0.2
+
+
+@rung.property("TransformerBlock", points=1.5, rules=("dropout",))
+def test_transformer_block_drops_weights_in_training(student, reference, make):
+    """In training, a head whose only weight is dropped adds nothing to its token."""
+    theirs, ours = blocks(student, reference, 16, 2, 20, 3, P_DROP)
+    # Attention finds so much that the shortcut does not count, whatever else is dropped; the
+    # feed-forward network adds nothing. The first token has one weight in each head: it is 1.
+    with torch.no_grad():
+        ours.attention.W_value.weight.copy_(1000.0 * torch.eye(16))
+        ours.attention.out_proj.weight.copy_(torch.eye(16))
+        for weight in ours.feed_forward.down.parameters():
+            weight.zero_()
+    adopt(theirs, ours)
+    x = make.normal(12.0, batch=1, tokens=3, d_model=16).expand(SENTENCES, 3, 16)
+    expected = ours.eval()(x[:1])[:, 0].detach().view(1, 2, 8).double()
+    found = theirs.train()(x)[:, 0].detach().view(SENTENCES, 2, 8).double()
+    share = (found.norm(dim=-1) < 0.05 * expected.norm(dim=-1)).double().mean().item()
+    # Who drops whole paths besides loses 36 %; chance moves that by 5 % once in a billion times.
+    assert_that(
+        0.15 < share < 0.42,
+        f"with dropout {P_DROP}, the first token should lose its only weight in about 20 % of all "
+        f"heads, and it does in {share:.0%}",
+    )
+    mean = ((found * expected).sum() / (SENTENCES * expected.square().sum())).item()
+    assert_that(
+        abs(mean - 1.0) < 0.1,
+        f"on the average, dropout should change nothing: the mean is {mean:.2f} times what it "
+        "is without",
+    )
+
+
+@rung.property("TransformerBlock", points=0.5, rules=("eval",))
+def test_transformer_block_drops_nothing_in_evaluation(student, reference, make):
+    """After .eval(), two calls agree, and with the reference."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 7, 0.5)
+    x = make.normal(12.0, batch=2, tokens=7, d_model=12)
+    calm, calmer = theirs.eval().each([(x,), (x,)])
+    assert_agrees(calm, calmer, what="a second call in evaluation mode")
+    expected = ours.eval()(x).detach()
+    assert_agrees(calm, expected, within=REORDERED, what="the result in evaluation mode")
+
+
+@rung.property("TransformerBlock", points=0.5, rules=("device",))
+def test_transformer_block_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    assert_moves(
+        student.TransformerBlock(12, 3, 20, 6, 0.0),
+        make.normal(12.0, batch=2, tokens=6, d_model=12),
+    )
+
+
+@rung.property("TransformerBlock", points=0.5, rules=("dtype",))
+def test_transformer_block_works_in_float64(student, reference, make):
+    """A block in float64 takes and gives float64, to its precision."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 6, 0.0)
+    x = make.normal(batch=2, tokens=6, d_model=12, dtype=torch.float64)
+    assert_rises_in_float64(theirs.double(), ours.double(), x)
+
+
+@rung.property("TransformerBlock", points=0.5, rules=("unchanged",))
+def test_transformer_block_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs, _ = blocks(student, reference, 12, 3, 20, 6, 0.0)
+    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=6, d_model=12))
+
+
+@rung.gradient("TransformerBlock", rules=("gradients",))
+def test_transformer_block_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input, both norms, the attention and the feed-forward network."""
+    theirs, ours = blocks(student, reference, 12, 3, 20, 6, 0.0, gentle=5e-3)
+    with torch.no_grad():  # a gradient is as large as all that it passes
+        for weight in ours.parameters():
+            weight *= 0.5
+    adopt(theirs, ours)
+    x = make.normal(40.0, batch=2, tokens=6, d_model=12)
+    assert_gradients_agree(theirs, ours, x, make=make)

@@ -980,10 +980,35 @@ class TanhGELU(nn.Module):
         return 0.5 * x * (1 + torch.tanh(inner))
 
 
+class BookAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        self.d_out, self.num_heads, self.head_dim = d_out, num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        ones = torch.ones(context_length, context_length)
+        self.register_buffer("mask", torch.triu(ones, diagonal=1))
+
+    def forward(self, x):
+        b, num_tokens, _ = x.shape
+        shape = (b, num_tokens, self.num_heads, self.head_dim)
+        keys = self.W_key(x).view(shape).transpose(1, 2)
+        queries = self.W_query(x).view(shape).transpose(1, 2)
+        values = self.W_value(x).view(shape).transpose(1, 2)
+        attn_scores = queries @ keys.transpose(2, 3)
+        attn_scores.masked_fill_(self.mask.bool()[:num_tokens, :num_tokens], -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        context_vec = (self.dropout(attn_weights) @ values).transpose(1, 2)
+        return self.out_proj(context_vec.contiguous().view(b, num_tokens, self.d_out))
+
+
 class BookBlock(nn.Module):
     def __init__(self, emb_dim, n_heads, hidden, context_length, drop_rate):
         super().__init__()
-        self.att = MultiHeadAttention(emb_dim, emb_dim, context_length, drop_rate, n_heads)  # noqa: F821
+        self.att = BookAttention(emb_dim, emb_dim, context_length, drop_rate, n_heads)
         self.ff = nn.Sequential(nn.Linear(emb_dim, hidden), TanhGELU(), nn.Linear(hidden, emb_dim))
         self.norm1, self.norm2 = OwnNorm(emb_dim), OwnNorm(emb_dim)
         self.drop_shortcut = nn.Dropout(drop_rate)
@@ -1804,10 +1829,7 @@ class ListPerKind(nn.Module):
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = nn.Embedding(context_length, d_model)
         self.attentions = nn.ModuleList(
-            [
-                MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads)  # noqa: F821
-                for _ in some
-            ]
+            [BookAttention(d_model, d_model, context_length, dropout, num_heads) for _ in some]
         )
         self.norms1 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])
         self.norms2 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])

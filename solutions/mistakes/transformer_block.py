@@ -1495,3 +1495,845 @@ class SwiGLUNamesThatSayNothing(nn.Module):
 
     def forward(self, x):
         return self.alpha(self.beta(x) * F.silu(self.gamma(x)))
+
+
+# --- TransformerBlock ----------------------------------------------------------------------------
+
+FIRST = "h = x + self.attention(self.norm1(x))"
+SECOND = "return h + self.feed_forward(self.norm2(h))"
+
+mistake(
+    "TransformerBlock", "post-norm", "The norms come after the sums: this is post-norm",
+    hint="What does the attention read here: x, or x after a norm?",
+    change={
+        FIRST: "h = self.norm1(x + self.attention(x))",
+        SECOND: "return self.norm2(h + self.feed_forward(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "norm-behind-each-layer",
+    "Each norm comes after its layer, and not before it",
+    hint="What does the attention read: x, or x after a norm?",
+    change={
+        FIRST: "h = x + self.norm1(self.attention(x))",
+        SECOND: "return h + self.norm2(self.feed_forward(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "post-norm-second", "The second norm comes after the sum",
+    hint="What does the feed-forward network read here?",
+    change={SECOND: "return self.norm2(h + self.feed_forward(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "post-norm-first", "The first norm comes after the sum",
+    hint="What does the attention read here?",
+    change={FIRST: "h = self.norm1(x + self.attention(x))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-shortcuts", "Nothing is added: both shortcuts are missing",
+    hint="If all weights were zero, what should come out of the block?",
+    change={
+        FIRST: "h = self.attention(self.norm1(x))",
+        SECOND: "return self.feed_forward(self.norm2(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-first-shortcut", "The shortcut around the attention is missing",
+    hint="What is added to what the attention finds?",
+    change={FIRST: "h = self.attention(self.norm1(x))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-second-shortcut",
+    "The shortcut around the feed-forward network is missing",
+    hint="What is added to what the feed-forward network gives?",
+    change={SECOND: "return self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "shortcut-after-norm", "Both shortcuts start behind the norm",
+    hint="What is added to the result of each layer: what came in, or what the norm made of it?",
+    change={
+        FIRST: "x = self.norm1(x)\n        h = x + self.attention(x)",
+        SECOND: "h = self.norm2(h)\n        return h + self.feed_forward(h)",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "first-shortcut-after-norm", "The first shortcut starts behind the norm",
+    hint="What is added to what the attention finds: x, or what the norm made of it?",
+    change={FIRST: "x = self.norm1(x)\n        h = x + self.attention(x)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "second-shortcut-after-norm", "The second shortcut starts behind the norm",
+    hint="What is added to what the feed-forward network gives: h, or what the norm made of it?",
+    change={SECOND: "h = self.norm2(h)\n        return h + self.feed_forward(h)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "second-shortcut-from-x",
+    "The second shortcut starts at the block's input, and what attention added is lost",
+    hint="To what does the feed-forward network add: to x, or to what it read?",
+    change={SECOND: "return x + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "shortcut-twice", "x is added twice",
+    hint="Which sum holds x already when the second one is taken?",
+    change={SECOND: "return x + h + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "parallel", "The feed-forward network reads x, and not the first sum",
+    hint="May the feed-forward network see what attention found?",
+    change={SECOND: "return h + self.feed_forward(self.norm2(x))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "parallel-one-norm",
+    "Both layers read the same normed x, side by side",
+    hint="May the feed-forward network see what attention found?",
+    change={SECOND: "return h + self.feed_forward(self.norm1(x))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "feed-forward-first", "The feed-forward network comes before the attention",
+    hint="Which of the two layers should see what the other one did?",
+    change={
+        FIRST: "h = x + self.feed_forward(self.norm2(x))",
+        SECOND: "return h + self.attention(self.norm1(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "one-norm-used-twice", "The first norm is used in both places",
+    hint="How many norms does the block have, and which line uses the second?",
+    change={SECOND: "return h + self.feed_forward(self.norm1(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "one-norm", "There is one norm for both places",
+    hint="How many gains does the block learn?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = self.norm1",
+    },
+    same_as={"one-norm-used-twice": "a second norm that nobody calls is as good as none"},
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "norms-swapped", "The two norms have changed places",
+    hint="Which of the norms belongs to the attention?",
+    change={
+        FIRST: "h = x + self.attention(self.norm2(x))",
+        SECOND: "return h + self.feed_forward(self.norm1(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-norms", "Nothing is normed",
+    hint="Where are the gains and the shifts?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.Identity()",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.Identity()",
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "norms-unused", "The norms are made, and never used",
+    hint="Which lines of forward call the norms?",
+    change={
+        FIRST: "h = x + self.attention(x)",
+        SECOND: "return h + self.feed_forward(h)",
+    },
+    same_as={"no-norms": "norms that nobody calls are as good as none"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "attention-without-norm", "The attention reads x as it is, without a norm",
+    hint="What does each of the two layers read?",
+    change={FIRST: "h = x + self.attention(x)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "feed-forward-without-norm",
+    "The feed-forward network reads the sum as it is, without a norm",
+    hint="What does each of the two layers read?",
+    change={SECOND: "return h + self.feed_forward(h)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "normed-at-the-end", "A third norm comes at the end of the block",
+    hint="Is the last thing that happens a sum, or a norm?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.norm2 = nn.LayerNorm(d_model)\n"
+            "        self.norm3 = nn.LayerNorm(d_model)"
+        ),
+        SECOND: "return self.norm3(h + self.feed_forward(self.norm2(h)))",
+    },
+    breaks=("computes", "bias"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "rms-norm", "The mean is not subtracted: these are RMS norms",
+    hint="What does a layer norm do to a token whose features are all 5?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.RMSNorm(d_model, eps=1e-5)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.RMSNorm(d_model, eps=1e-5)",
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "normed-over-tokens", "The norm runs over all tokens of a sentence at once",
+    hint="Whose mean is it: that of one token, or that of the sentence? May the first token know "
+    "the last one?",
+    change={
+        FIRST: (
+            "one, two = self.norm1, self.norm2\n"
+            "        norm = nn.functional.layer_norm(x, x.shape[1:]) * one.weight + one.bias\n"
+            "        h = x + self.attention(norm)"
+        ),
+        SECOND: (
+            "norm = nn.functional.layer_norm(h, h.shape[1:]) * two.weight + two.bias\n"
+            "        return h + self.feed_forward(norm)"
+        ),
+    },
+)  # fmt: skip
+
+OWN_NORM = """def norm(part, x):
+            apart = x - x.mean(dim=-1, keepdim=True)
+            spread = SPREAD
+            return apart / spread * part.weight + part.bias
+
+        h = x + self.attention(norm(self.norm1, x))"""
+
+mistake(
+    "TransformerBlock", "divided-by-d-minus-one",
+    "The variance is divided by d_model - 1, and not by d_model",
+    hint="What does torch's var do unless you say unbiased=False?",
+    change={
+        FIRST: OWN_NORM.replace("SPREAD", "(x.var(dim=-1, keepdim=True) + 1e-5).sqrt()"),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "divided-by-the-variance", "The root of the variance is never taken",
+    hint="What is the variance of the normed features?",
+    change={
+        FIRST: OWN_NORM.replace("SPREAD", "x.var(dim=-1, keepdim=True, correction=0) + 1e-5"),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "eps-beside-the-root", "1e-5 is added to the root, and not under it",
+    hint="For a token whose features are all the same, by what is divided?",
+    change={
+        FIRST: OWN_NORM.replace("SPREAD", "x.std(dim=-1, keepdim=True, correction=0) + 1e-5"),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "eps-smaller", "The norms add 1e-6, and not 1e-5",
+    hint="Which eps does nn.LayerNorm have when you say nothing?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=1e-6)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=1e-6)",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "norms-without-shift", "The norms have a gain, and no shift",
+    hint="Which two vectors does a layer norm learn?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, bias=False)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, bias=False)",
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "norms-without-weights", "The norms learn neither a gain nor a shift",
+    hint="Which two vectors does a layer norm learn?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": (
+            "self.norm1 = nn.LayerNorm(d_model, elementwise_affine=False)"
+        ),
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.norm2 = nn.LayerNorm(d_model, elementwise_affine=False)"
+        ),
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+BETWEEN = "return h + self.feed_forward.down({}(self.feed_forward.up(self.norm2(h))))"
+
+mistake(
+    "TransformerBlock", "relu", "ReLU stands where GELU belongs",
+    hint="What does your activation make of -0.1?",
+    change={SECOND: BETWEEN.format("torch.relu")},
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "silu", "SiLU stands where GELU belongs",
+    hint="Which function does x get multiplied by: the sigmoid, or Φ?",
+    change={SECOND: BETWEEN.format("nn.functional.silu")},
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-activation", "Nothing stands between up and down",
+    hint="What can two linear layers do that one cannot?",
+    change={SECOND: BETWEEN.format("")},
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "gelu-at-the-end", "The GELU comes after down, and not between the layers",
+    hint="What can two linear layers in a row do that one cannot?",
+    change={
+        SECOND: (
+            "found = self.feed_forward.down(self.feed_forward.up(self.norm2(h)))\n"
+            "        return h + nn.functional.gelu(found)"
+        ),
+    },
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "gelu-by-tanh", "The GELU is the tanh form, and not the exact one",
+    hint="Which argument of its own does nn.GELU take? Where do the two differ most?",
+    change={
+        SECOND: (
+            "inner = self.feed_forward.up(self.norm2(h))\n"
+            "        inner = nn.functional.gelu(inner, approximate='tanh')\n"
+            "        return h + self.feed_forward.down(inner)"
+        ),
+    },
+    breaks=("gelu",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "sees-the-future", "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.attention.mask.zero_()\n"
+            "        self.norm2 = nn.LayerNorm(d_model)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "one-head", "There is one head, whatever num_heads says",
+    hint="Which arguments does your attention take, and in which order?",
+    change={"context_length, dropout, num_heads)": "context_length, dropout, 1)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "full-length-only", "Only sentences of context_length tokens are taken",
+    hint="With 3 tokens of 8, what should happen?",
+    change={
+        FIRST: (
+            "if x.shape[1] != self.attention.mask.shape[0]:\n"
+            "            raise ValueError(\"the sentence is too short\")\n"
+            f"        {FIRST}"
+        ),
+    },
+    breaks=("shorter",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "qkv-biases", "Queries, keys and values have a bias",
+    hint="What does your attention do with its last argument?",
+    change={"context_length, dropout, num_heads)": "context_length, dropout, num_heads, True)"},
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "feed-forward-without-bias", "up and down have no bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = FeedForward(d_model, d_hidden)\n"
+            "        self.feed_forward.up = nn.Linear(d_model, d_hidden, bias=False)\n"
+            "        self.feed_forward.down = nn.Linear(d_hidden, d_model, bias=False)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "output-without-bias", "The attention's output layer has no bias",
+    hint="Which of the six linear layers of a block have a bias?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)\n"
+            "        self.norm2 = nn.LayerNorm(d_model)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "dropout-forgotten", "No attention weight is ever dropped",
+    hint="Where does the number dropout go when the block is made?",
+    change={"context_length, dropout, num_heads)": "context_length, 0.0, num_heads)"},
+    breaks=("dropout",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "drops-elsewhere-only",
+    "What attention finds is dropped, and its weights never are",
+    hint="Which layer has the attention weights, and does it know the probability?",
+    change={
+        "context_length, dropout, num_heads)": (
+            "context_length, 0.0, num_heads)\n"
+            "        self.drop = nn.Dropout(dropout)"
+        ),
+        FIRST: "h = x + self.drop(self.attention(self.norm1(x)))",
+    },
+    breaks=("dropout",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "rate-forgotten", "One half is dropped, whatever dropout says",
+    hint="Which p has nn.Dropout when you say nothing?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "self.attention.dropout = nn.Dropout()\n"
+            "        self.norm2 = nn.LayerNorm(d_model)"
+        ),
+    },
+    breaks=("computes", "dropout"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "keeps-with-p",
+    "The chance of being dropped is taken for the chance of being kept",
+    hint="With dropout 0.1, how many of ten weights should survive?",
+    change={"context_length, dropout, num_heads)": "context_length, 1 - dropout, num_heads)"},
+    breaks=("computes", "dropout"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "drops-in-evaluation", "The output is dropped after .eval(), too",
+    hint="How does nn.functional.dropout learn whether the block is training?",
+    change={
+        FIRST: (
+            "found = self.attention(self.norm1(x))\n"
+            "        h = x + nn.functional.dropout(found, self.attention.dropout.p)"
+        ),
+    },
+    breaks=("eval",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "mask-left-behind",
+    "The mask stays on the CPU when the block and its input have moved",
+    hint="On which device is the input, and who brings the mask there?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": (
+            "mask = self.attention.mask\n"
+            "        del self.attention.mask\n"
+            "        self.attention.mask = mask\n"
+            "        self.norm2 = nn.LayerNorm(d_model)"
+        ),
+    },
+    breaks=("device",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="float32-inside",
+    change={FIRST: "h = (x + self.attention(self.norm1(x))).float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "adds-in-place", "x += … changes the caller's tensor",
+    hint="Whose tensor is x when forward begins?",
+    change={
+        FIRST: "x += self.attention(self.norm1(x))",
+        SECOND: "return x + self.feed_forward(self.norm2(x))",
+    },
+    breaks=("unchanged", "gradients"),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "written-into-the-input",
+    "The first sum is written into the caller's tensor as well",
+    hint="Who else holds the tensor that you were given?",
+    change={
+        FIRST: (
+            "h = x.clone()\n"
+            "        h = h + self.attention(self.norm1(h))\n"
+            "        x.data.copy_(h)"
+        ),
+    },
+    breaks=("unchanged",),
+)  # fmt: skip
+
+common_mistakes("TransformerBlock", "no-gradient", "no-super-init")
+
+mistake(
+    "TransformerBlock", "two-results", "The first sum is returned as well",
+    hint="What would the next block do with what this one returns?",
+    change={SECOND: "return h + self.feed_forward(self.norm2(h)), h"},
+    breaks=("returns",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "shortcut-detached", "No gradient flows along the shortcut",
+    hint="Along which way would a gradient pass a hundred blocks?",
+    change={FIRST: "h = x.detach() + self.attention(self.norm1(x))"},
+    breaks=("gradients",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="calls-torch-attention",
+    change={
+        FIRST: (
+            "normed, layer = self.norm1(x), self.attention\n"
+            "        queries, keys, values = (\n"
+            "            project(normed).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)\n"
+            "            for project in (layer.W_query, layer.W_key, layer.W_value)\n"
+            "        )\n"
+            "        found = nn.functional.scaled_dot_product_attention(\n"
+            "            queries, keys, values, is_causal=True,\n"
+            "            dropout_p=layer.dropout.p * self.training,\n"
+            "        )\n"
+            "        h = x + layer.out_proj(found.transpose(1, 2).flatten(2))"
+        ),
+    },
+)  # fmt: skip
+
+
+# What people bring from earlier units, in a few of the forms in which they wrote it.
+
+
+class Heads(nn.Module):
+    """Attention with the names of the book."""
+
+    def __init__(self, d, num_heads, dropout):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_query = nn.Linear(d, d, bias=False)
+        self.W_key = nn.Linear(d, d, bias=False)
+        self.W_value = nn.Linear(d, d, bias=False)
+        self.out_proj = nn.Linear(d, d)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        return self.out_proj(attend(q, k, v, self.num_heads, self.dropout))
+
+
+class Fused(nn.Module):
+    """Attention with the names of GPT-2, and a dropout behind the output layer."""
+
+    def __init__(self, n_embd, n_head, drop):
+        super().__init__()
+        self.n_head = n_head
+        self.c_attn = nn.Linear(n_embd, 3 * n_embd, bias=False)
+        self.c_proj = nn.Linear(n_embd, n_embd)
+        self.attn_dropout = nn.Dropout(drop)
+        self.resid_dropout = nn.Dropout(drop)
+
+    def forward(self, x):
+        q, k, v = self.c_attn(x).split(x.size(-1), dim=2)
+        return self.resid_dropout(self.c_proj(attend(q, k, v, self.n_head, self.attn_dropout)))
+
+
+class Head(nn.Module):
+    """One head of several."""
+
+    def __init__(self, n_embd, head_size, dropout):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return attend(self.query(x), self.key(x), self.value(x), 1, self.dropout)
+
+
+def attend(q, k, v, num_heads, drop):
+    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in (q, k, v))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+    weights = drop(scores.masked_fill(future, -torch.inf).softmax(dim=-1))
+    return (weights @ v).transpose(1, 2).flatten(2)
+
+
+class OwnNorm(nn.Module):
+    """The layer norm of the book."""
+
+    def __init__(self, emb_dim):
+        super().__init__()
+        self.eps = 1e-5
+        self.scale = nn.Parameter(torch.ones(emb_dim))
+        self.shift = nn.Parameter(torch.zeros(emb_dim))
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        var = x.var(dim=-1, keepdim=True, unbiased=False)
+        return self.scale * ((x - mean) / torch.sqrt(var + self.eps)) + self.shift
+
+
+class PreNorm(nn.Module):
+    """A norm, then a layer, and the shortcut around both."""
+
+    def __init__(self, d, layer):
+        super().__init__()
+        self.norm = nn.LayerNorm(d)
+        self.layer = layer
+
+    def forward(self, x):
+        return x + self.layer(self.norm(x))
+
+
+@accepted("TransformerBlock", "as-in-the-book", "Names of the book, and dropout on both branches")
+class BlockAsInTheBook(nn.Module):
+    def __init__(self, emb_dim, n_heads, d_hidden, context_length, drop_rate):
+        super().__init__()
+        self.att = Heads(emb_dim, n_heads, drop_rate)
+        self.ff = nn.Sequential(
+            nn.Linear(emb_dim, d_hidden), nn.GELU(), nn.Linear(d_hidden, emb_dim)
+        )
+        self.norm1 = OwnNorm(emb_dim)
+        self.norm2 = OwnNorm(emb_dim)
+        self.drop_shortcut = nn.Dropout(drop_rate)
+
+    def forward(self, x):
+        shortcut = x
+        x = self.norm1(x)
+        x = self.att(x)
+        x = self.drop_shortcut(x)
+        x = x + shortcut
+        shortcut = x
+        x = self.norm2(x)
+        x = self.ff(x)
+        x = self.drop_shortcut(x)
+        return x + shortcut
+
+
+@accepted("TransformerBlock", "as-in-gpt", "Names of GPT-2, one fused layer, the parts in a dict")
+class BlockAsInGpt(nn.Module):
+    def __init__(self, n_embd, n_head, n_inner, block_size, drop):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(n_embd)
+        self.attn = Fused(n_embd, n_head, drop)
+        self.ln_2 = nn.LayerNorm(n_embd)
+        self.mlp = nn.ModuleDict(
+            {
+                "c_fc": nn.Linear(n_embd, n_inner),
+                "c_proj": nn.Linear(n_inner, n_embd),
+                "act": nn.GELU(),
+                "dropout": nn.Dropout(drop),
+            }
+        )
+
+    def mlpf(self, x):
+        m = self.mlp
+        return m["dropout"](m["c_proj"](m["act"](m["c_fc"](x))))
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlpf(self.ln_2(x))
+
+
+@accepted("TransformerBlock", "list-of-heads", "A list of heads, a projection, and layers in a row")
+class BlockListOfHeads(nn.Module):
+    def __init__(self, n_embd, n_head, hidden, block_size, dropout):
+        super().__init__()
+        size = n_embd // n_head
+        self.heads = nn.ModuleList(Head(n_embd, size, dropout) for _ in range(n_head))
+        self.proj = nn.Linear(n_embd, n_embd)
+        self.ffwd = nn.Sequential(
+            nn.Linear(n_embd, hidden), nn.GELU(), nn.Linear(hidden, n_embd), nn.Dropout(dropout)
+        )
+        self.ln1 = nn.LayerNorm(n_embd)
+        self.ln2 = nn.LayerNorm(n_embd)
+
+    def forward(self, x):
+        n = self.ln1(x)
+        x = x + self.proj(torch.cat([head(n) for head in self.heads], dim=-1))
+        return x + self.ffwd(self.ln2(x))
+
+
+@accepted(
+    "TransformerBlock", "wrapped", "Two wrappers of a norm, a layer and its shortcut, in a row"
+)
+class BlockWrapped(nn.Module):
+    def __init__(self, d, heads, hidden, context_length, dropout):
+        super().__init__()
+        feed = nn.Sequential(nn.Linear(d, hidden), nn.GELU(), nn.Linear(hidden, d))
+        self.net = nn.Sequential(PreNorm(d, Fused(d, heads, dropout)), PreNorm(d, feed))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+@accepted("TransformerBlock", "bare-parameters", "Matrices and vectors in the block itself")
+class BlockBareParameters(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, dropout
+        self.W_q = nn.Parameter(torch.randn(d_model, d_model) * 0.02)
+        self.W_k = nn.Parameter(torch.randn(d_model, d_model) * 0.02)
+        self.W_v = nn.Parameter(torch.randn(d_model, d_model) * 0.02)
+        self.W_o = nn.Parameter(torch.randn(d_model, d_model) * 0.02)
+        self.b_o = nn.Parameter(torch.zeros(d_model))
+        self.w1 = nn.Parameter(torch.randn(d_model, d_hidden) * 0.02)
+        self.b1 = nn.Parameter(torch.zeros(d_hidden))
+        self.w2 = nn.Parameter(torch.randn(d_hidden, d_model) * 0.02)
+        self.b2 = nn.Parameter(torch.zeros(d_model))
+        self.gain1 = nn.Parameter(torch.ones(d_model))
+        self.shift1 = nn.Parameter(torch.zeros(d_model))
+        self.gain2 = nn.Parameter(torch.ones(d_model))
+        self.shift2 = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        def drop(weights):
+            return F.dropout(weights, self.dropout, self.training)
+
+        width = x.shape[-1:]
+        n = F.layer_norm(x, width, self.gain1, self.shift1)
+        found = attend(n @ self.W_q, n @ self.W_k, n @ self.W_v, self.num_heads, drop)
+        x = x + found @ self.W_o + self.b_o
+        n = F.layer_norm(x, width, self.gain2, self.shift2)
+        return x + F.gelu(n @ self.w1 + self.b1) @ self.w2 + self.b2
+
+
+@accepted(
+    "TransformerBlock", "second-made-first",
+    "Parts made from the last to the first, under names that say nothing",
+)  # fmt: skip
+class BlockSecondMadeFirst(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.d = nn.Sequential(
+            nn.Linear(d_model, d_hidden), nn.GELU(), nn.Linear(d_hidden, d_model)
+        )
+        self.c = OwnNorm(d_model)
+        self.b = Heads(d_model, num_heads, dropout)
+        self.a = OwnNorm(d_model)
+
+    def forward(self, x):
+        h = x + self.b(self.a(x))
+        return h + self.d(self.c(h))
+
+
+@accepted("TransformerBlock", "flat", "All layers in the block itself, and two norms in a list")
+class BlockFlat(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj = nn.Linear(d_model, d_model, bias=False)
+        self.k_proj = nn.Linear(d_model, d_model, bias=False)
+        self.v_proj = nn.Linear(d_model, d_model, bias=False)
+        self.o_proj = nn.Linear(d_model, d_model)
+        self.fc1 = nn.Linear(d_model, d_hidden)
+        self.fc2 = nn.Linear(d_hidden, d_model)
+        self.norms = nn.ModuleList([nn.LayerNorm(d_model), nn.LayerNorm(d_model)])
+        self.dropout = nn.Dropout(dropout)
+        mask = torch.triu(torch.ones(context_length, context_length), diagonal=1)
+        self.register_buffer("mask", mask.bool())
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        n = self.norms[0](x)
+        shape = (batch, tokens, self.num_heads, width // self.num_heads)
+        q = self.q_proj(n).view(shape).transpose(1, 2)
+        k = self.k_proj(n).view(shape).transpose(1, 2)
+        v = self.v_proj(n).view(shape).transpose(1, 2)
+        scores = q @ k.transpose(2, 3) / shape[-1] ** 0.5
+        scores = scores.masked_fill(self.mask[:tokens, :tokens], -torch.inf)
+        found = self.dropout(torch.softmax(scores, dim=-1)) @ v
+        x = x + self.o_proj(found.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.dropout(self.fc2(self.dropout(F.gelu(self.fc1(self.norms[1](x))))))
+
+
+@accepted("TransformerBlock", "sequences", "Each branch is one sequence, the norm in it")
+class BlockSequences(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.branches = nn.ModuleList(
+            [
+                nn.Sequential(nn.LayerNorm(d_model), Heads(d_model, num_heads, dropout)),
+                nn.Sequential(
+                    nn.LayerNorm(d_model),
+                    nn.Linear(d_model, d_hidden),
+                    nn.GELU(),
+                    nn.Linear(d_hidden, d_model),
+                ),
+            ]
+        )
+
+    def forward(self, x):
+        for branch in self.branches:
+            x = x + branch(x)
+        return x
+
+
+@accepted("TransformerBlock", "as-in-llama", "Names of Llama's layers, each norm with its shift")
+class BlockAsInLlama(nn.Module):
+    def __init__(self, hidden_size, num_heads, intermediate_size, context_length, dropout):
+        super().__init__()
+        self.self_attn = Heads(hidden_size, num_heads, dropout)
+        self.post_attention_layernorm = nn.LayerNorm(hidden_size, eps=1e-05)
+        self.input_layernorm = nn.LayerNorm(hidden_size, eps=1e-05)
+        self.mlp = nn.Sequential()
+        self.mlp.add_module("up_proj", nn.Linear(hidden_size, intermediate_size))
+        self.mlp.add_module("act_fn", nn.GELU())
+        self.mlp.add_module("down_proj", nn.Linear(intermediate_size, hidden_size))
+
+    def forward(self, hidden_states):
+        residual = hidden_states
+        hidden_states = residual + self.self_attn(self.input_layernorm(hidden_states))
+        residual = hidden_states
+        return residual + self.mlp(self.post_attention_layernorm(hidden_states))
+
+
+@accepted(
+    "TransformerBlock", "biases-apart", "Layers without a bias, and the biases added by hand",
+)  # fmt: skip
+class BlockBiasesApart(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.num_heads, self.drop = num_heads, nn.Dropout(dropout)
+        self.Wqkv = nn.Parameter(torch.randn(d_model, 3 * d_model) * 0.02)
+        self.Wo = nn.Linear(d_model, d_model, bias=False)
+        self.bo = nn.Parameter(torch.zeros(d_model))
+        self.up = nn.Linear(d_model, d_hidden, bias=False)
+        self.up_bias = nn.Parameter(torch.zeros(d_hidden))
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+        self.down_bias = nn.Parameter(torch.zeros(d_model))
+        self.gamma = nn.ParameterList([torch.ones(d_model), torch.ones(d_model)])
+        self.beta = nn.ParameterList([torch.zeros(d_model), torch.zeros(d_model)])
+
+    def norm(self, x, n):
+        apart = x - x.mean(-1, keepdim=True)
+        spread = apart.square().mean(-1, keepdim=True)
+        return self.gamma[n] * apart * torch.rsqrt(spread + 1e-5) + self.beta[n]
+
+    def forward(self, x):
+        q, k, v = (self.norm(x, 0) @ self.Wqkv).chunk(3, dim=-1)
+        x = x + self.Wo(attend(q, k, v, self.num_heads, self.drop)) + self.bo
+        inner = self.up(self.norm(x, 1)) + self.up_bias
+        inner = inner * 0.5 * (1.0 + torch.erf(inner / math.sqrt(2.0)))
+        return x + self.down(inner) + self.down_bias

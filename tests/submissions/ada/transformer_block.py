@@ -1,6 +1,8 @@
 import torch
 from torch import nn
 
+from exercises.multi_head_attention import MultiHeadAttention
+
 
 def layer_norm(x, gain, shift, eps=1e-5):
     variance, mean = torch.var_mean(x, dim=-1, keepdim=True, correction=0)
@@ -35,3 +37,16 @@ class SwiGLU(nn.Module):
 
     def forward(self, x):
         return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.ln1, self.ln2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.mha = MultiHeadAttention(d_model, d_model, context_length, dropout, num_heads)
+        self.ff = FeedForward(d_model, d_hidden)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = x + self.drop(self.mha(self.ln1(x)))
+        return x + self.drop(self.ff(self.ln2(x)))
