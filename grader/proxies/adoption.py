@@ -58,7 +58,8 @@ def give_weights(
     )
     found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
-    adoption, agrees = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
+    most = max(1, MAX_TRIED // max(size, 1))
+    adoption, agrees = _choose(theirs, ours, found, joined, most)
     _leave_out(parts, adoption.missing)
     theirs.assign(_values(adoption, joined, theirs))
     if not agrees:
@@ -68,11 +69,15 @@ def give_weights(
 
 
 def _choose(
-    theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption], joined: Mapping[str, Tensor]
+    theirs: RemoteModule,
+    ours: nn.Module,
+    found: Sequence[Adoption],
+    joined: Mapping[str, Tensor],
+    most: int,
 ) -> tuple[Adoption, bool]:
     """The one under which the student's module gives the reference's result, or the first.
 
-    And whether it gives that, as far as anybody asked.
+    And whether it gives that, as far as anybody asked: `most` are tried at most.
 
     A class that was matched before, with other sizes or weights, is tried first as it was then.
     """
@@ -87,6 +92,7 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
+    likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from grader.course.tensors import Make
 from grader.proxies.matching import Adoption, Unadoptable
 from grader.testing import (
+    REORDERED,
     adopt,
     assert_agrees,
     assert_gradients_agree,
@@ -463,6 +464,43 @@ def test_a_layer_as_large_as_an_attention_is_none(adopted: Callable[..., Adopted
     theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 32)  # 4 · 8 · 8 = 8 · 32
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(IDS), ours(IDS))
+
+
+ODD_BLOCK = (
+    block(
+        "self.a, self.b = Own(d), Own(d)\nself.attn, self.mlp = Turns(d, heads), Mlp(d, hidden)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.b", n2="self.a"),
+    )
+    + """
+class Turns(Fused):
+    def forward(self, x):
+        parts = self.c_attn(x).unflatten(-1, (self.heads, 3, -1))
+        v, k, q = (parts[..., n, :].flatten(-2) for n in range(3))
+        return self.c_proj(attend(q, k, v, self.heads))
+"""
+)
+
+
+def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
+    open_seat: OpenSeat,
+) -> None:
+    source = (
+        COMMON
+        + ODD_BLOCK
+        + model(
+            AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)",
+            ENTER + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",
+        )
+    )
+    seat = open_seat(source, Model, parameters=ALIASES)
+    student, reference = seat.student(), seat.reference(Make("nesting", "Model", "large"))
+    for sizes in ((13, 8, 2, 3, 12), (13, 128, 4, 2, 512)):
+        theirs, ours = student.Model(*sizes), reference.Model(*sizes)
+        with torch.no_grad():
+            for weight in ours.parameters():
+                weight *= 0.3  # where sums are long, rounding is soon as large as they are
+        adopt(theirs, ours)
+        assert_agrees(theirs(IDS), ours(IDS), within=REORDERED)
 
 
 def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
