@@ -1602,7 +1602,10 @@ mistake(
     "GPT", "ids-changed-in-place", "The ids are written over",
     hint="Who else holds the tensor that you were given?",
     breaks=("unchanged",),
-    change={"for block in self.blocks": "ids.zero_()\n        for block in self.blocks"},
+    change={
+        EMBEDDED: "embed_tokens(ids.clone(), self.token_table, self.position_table)",
+        "for block in self.blocks": "ids.zero_()\n        for block in self.blocks",
+    },
 )  # fmt: skip
 
 mistake(
@@ -3439,7 +3442,10 @@ mistake(
     "CachedGPT", "ids-changed-in-place", "The ids are written over",
     hint="Who else holds the tensor that you were given?",
     breaks=("unchanged",),
-    change={"new_cache = []": "new_cache = []\n        ids.zero_()"},
+    change={
+        "embed_tokens(ids,": "embed_tokens(ids.clone(),",
+        "new_cache = []": "new_cache = []\n        ids.zero_()",
+    },
 )  # fmt: skip
 
 mistake(
