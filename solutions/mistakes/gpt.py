@@ -2998,7 +2998,8 @@ STEPS = (
     "                k = torch.cat([of_block[0], k], dim=2)\n"
     "                v = torch.cat([of_block[1], v], dim=2)\n"
     "            grown = (k, v)\n"
-    "            hidden = torch.ones(tokens, k.shape[2], dtype=torch.bool).triu(seen + 1)\n"
+    "            hidden = torch.ones(tokens, k.shape[2], dtype=torch.bool, device=x.device)\n"
+    "            hidden = hidden.triu(seen + 1)\n"
     "            scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)\n"
     "            h = x + a.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))\n"
     "            x = h + block.feed_forward(block.norm2(h))"
@@ -3491,8 +3492,7 @@ mistake(
     "CachedGPT", "mask-on-the-cpu", "The mask is made on the CPU",
     hint="Where do the ids live, and where does a new mask?",
     breaks=("device",),
-    change={NEXT_X: STEPS.replace("-torch.inf)\n", "-torch.inf)\n            "
-                                  "scores = scores + hidden.float().expand(4, 2, -1, -1) * 0\n")},
+    change={NEXT_X: STEPS.replace(", device=x.device", "")},
 )  # fmt: skip
 
 mistake(
@@ -3503,12 +3503,14 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "keys-detached", "Keys and values get no gradient",
+    "CachedGPT", "values-detached", "The values get no gradient",
     hint="Which parameters have a .grad after a backward call?",
     breaks=("gradients",),
-    change={NEXT_X: STEPS.replace("grown = (k, v)\n", (
-        "k, v = k.detach(), v.detach()\n            grown = (k, v)\n"
-    ))},
+    change={
+        NEXT_X: STEPS.replace(
+            "grown = (k, v)\n", "v = v.detach()\n            grown = (k, v)\n"
+        ),
+    },
 )  # fmt: skip
 
 mistake(

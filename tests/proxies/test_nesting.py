@@ -412,6 +412,18 @@ MODELS = {
         "    x = x + one(a(x))\n    x = x + two(b(x))\n"
         "return self.final(x) @ self.tok_emb.weight.T",
     ),
+    "lists of gains and shifts, in a list whose name is one of both": model(
+        AROUND + "self.bs = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for b in self.bs:\n    x = b(x)\nreturn self.ln_f(x) @ self.tok_emb.weight.T",
+    )
+    + block(
+        "self.gains = nn.ParameterList([torch.ones(d), torch.ones(d)])\n"
+        "self.shifts = nn.ParameterList([torch.zeros(d), torch.zeros(d)])\n"
+        "self.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(norm(x, self.gains[0], self.shifts[0]))\n"
+        "return x + self.mlp(norm(x, self.gains[1], self.shifts[1]))",
+    ),
     "a list of each layer, in twos and threes that are alike": model(
         AROUND + "self.heads = heads\n"
         "many = lambda make: nn.ModuleList(make() for _ in range(layers))\n"
