@@ -3503,14 +3503,10 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "values-detached", "The values get no gradient",
-    hint="Which parameters have a .grad after a backward call?",
+    "CachedGPT", "output-without-gradient", "At the output, the table gets no gradient",
+    hint="The table is used in two places: from how many does it learn?",
     breaks=("gradients",),
-    change={
-        NEXT_X: STEPS.replace(
-            "grown = (k, v)\n", "v = v.detach()\n            grown = (k, v)\n"
-        ),
-    },
+    change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.detach().T, new_cache"},
 )  # fmt: skip
 
 mistake(
