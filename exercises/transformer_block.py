@@ -76,7 +76,7 @@ def layer_norm(
             [ 0.0000,  0.0000,  0.0000, 10.0000]])
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization", section 3,
-    https://arxiv.org/abs/1607.06450. There is no eps there; all models add one.
+    https://arxiv.org/abs/1607.06450. There is no eps there; torch and the models add one.
     """
     raise NotImplementedError
 
@@ -125,7 +125,7 @@ def rms_norm(
             [ 0.0000,  0.0000,  0.0000,  0.0000]])
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", section 3,
-    https://arxiv.org/abs/1910.07467. There is no eps there; all models add one.
+    https://arxiv.org/abs/1910.07467. There is no eps there; torch and the models add one.
     """
     raise NotImplementedError
 

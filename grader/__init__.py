@@ -5,7 +5,8 @@ references, hidden graders) is handed to it at run time; see ``grader/README.md`
 
 In a notebook, ``grader.check("softmax_naive")`` checks what stands in its cells,
 ``grader.hint("softmax_naive")`` gives the next hint, and ``grader.heatmap(weights)`` shows a
-matrix; ``grader.list()`` and ``grader.pack()`` do what these commands do.
+matrix; ``grader.experiment("saturation")`` shows why something is so; ``grader.list()``,
+``grader.pack()`` and ``grader.play("addition")`` do what these commands do.
 """
 
 # No import stands here, not of Python's own modules either: see `grader.__main__`.
@@ -14,16 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from grader.playing.notebook import play
     from grader.student.heatmap import heatmap
-    from grader.student.notebook import check, hint, pack
+    from grader.student.notebook import check, experiment, hint, pack
     from grader.student.notebook import list_ as list
 
 __version__ = "0.1.0"
-__all__ = ["check", "heatmap", "hint", "list", "pack"]
+__all__ = ["check", "experiment", "heatmap", "hint", "list", "pack", "play"]
 
 
 def __getattr__(name: str) -> "Any":
     """What loads torch is loaded when it is first asked for."""
+    if name == "play":
+        from grader.playing.notebook import play
+
+        return play
     if name in __all__:
         from grader.student import heatmap, notebook
 

@@ -2,12 +2,19 @@
 
 Each import reads what is saved at that moment, picks the definition that a check would pick, runs
 what it needs in this process, and prints where it comes from.
+
+`yours` and `figures` are for experiments, which need nothing solved: they do with something else
+until an answer is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
 
 from grader import wire
 from grader.course.course import Course, load_course
@@ -15,12 +22,64 @@ from grader.feedback.sentences import at, broken
 from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.records.faults import CallError
-from grader.student.notebook import found_course
+from grader.student.notebook import found_course, running_shell
 from grader.student.notebook_display import NotChecked
+from grader.student.progress import read_progress
 from grader.unsandboxed.in_process import InProcess, Loaded
 from grader.wire.definitions import skeletons
 
 UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
+ALL_UNWRITTEN = "not written yet, in no file and no notebook that is saved: {}; write these first"
+STAND_IN = "{}: {} ({})"
+UNSOLVED = "yours comes here once it is solved"
+
+HALF_A_DIGIT = 5e-5 + 2e-6  # of four decimals, and a hair for float32
+OTHER_FIGURES = "other figures (who draws in another order, or on another machine, may be right)"
+
+Answer = TypeVar("Answer")
+
+
+def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
+    """The student's answer to an exercise once it is solved, and `instead` until then.
+
+    A line is printed that says which of them it is, or whose the other one is. In a notebook, what
+    its cells have defined comes first, as in a check. Where what is saved cannot be run any more,
+    that is said, and `instead` is used.
+    """
+    course = load_course(found_course(None))
+    progress = read_progress(course.folder)
+    if name not in progress.solved - progress.failing:
+        print(STAND_IN.format(name, whose, UNSOLVED))
+        return instead
+    shell = running_shell()
+    if shell is not None and name in shell.user_ns:
+        print(f"{name}: yours, from this notebook")
+        own: Answer = shell.user_ns[name]
+        return own
+    try:
+        found: Answer = _definition(name)
+    except CallError as error:
+        print(STAND_IN.format(name, whose, str(error).splitlines()[0]))
+        return instead
+    return found
+
+
+def figures(what: str, published: Sequence[Any], made: Tensor | None, whose: str = "yours") -> None:
+    """Print figures as they were published, and whether `made` has them, to the last decimal.
+
+    `made` is None where there is nothing yet to compare. Figures have four decimals.
+    """
+    printed = torch.tensor(published, dtype=torch.float64)
+    print(f"\n{what}")
+    for row in printed.reshape(-1, printed.shape[-1]).tolist():
+        print("  " + " ".join(f"{figure:8.4f}" for figure in row))
+    if made is None:
+        print("  (yours is not solved yet)")
+    elif made.shape != printed.shape:
+        print(f"  {whose}: another shape, {tuple(made.shape)}")
+    else:
+        same = torch.allclose(made.detach().double(), printed, rtol=0, atol=HALF_A_DIGIT)
+        print(f"  {whose}: {'the same figures' if same else OTHER_FIGURES}")
 
 
 def __getattr__(name: str) -> Any:
@@ -52,6 +111,19 @@ def _definition(name: str) -> Any:
         raise CallError(f"{name}, {at(found.place)}: {type(error).__name__}: {error}") from None
     print(f"{name}: yours, from {at(found.place)}")
     return made
+
+
+def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
+    """Where each of these answers is; raises `CallError` that names all that are not written."""
+    for name in names:
+        course.one(name, "name its exercises")
+    listing = _answers(course, read_answers(course.folder, course)).listing
+    found = {one.name: one for one in listing.found}
+    unwritten = [name for name in names if found[name].status in ("stub", "missing")]
+    if unwritten:
+        one = UNWRITTEN if len(unwritten) == 1 else ALL_UNWRITTEN
+        raise CallError(one.format(", ".join(unwritten)))
+    return {name: at(found[name].place) for name in names}
 
 
 @dataclass(frozen=True)

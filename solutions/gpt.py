@@ -122,6 +122,17 @@ def adamw_step(
     return parameter - decay - move, new_momentum, new_square
 
 
+def generate(
+    model: nn.Module, ids: Int[Tensor, "batch tokens"], new_tokens: int, context_length: int
+) -> Int[Tensor, "batch tokens+new_tokens"]:
+    """Append the likeliest next id to each row, `new_tokens` times; the model sees the last ids."""
+    for _ in range(new_tokens):
+        logits = model(ids[:, -context_length:])  # (batch, visible, vocab)
+        next_ids = logits[:, -1].argmax(dim=-1)  # (batch,)
+        ids = torch.cat([ids, next_ids[:, None]], dim=1)
+    return ids
+
+
 def sample_next(
     logits: Float[Tensor, " vocab"],
     u: float,

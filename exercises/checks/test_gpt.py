@@ -9,6 +9,7 @@ from grader.testing import (
     ALL_DIGITS,
     LARGE_SCORES,
     PRINTED,
+    TableModel,
     REORDERED,
     UNMOVED,
     adopt,
@@ -23,6 +24,7 @@ from grader.testing import (
     assert_refuses,
     assert_that,
     assert_work_grows_at_most,
+    table_model,
 )
 
 # --- embed_tokens --------------------------------------------------------------------------------
@@ -93,7 +95,7 @@ def test_embed_tokens_lets_both_tables_learn(student, reference, make):
 def logits_and_ids(make, batch, tokens, vocab, dtype=torch.float32):
     """Scores for every id at each position, and a text."""
     return (
-        make.normal(2.0, dtype=dtype, batch=batch, tokens=tokens, vocab=vocab),
+        make.normal(dtype=dtype, batch=batch, tokens=tokens, vocab=vocab),
         make.integers(0, vocab, batch=batch, tokens=tokens),
     )
 
@@ -400,6 +402,68 @@ def test_adamw_step_computes_in_float64(student, reference, make):
 def test_adamw_step_builds_new_tensors(student, make):
     """The four tensors that come in stay as they were."""
     assert_input_unchanged(student.adamw_step, *state_of(make, n=6), 2, *STRONG, 0.1)
+
+
+# --- generate ------------------------------------------------------------------------------------
+
+
+@rung.shape("generate")
+@pytest.mark.parametrize(("batch", "tokens"), [(2, 3), (1, 1)])
+def test_generate_returns_the_prompt_and_the_new_ids(student, make, batch, tokens):
+    """Each row is as long as the prompt and the new ids together."""
+    model = table_model(make, vocab=11, context_length=8)
+    student.generate(model, make.integers(0, 11, batch=batch, tokens=tokens), 4, 8)
+
+
+def adds_up(context_length):
+    """The model of the example: the likeliest next id is the sum of all that it sees, modulo 10."""
+    return TableModel(torch.eye(10), torch.arange(10).repeat(context_length, 1))
+
+
+@rung.value("generate")
+def test_generate_begins_as_in_the_example(student):
+    """A model that adds up what it sees continues 1 and 2 with 3 and 6."""
+    written = student.generate(adds_up(4), torch.tensor([[1, 2]]), 2, 4)
+    assert_agrees(written, torch.tensor([[1, 2, 3, 6]]), what="the ids of the example")
+
+
+@rung.value("generate")
+def test_generate_writes_what_the_model_finds_likeliest(student, reference, make):
+    """Each row goes on with its own likeliest ids."""
+    model = table_model(make, vocab=11, context_length=9)
+    ids = make.integers(0, 11, batch=3, tokens=4)
+    assert_agrees(student.generate(model, ids, 5, 9), reference.generate(model, ids, 5, 9))
+
+
+@rung.property("generate", rules=("context",))
+def test_generate_goes_on_as_in_the_example(student):
+    """If it sees three ids, it goes on with 1 and 0."""
+    written = student.generate(adds_up(3), torch.tensor([[1, 2]]), 4, 3)
+    assert_agrees(written, torch.tensor([[1, 2, 3, 6, 1, 0]]), what="the ids of the example")
+
+
+@rung.property("generate", rules=("context",))
+@pytest.mark.parametrize("tokens", [7, 2])
+def test_generate_shows_the_model_the_last_ids(student, reference, make, tokens):
+    """Beyond the context length, the model sees the last ids and no others."""
+    model = table_model(make, vocab=11, context_length=5)
+    ids = make.integers(0, 11, batch=3, tokens=tokens)
+    assert_agrees(student.generate(model, ids, 6, 5), reference.generate(model, ids, 6, 5))
+
+
+@rung.property("generate", rules=("zero",))
+def test_generate_may_write_nothing(student, make):
+    """Without new ids, the prompt comes back."""
+    ids = make.integers(0, 11, batch=2, tokens=3)
+    model = table_model(make, vocab=11, context_length=5)
+    assert_agrees(student.generate(model, ids, 0, 5), ids)
+
+
+@rung.property("generate", rules=("unchanged",))
+def test_generate_leaves_the_prompt_alone(student, make):
+    """The ids and the model that were passed in stay as they were."""
+    model = table_model(make, vocab=11, context_length=4)
+    assert_input_unchanged(student.generate, model, make.integers(0, 11, batch=2, tokens=4), 1, 4)
 
 
 # --- sample_next ---------------------------------------------------------------------------------

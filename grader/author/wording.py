@@ -79,6 +79,8 @@ def _differs(entries: Mapping[str, str], part: str, signature: Signature) -> Ite
 def _unsaid_kind(text: str, parameter: Parameter) -> str:
     if parameter.kind == "int" and not re.search(r"\bint\b", text):
         return "int"
+    if parameter.kind == "model" and "nn.Module" not in text:
+        return "nn.Module"
     if parameter.nullable and "None" not in text:
         return "None"
     return ""

@@ -14,8 +14,9 @@ ROOM = __package__
 # In the order of the help, within each heading.
 MODULE_OF = {
     "check": "student", "list": "student", "hint": "student", "after": "student",
-    "look": "student", "reset": "student", "run": "student", "pack": "student", "watch": "student",
-    "mcp": "student", "init": "init",
+    "look": "student", "try": "student", "play": "play", "reset": "student", "run": "student",
+    "pack": "student",
+    "watch": "student", "mcp": "student", "init": "init",
     "grade": "grade",
     "explain": "conversation", "adjust": "conversation", "forget": "conversation",
     "diff": "conversation",

@@ -285,13 +285,41 @@ def look(
     Your code runs in this process; Ctrl-C ends what never ends.
     """
     from grader.feedback import terminal
-    from grader.student.reward import run_look, title_of_look
+    from grader.student.scripts import run_look, title_of_look
 
     opened = students_course(course)
     print(title_of_look(opened, name))
     with terminal.waiting("loading torch"):
         import grader.mine  # noqa: F401 - it takes torch along
     run_look(opened, name)
+
+
+@app.command("try", rich_help_panel=STUDENTS, epilog="Example: grader try saturation")
+def try_(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="An experiment, or an exercise that has some."),
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """See why: an experiment that draws or counts; without a name, list them.
+
+    Nothing needs to be solved for it. Your own answer is used once it is solved; Ctrl-C ends what
+    never ends.
+    """
+    from grader.feedback import terminal
+    from grader.student import scripts
+
+    opened = students_course(course)
+    if name is None:
+        for line in scripts.listed_experiments(opened):
+            Console(highlight=False).print(line, soft_wrap=True)
+        return
+    chosen = scripts.experiments_of(opened, name)
+    with terminal.waiting("loading torch"):
+        import grader.mine  # noqa: F401 - it takes torch along
+    for one in chosen:
+        scripts.run_experiment(opened, one)
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")

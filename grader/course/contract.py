@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from grader.records.rows import counted
+from grader.wire.models import TableModel
 
 ExerciseKind = Literal["float", "bool", "int"]
 
@@ -66,11 +67,12 @@ Nested = TensorSpec | None | tuple[TensorSpec | Tensors | None, ...]
 class Parameter:
     """One parameter: a tensor with a spec, an integer that names a dimension, or something else.
 
-    Several tensors in one argument (a cache of keys and values) have a spec each.
+    Several tensors in one argument (a cache of keys and values) have a spec each. A model, which is
+    annotated as `nn.Module`, is one of the kit's own: see `grader.wire.models`.
     """
 
     name: str
-    kind: Literal["tensor", "tensors", "int", "other"]
+    kind: Literal["tensor", "tensors", "int", "model", "other"]
     specs: Tensors = ()
     optional: bool = False
     nullable: bool = False  # None may stand for the tensor or tensors
@@ -133,6 +135,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         return Parameter(parameter.name, "tensor", (specified,), optional, nullable)
     if specified is not None:
         return Parameter(parameter.name, "tensors", specified, optional, nullable)
+    if hint is nn.Module:
+        return Parameter(parameter.name, "model", (), optional)
     return Parameter(parameter.name, "int" if hint is int else "other", (), optional)
 
 
@@ -257,6 +261,8 @@ def fits(signature: Signature, arguments: Sequence[Any], name: str) -> None:
         ):
             wanted = counted(len(parameter.specs), "tensor")
             raise ContractError(f"{name}: {parameter.name} is {wanted}, not {describe(value)}")
+        if parameter.kind == "model" and not isinstance(value, TableModel):
+            raise ContractError(f"{name}: {parameter.name} is a table_model, not {describe(value)}")
         if parameter.kind == "int" and type(value) is not int:
             raise ContractError(f"{name}: {parameter.name} is an int, not {describe(value)}")
 

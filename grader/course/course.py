@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -143,9 +144,43 @@ class Course:
         return self.folder / "afterwards" / f"{unit}.py"
 
     def after_files(self) -> list[Path]:
-        """All of those that are there."""
+        """All of those that are there, and what is played."""
         both = [(self.afterwards_file(unit.name), self.look_file(unit.name)) for unit in self.units]
-        return [path for pair in both for path in pair if path.is_file()]
+        plays = [*self.plays().values()]
+        data = sorted(self.play_folder.glob("*.txt")) if plays else []
+        return [path for path in (*sum(both, ()), *plays, *data) if path.is_file()]
+
+    @property
+    def play_folder(self) -> Path:
+        """Where scripts lie that make something of several answers, and what those read."""
+        return self.folder / "afterwards" / "play"
+
+    def plays(self) -> dict[str, Path]:
+        """Those scripts, by name: the ones whose answers are all exercises of this course."""
+        return {
+            path.stem: path
+            for path in sorted(self.play_folder.glob("*.py"))
+            if self.exercises.keys() >= {*answers_in(path)}
+        }
+
+    @cached_property
+    def experiments(self) -> Mapping[str, Sequence[str]]:
+        """The names of experiments that are there, by unit: those of exercises, then its own."""
+        named = {
+            unit.name: [
+                *(one for exercise in unit.exercise for one in exercise.experiments),
+                unit.name,
+            ]
+            for unit in self.units
+        }
+        return {
+            unit: [one for one in dict.fromkeys(names) if self.experiment_file(one).is_file()]
+            for unit, names in named.items()
+        }
+
+    def experiment_file(self, name: str) -> Path:
+        """A script that shows why, for an exercise or for the unit of this name."""
+        return self.folder / "experiments" / f"{name}.py"
 
     def check_files(self) -> list[Path]:
         """The public checks, in teaching order."""
@@ -295,6 +330,16 @@ class Course:
             if path.is_file():
                 digest.update(hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()
+
+
+def answers_in(script: Path) -> list[str]:
+    """The student's own answers that a script imports from ``grader.mine``."""
+    return [
+        alias.name
+        for node in ast.walk(ast.parse(script.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.module == "grader.mine"
+        for alias in node.names
+    ]
 
 
 def below(course: Course, name: str) -> list[str]:

@@ -37,6 +37,8 @@ class Exercise(_Table, frozen=True):
     # Rules of the statement without which the exercise is not done: who breaks one keeps half of
     # the points at most.
     heart: tuple[str, ...] = ()
+    # Scripts in ``experiments/`` that show why; nothing needs to be solved for them.
+    experiments: tuple[str, ...] = ()
 
     @property
     def thousandths(self) -> int:
@@ -188,6 +190,9 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
                 if name not in file.operations:
                     known = ", ".join(file.operations)
                     yield f"{where}.forbidden", f"there are operations {known}, no {name!r}"
+            for name in exercise.experiments:
+                if not name.isidentifier():
+                    yield f"{where}.experiments", f"experiment {name!r} is not a file stem"
             seen.add(exercise.name)
 
 

@@ -173,7 +173,7 @@ class Consulted:
     """What a reference was asked, and what it gave; as they were then."""
 
     exercise: str
-    arguments: list[wire.Value]
+    arguments: list[wire.Input]
     result: wire.Value
 
 

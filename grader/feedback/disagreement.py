@@ -34,7 +34,10 @@ class Disagreement(AssertionError):
 
 
 def _numbers(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
-    """How many elements differ, and the worst of them."""
+    """How many elements differ, and the worst of them; of a single number, only what it is."""
+    if not ours.dim():
+        expected, got = _tell_apart(ours.item(), theirs.item())
+        return f"expected {expected}, got {got}"
     share = f"{int(wrong.sum())} of {wrong.numel()} elements differ"
     nans = theirs.isnan()
     if nans.any():

@@ -37,6 +37,7 @@ from grader.proxies.calls import Heard
 from grader.proxies.facts import Example, Fact
 from grader.records.faults import CallError
 from grader.wire import payload
+from grader.wire.models import TableModel
 
 SCHEMA = 1
 PASSED = -1  # in place of the number of what was heard
@@ -63,14 +64,14 @@ class Weight(msgspec.Struct, frozen=True):
 class Made(msgspec.Struct, frozen=True):
     """A module that a check makes of a reference: its arguments, and its parameters."""
 
-    arguments: list[wire.Value]
+    arguments: list[wire.Input]
     weights: list[Weight]
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
     """A call of a reference in one case of a check."""
 
-    arguments: list[wire.Value]
+    arguments: list[wire.Input]
     result: wire.Value
     state: dict[str, wire.TensorData] = {}  # a module's weights as they were
 
@@ -92,7 +93,7 @@ class Behaviour(msgspec.Struct, frozen=True):
     facts: list[tuple[Fact, bool]]
 
 
-def on_example(behaviour: Behaviour, replaced: Callable[[wire.Value], wire.Value]) -> Behaviour:
+def on_example(behaviour: Behaviour, replaced: Callable[[wire.Input], wire.Input]) -> Behaviour:
     """The same, with other values in the example's place."""
     made_with = list(map(replaced, behaviour.example.made_with))
     arguments = list(map(replaced, behaviour.example.arguments))
@@ -149,6 +150,8 @@ def swapped(value: Nest, swap: Callable[[wire.TensorData], wire.TensorData]) -> 
         case wire.Entries(entries):
             within = {name: swapped(item, swap) for name, item in entries.items()}
             return wire.Entries(within)  # type: ignore[return-value]
+        case wire.TableModelData(table, steps):
+            return wire.TableModelData(swap(table), swap(steps))  # type: ignore[return-value]
     return value
 
 
@@ -348,7 +351,7 @@ class _RecordedReference:
         return lambda *arguments: _result(self._recorded, name, self._case, arguments)
 
     def _construct(self, name: str, arguments: Sequence[Any]) -> nn.Module:
-        packed = list(map(payload.pack, arguments))
+        packed = list(map(payload.pack_input, arguments))
         for made in self._recorded.made(name, self._case):
             if made.arguments == packed:
                 module = _RecordedModule(self._recorded, name, self._case, made.weights)
@@ -433,6 +436,10 @@ def _alike(ours: Any, theirs: Any) -> bool:
             isinstance(theirs, Tensor)
             and (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
             and RECOGNISED.holds(ours.double(), theirs.detach().double())
+        )
+    if isinstance(ours, TableModel):
+        return isinstance(theirs, TableModel) and _alike(
+            [*ours.parameters()], [*theirs.parameters()]
         )
     if isinstance(ours, (list, tuple)):
         return (

@@ -61,19 +61,23 @@ class _Passed:
         self.leaves: list[Tensor] = []  # what collects a gradient
         self.given: list[Tensor] = []  # what the student's code holds, and may have changed
 
-    def take(self, data: wire.TensorData) -> Tensor:
-        """Unpack one for the student's code."""
+    def unpack(self, arguments: Sequence[wire.Input]) -> list[Any]:
+        """Unpack the arguments for the student's code."""
+        passed = [payload.unpack(value, self._take) for value in arguments]
+        self.given = list(payload.tensors_of(passed))
+        return passed
+
+    def _take(self, data: wire.TensorData) -> Tensor:
         leaf = self._unpack(data)
         if data.requires_grad:
             leaf.requires_grad_()
         self.sent.append(data)
         self.leaves.append(leaf)
         # A copy, so that an in-place change is seen as one and not as an error of autograd.
-        self.given.append(leaf.clone() if data.requires_grad else leaf)
-        return self.given[-1]
+        return leaf.clone() if data.requires_grad else leaf
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
-        """Tensors that are no longer where they were in a list or a dictionary that was passed."""
+        """Tensors that are no longer where they were in what was passed."""
         now = list(payload.tensors_of(arguments))
         gone = [n for n, t in enumerate(self.given) if n >= len(now) or now[n] is not t]
         return gone or [len(self.given) - 1] * (len(now) > len(self.given) > 0)
@@ -195,7 +199,7 @@ class Guest:
             else self.kept[call.target]
         )
         passed = _Passed(self._unpack)
-        arguments = [payload.unpack(value, passed.take) for value in call.arguments]
+        arguments = passed.unpack(call.arguments)
         if call.result:
             self._draw_anew()
         record = Record(

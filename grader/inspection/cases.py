@@ -250,7 +250,7 @@ class CallReader:
 # --- what can be said of a value -----------------------------------------------------------------
 
 
-def named(name: str, value: wire.Value) -> NamedValue:
+def named(name: str, value: wire.Input) -> NamedValue:
     """A value that went over the wire, under a name."""
     if isinstance(value, wire.Odd):
         return NamedValue(name, value.what)

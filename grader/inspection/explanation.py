@@ -213,7 +213,7 @@ class _Listener:
     ) -> None:
         """See `Listener`."""
         del module
-        packed = [payload.pack(argument) for argument in arguments]
+        packed = [payload.pack_input(argument) for argument in arguments]
         self._said.append(Consulted(exercise, packed, payload.pack(result)))
 
 
@@ -241,9 +241,9 @@ def _calls(said: Sequence[Said], reader: CallReader) -> list[CallTrace]:
     return calls
 
 
-def _asked(name: str, arguments: Sequence[wire.Value]) -> bytes:
+def _asked(name: str, arguments: Sequence[wire.Input]) -> bytes:
     """What is the same for the same question, in whatever order a student takes the arguments."""
-    plain = [payload.pack(payload.unpack(argument)) for argument in arguments]
+    plain = [payload.pack_input(payload.unpack(argument)) for argument in arguments]
     return msgspec.msgpack.encode((name, sorted(map(msgspec.msgpack.encode, plain))))
 
 

@@ -272,7 +272,7 @@ class _Pending:
         self.sent = self.given if in_order else list(payload.tensors_of(ordered))
         self.message = wire.Invoke(
             target,
-            [payload.pack(value, self._send) for value in ordered],
+            [payload.pack_input(value, self._send) for value in ordered],
             names,
             self.result,
             keep_graph=self.graph,

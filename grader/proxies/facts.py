@@ -67,8 +67,8 @@ Facts = dict[Fact, bool]
 class Example(msgspec.Struct, frozen=True):
     """What a check passes: to the class, if it is one, and to the function or module."""
 
-    made_with: list[wire.Value]
-    arguments: list[wire.Value]
+    made_with: list[wire.Input]
+    arguments: list[wire.Input]
 
 
 # --- examples ------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Example(msgspec.Struct, frozen=True):
 
 def examples(name: str, calls: Iterable[wire.Call]) -> list[Example]:
     """The calls of an exercise among these, of one case of a test."""
-    made: dict[int, list[wire.Value]] = {}
+    made: dict[int, list[wire.Input]] = {}
     found: list[Example] = []
     for call in calls:
         if not isinstance(call, wire.Invoke):
@@ -97,6 +97,8 @@ def most_telling(found: Sequence[Example]) -> Example | None:
 
 
 def _is_fit(example: Example) -> bool:
+    if any(isinstance(value, wire.TableModelData) for value in example.arguments):
+        return False  # its weights are no inputs that could be changed a little
     tensors = list(payload.tensors_of([payload.unpack(value) for value in example.arguments]))
     floating = [tensor for tensor in tensors if tensor.is_floating_point()]
     return (

@@ -126,7 +126,7 @@ class RemoteClass(_Remote):
         outcomes = session.run(
             wire.Invoke(
                 self.name,
-                [payload.pack(arguments[index]) for index in order],
+                [payload.pack_input(arguments[index]) for index in order],
                 names,
                 handle,
                 construct=True,
@@ -244,7 +244,9 @@ class RemoteModule(_RemoteCallable):
         for candidate in candidates:
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
             calls.append(wire.Assign(self.handle, packed))
-            calls.append(wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0))
+            calls.append(
+                wire.Invoke(self.handle, [payload.pack_input(a) for a in arguments], [], 0)
+            )
         outcomes = self._calls.session.run(*calls)[1::2]
         return [
             plain_value(outcome.value) if isinstance(outcome, wire.Returned) else None
@@ -277,7 +279,7 @@ class RemoteModule(_RemoteCallable):
     def call_first(self, arguments: Sequence[Any]) -> None:
         """Call it with these arguments, whatever comes of it, and look at its weights again."""
         self._here()
-        call = wire.Invoke(self.handle, [payload.pack(a) for a in arguments], [], 0)
+        call = wire.Invoke(self.handle, [payload.pack_input(a) for a in arguments], [], 0)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
         if not isinstance(outcome, wire.Structure):
             raise unexpected(outcome)

@@ -213,7 +213,7 @@ def _digest(path: Path) -> str:
 # Folders in which nobody writes answers: parts of the course, and other people's.
 SKIPPED = frozenset(
     {
-        "afterwards", "checks", "recorded",
+        "afterwards", "checks", "experiments", "recorded",
         "__pycache__", "__MACOSX", "node_modules", "site-packages", "venv",
     }
 )  # fmt: skip

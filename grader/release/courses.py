@@ -139,16 +139,18 @@ def _table(assignment: Assignment) -> dict[str, Any]:
 
 
 def copy_exercises(course: Course, to: Path) -> None:
-    """Copy what a student may see of a course: its file, stubs, public checks, what comes after."""
+    """Copy what a student may see of a course: its file, stubs, checks and what it shows."""
     (to / "checks").mkdir(parents=True)
     write_text(to / "course.toml", course_toml(course))
     for path in (course.stub_file(unit.name) for unit in course.units):
         shutil.copyfile(path, to / path.name)
     for path in course.check_files():
         shutil.copyfile(path, to / "checks" / path.name)
-    for path in course.after_files():
-        (to / path.parent.name).mkdir(exist_ok=True)
-        shutil.copyfile(path, to / path.parent.name / path.name)
+    experiments = dict.fromkeys(one for names in course.experiments.values() for one in names)
+    for path in (*course.after_files(), *map(course.experiment_file, experiments)):
+        copy = to / path.relative_to(course.folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 # --- carrying ------------------------------------------------------------------------------------

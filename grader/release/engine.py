@@ -14,8 +14,8 @@ from grader.records.files import files_in
 DESK = (
     *("__init__", "__main__", "testing", "mine", "pytest_plugin"),
     *("records", "wire", "course", "guest", "sandbox", "mistakes", "unsandboxed", "proxies"),
-    *("feedback", "intake", "grading", "inspection", "student"),
-    *("cli.app", "cli.commands", "cli.student", "cli.doctor"),
+    *("feedback", "intake", "grading", "inspection", "student", "playing"),
+    *("cli.app", "cli.commands", "cli.student", "cli.play", "cli.doctor"),
 )
 # In those rooms, what only instructors have a use for.
 INSTRUCTORS = ("feedback.visible", "inspection.explanation")

@@ -22,6 +22,7 @@ from grader.course.course import Course
 from grader.course.file import Exercise, Unit
 from grader.course.statements import PART, Statement, listing, opening, statement
 from grader.records.rows import listed
+from grader.student.scripts import said_of
 from grader.wire.definitions import OWN
 
 NotebookCell = dict[str, Any]
@@ -48,6 +49,8 @@ LOOK = """\
 {about}
 
 This runs your own answers, as this notebook has them: run their cells first."""
+
+SEE_WHY = "# If you like, run this to see why: nothing needs to be solved for it."
 
 # Run All goes on behind such a cell: before its exercise is solved, it ends in an error.
 MAY_FAIL = {"tags": ["raises-exception"]}
@@ -82,7 +85,8 @@ def cells_of(
     `unchecked_in` are rules by exercise, which statements mark: checks do not look at them.
     Their ids say what they are: ``UNIT-title``, ``UNIT-imports``, and of each exercise
     ``NAME-statement``, ``NAME-answer``, ``NAME-check`` and ``NAME-play``, where it has an example.
-    Last come ``UNIT-about`` and ``UNIT-look``, where the course has something to look at.
+    ``NAME-why`` shows why, where the course has an experiment for that, and ``UNIT-try`` is the
+    unit's own. Last come ``UNIT-about`` and ``UNIT-look``, where there is something to look at.
     """
     title, _, about = opening(course, unit.name).partition("\n")
     imports = _imports(course.pristine(unit.name), kit)
@@ -99,12 +103,16 @@ def cells_of(
             text_cell(
                 f"{name}-statement", _statement(number, exercise, stated, unchecked_in[name])
             ),
+            *(_experiments(course, exercise.experiments, f"{name}-why") if kit == KIT else ()),
             code_cell(f"{name}-answer", short_stub(stated.stub)),
             code_cell(f"{name}-check", f'grader.check("{name}")'),
         ]
         if play := _play(stated, imports, kit):
             cells.append(code_cell(f"{name}-play", play) | {"metadata": MAY_FAIL})
-    return [*cells, *(_look(course, unit) if kit == KIT else ())]
+    if kit == KIT:
+        cells += _experiments(course, (unit.name,), f"{unit.name}-try")
+        cells += _look(course, unit)
+    return cells
 
 
 def short_stub(stub: str) -> str:
@@ -218,6 +226,18 @@ def _import_nodes(text: str) -> list[ast.Import | ast.ImportFrom]:
 
 def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
     return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+
+
+def _experiments(course: Course, names: Sequence[str], cell: str) -> Iterator[NotebookCell]:
+    """A cell that runs these experiments, each with what it shows above; none if none is there."""
+    lines: list[str] = []
+    for name in names:
+        path = course.experiment_file(name)
+        if path.is_file():
+            lines += [f"# {said_of(path).splitlines()[0]}", f'grader.experiment("{name}")']
+    if lines:
+        text = "\n".join([SEE_WHY, *lines])
+        yield code_cell(cell, text) | {"metadata": MAY_FAIL}
 
 
 def _look(course: Course, unit: Unit) -> Iterator[NotebookCell]:

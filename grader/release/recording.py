@@ -133,7 +133,7 @@ class _OfCase:
         """See `Listener`."""
         if not self.notes.open:
             return
-        entry = Made(list(map(payload.pack, arguments)), list(_weights(module)))
+        entry = Made(list(map(payload.pack_input, arguments)), list(_weights(module)))
         if entry not in self.notes.made.setdefault(exercise, []):
             self.notes.made[exercise].append(entry)
         self.notes.endings.append(lambda: self._note_probes(exercise, module, arguments))
@@ -154,7 +154,9 @@ class _OfCase:
             self._note_silenced(exercise, module, arguments)
 
     def _question(self, exercise: str, arguments: Sequence[Any]) -> bytes:
-        return msgspec.msgpack.encode((self.case, exercise, list(map(payload.pack, arguments))))
+        return msgspec.msgpack.encode(
+            (self.case, exercise, list(map(payload.pack_input, arguments)))
+        )
 
     def _note_probes(self, exercise: str, made: nn.Module, arguments: Sequence[Any]) -> None:
         """What a search for weights will compare with, whatever the check has put into `made`."""
@@ -201,7 +203,7 @@ def _weights(module: nn.Module) -> Iterator[Weight]:
 
 
 def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
-    return RecordedCall([payload.pack(value) for value in arguments], payload.pack(result))
+    return RecordedCall([payload.pack_input(value) for value in arguments], payload.pack(result))
 
 
 # --- a unit --------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ from grader.student.progress import (
     record_progress,
 )
 from grader.student.reward import reward
+from grader.student.scripts import experiments_of, run_experiment
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
 
 LAST_CELL = "run the last cell of its notebook"
@@ -73,7 +74,7 @@ def check(
     without it, the nearest one upward. What is solved is added to the progress there. Raises
     `CallError` where there is nothing to check.
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = running_shell()
     namespace: dict[str, Any] = sys._getframe(1).f_globals if shell is None else shell.user_ns
     called = [name if isinstance(name, str) else getattr(name, "__name__", "") for name in names]
     try:
@@ -85,6 +86,11 @@ def check(
     except KeyboardInterrupt as stop:
         place = stop.place if isinstance(stop, Stopped) else None
         raise CheckStopped(f"stopped at {at(place)}" if place else "stopped") from None
+
+
+def running_shell() -> Any:
+    """IPython's shell, where this process is a notebook's or an IPython's; else None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 @dataclass(frozen=True)
@@ -278,6 +284,23 @@ def _hint(course: Course, name: str | None) -> Hint:
     except CallError as error:
         note = f"progress is not recorded: {error}"
     return Hint(name, level, len(course.exercises[name].hints), said, note)
+
+
+# --- experiments ---------------------------------------------------------------------------------
+
+
+def experiment(name: str, *, course: str | Path | None = None) -> None:
+    """Run an experiment of the course, or those of an exercise: each shows why something is so.
+
+    Nothing needs to be solved for it; what is solved is used. Raises `CallError` where there is
+    none of this name.
+    """
+    try:
+        opened = load_course(found_course(course))
+        for one in experiments_of(opened, name):
+            run_experiment(opened, one)
+    except CallError as error:
+        raise NotChecked(str(error)) from None
 
 
 # --- the list, and the zip ------------------------------------------------------------------------

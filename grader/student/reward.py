@@ -5,28 +5,20 @@ Each screen renders the same `Reward`.
 
 from __future__ import annotations
 
-import ast
-import os
-import runpy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from traceback import walk_tb
 
 from rich.text import Text
 
 from grader.course.afterwards import afterwards
-from grader.course.course import NAMED, Course
+from grader.course.course import Course
 from grader.records.faults import CallError
 from grader.records.rows import counted
 from grader.student.progress import Progress
-from grader.wire.source import CODE_PREFIX
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
-LOOK_FAILED = "the look ended at {}: {}: {} (grader check says more of that exercise)"
 NOTHING_TO_READ = "this course has no text to read after {}"
 LOOK = "This unit is complete. To see it at work: {}"
-NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
 
 
 @dataclass(frozen=True)
@@ -84,48 +76,3 @@ def after(course: Course, name: str, progress: Progress) -> Reward:
     if not found.sections:
         raise CallError(NOTHING_TO_READ.format(name))
     return found
-
-
-# --- something to look at ------------------------------------------------------------------------
-#
-# A unit's script runs in this process, with the student's own answers: see `grader.mine`.
-
-
-def title_of_look(course: Course, name: str) -> str:
-    """What the script of a unit, or of an exercise's unit, shows; raises `CallError` if none."""
-    unit = _unit(course, name)
-    return ast.get_docstring(ast.parse(course.look_file(unit).read_text("utf-8"))) or unit
-
-
-def run_look(course: Course, name: str) -> None:
-    """Run the script of a unit; raises as `title_of_look`, and `CallError` for a missing answer."""
-    path = course.look_file(_unit(course, name))
-    before = os.environ.get(NAMED)
-    os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
-    try:
-        runpy.run_path(str(path))
-    except CallError:
-        raise
-    except Exception as error:
-        raise CallError(LOOK_FAILED.format(_where(error), type(error).__name__, error)) from None
-    finally:
-        del os.environ[NAMED]
-        if before is not None:
-            os.environ[NAMED] = before
-
-
-def _where(error: Exception) -> str:
-    """The line of the student's that an error came from, or else that of the script."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    own = [(file, line) for file, line in frames if file.startswith(CODE_PREFIX)]
-    file, line = own[-1] if own else frames[-1]
-    return f"{Path(file).name} line {line}"
-
-
-def _unit(course: Course, name: str) -> str:
-    course.select([name])  # says what is near, if nothing has this name
-    unit = course.unit_of.get(name, name)
-    if not course.look_file(unit).is_file():
-        there = [u.name for u in course.units if course.look_file(u.name).is_file()]
-        raise CallError(NOTHING_TO_SEE.format(unit, ", ".join(there) or "none"))
-    return unit

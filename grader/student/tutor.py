@@ -30,6 +30,7 @@ from grader.student.progress import (
     record_checks,
     record_progress,
 )
+from grader.student.scripts import see_why
 from grader.student.showing import Showing
 from grader.unsandboxed.worker import BackendName
 
@@ -120,7 +121,7 @@ class Tutor:
     def _statement(self, name: str) -> str:
         self._course.one(name, "a statement is of one exercise")
         found = statement(self._course, name)
-        return f"{found.signature}\n\n{found.text}"
+        return "\n\n".join(filter(None, (found.signature, found.text, see_why(self._course, name))))
 
     def _check(self, name: str) -> str:
         chosen = self._course.select([name])

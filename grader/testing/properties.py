@@ -13,6 +13,7 @@ from grader.course.tolerances import UNMOVED
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.remote import RemoteFunction, RemoteModule
 from grader.testing.values import agree, assert_that
+from grader.wire.models import TableModel
 from grader.wire.payload import tensors_of
 
 
@@ -28,7 +29,7 @@ def assert_rows_sum_to_one(weights: Tensor, dim: int = -1) -> None:
 
 
 def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any) -> None:
-    """Fail if the student's code changed a tensor that it was given. `call` is a proxy."""
+    """Fail if the student's code changed a tensor or a model's weights. `call` is a proxy."""
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
@@ -37,6 +38,8 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
     for number in changed:
         # An earlier call of the exercise may have been given more tensors than this one.
         which = f"argument {owners[number]}" if number < len(owners) else "a tensor passed earlier"
+        if number < len(owners) and isinstance(arguments[owners[number] - 1], TableModel):
+            raise AssertionError(f"the weights of {which}, the model, were changed: only call it")
         raise AssertionError(f"{which} was changed in place: build a new tensor instead")
 
 

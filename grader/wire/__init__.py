@@ -11,7 +11,8 @@ of the three folders of the trust boundary; `guest` and `sandbox` come next. In 
 1. This module: all that may be asked and answered, and what is refused while it is decoded.
 2. `frames`: how bytes travel; what the processes themselves are told, and tell.
 3. `payload`: tensors, to and fro.
-4. `source`, `definitions`: a submission's text, parsed, beside the student's code; the trusted side
+4. `models`: modules of the kit's own that a test hands to student code.
+5. `source`, `definitions`: a submission's text, parsed, beside the student's code; the trusted side
    parses only our own files with them.
 """
 
@@ -76,6 +77,16 @@ class Odd(msgspec.Struct, frozen=True, tag="odd"):
 Value = None | bool | int | float | Text | TensorData | Items | Entries | Odd
 
 
+class TableModelData(msgspec.Struct, frozen=True, tag="table_model"):
+    """The weights of a `models.TableModel`, which both sides know; no reply may hold one."""
+
+    table: TensorData
+    steps: TensorData
+
+
+Input = Value | TableModelData  # what a call may pass
+
+
 def clean(text: str) -> str:
     """Text that can be encoded: half a surrogate pair, which Python allows, becomes a ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -118,7 +129,7 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
     """Call a definition (``target`` is its name) or a module made before (its handle)."""
 
     target: str | int
-    arguments: list[Value]
+    arguments: list[Input]
     keywords: list[str]  # the student's names for them; empty: by position
     result: int  # the handle under which a graph or a module is kept
     construct: bool = False

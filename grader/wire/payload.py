@@ -17,13 +17,16 @@ from grader.wire import (
     MAX_REPLY,
     MAX_TEXT,
     Entries,
+    Input,
     Items,
     Odd,
+    TableModelData,
     TensorData,
     Value,
     WireError,
     clean,
 )
+from grader.wire.models import TableModel
 
 
 class Unsendable(Exception):
@@ -154,10 +157,19 @@ def pack(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Va
     return nest(value, 0)
 
 
+def pack_input(value: Any, tensor: Callable[[Tensor], TensorData] = pack_tensor) -> Input:
+    """Turn an argument of a call into an `Input`: a model of the kit's, or what `pack` takes."""
+    if isinstance(value, TableModel):
+        return TableModelData(tensor(value.table), tensor(value.steps))
+    return pack(value, tensor)
+
+
 def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors in a nest, in the order in which `pack` meets them."""
+    """The tensors in a nest or a model, in the order in which `pack_input` meets them."""
     if isinstance(value, Tensor):
         yield value
+    elif isinstance(value, TableModel):
+        yield from value.parameters()
     elif isinstance(value, (tuple, list)):
         for item in value:
             yield from tensors_of(item)
@@ -166,8 +178,8 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
             yield from tensors_of(item)
 
 
-def unpack(value: Value, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
-    """Turn a `Value` back into tensors, numbers, strings, tuples, lists and dictionaries."""
+def unpack(value: Input, tensor: Callable[[TensorData], Tensor] = unpack_tensor) -> Any:
+    """Turn an `Input` back into tensors, numbers, strings, tuples, lists, dictionaries, models."""
     match value:
         case TensorData():
             return tensor(value)
@@ -176,5 +188,7 @@ def unpack(value: Value, tensor: Callable[[TensorData], Tensor] = unpack_tensor)
             return tuple(parts) if kind == "tuple" else parts
         case Entries(entries):
             return {key: unpack(item, tensor) for key, item in entries.items()}
+        case TableModelData(table, steps):
+            return TableModel(tensor(table), tensor(steps))
         case _:
             return value

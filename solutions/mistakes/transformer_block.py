@@ -42,6 +42,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "layer_norm", "eps-tiny", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-5": "eps: float = 1e-12"},
+)  # fmt: skip
+
+mistake(
     "layer_norm", "eps-ignored", "The caller's eps is ignored",
     hint="Where does the argument eps come in?",
     breaks=("eps",),
@@ -60,7 +67,6 @@ mistake(
     hint="What stands under the root in the formula?",
     breaks=("eps",),
     change={"variance + eps": "variance + eps**2"},
-    same_as={"no-eps": "the square of 1e-5 is as good as nothing"},
 )  # fmt: skip
 
 mistake(
@@ -415,6 +421,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "rms_norm", "eps-tiny", "The default of eps is another one",
+    hint="Which number is eps if the caller says nothing?",
+    breaks=("eps",),
+    change={"eps: float = 1e-6": "eps: float = 1e-8"},
+)  # fmt: skip
+
+mistake(
     "rms_norm", "eps-ignored", "The caller's eps is ignored",
     hint="Where does the argument eps come in?",
     breaks=("eps",),
@@ -742,6 +755,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "gelu", "straight-from-four", "Beyond ±4 the GELU is a straight line",
+    hint="What is Φ(4), to five digits?",
+    breaks=("gelu",),
+    change={"x * smaller": "torch.where(x.abs() < 4, x * smaller, x.clamp(min=0))"},
+)  # fmt: skip
+
+mistake(
     "gelu", "clamped", "Numbers are cut off at 10",
     hint="What is gelu(1000)?",
     breaks=("large",),
@@ -766,7 +786,7 @@ def gelu_row_by_row(x):
     return torch.stack([row * (1 + torch.erf(row / math.sqrt(2))) / 2 for row in x])
 
 
-common_mistakes("gelu", "no-gradient")
+common_mistakes("gelu", "no-gradient", "float32-inside")
 
 
 @mistake(
@@ -810,7 +830,7 @@ mistake(
 )  # fmt: skip
 
 common_mistakes(
-    "gelu", "all-zeros", "nothing-returned", "squeezed", "float32-inside",
+    "gelu", "all-zeros", "nothing-returned", "squeezed",
     "returns-float32", "returns-float64",
 )  # fmt: skip
 
@@ -1078,7 +1098,7 @@ mistake(
 )  # fmt: skip
 
 common_mistakes(
-    "FeedForward", "no-super-init", "all-zeros", "nothing-returned",
+    "FeedForward", "no-super-init", "all-zeros", "nothing-returned", "squeezed",
 )  # fmt: skip
 
 
@@ -1391,7 +1411,7 @@ mistake(
 
 common_mistakes(
     "SwiGLU", "no-super-init", "no-gradient", "all-zeros", "nothing-returned", "bias-left-on",
-    "layers-turned-around", "plain-tensors", "python-list",
+    "layers-turned-around", "plain-tensors", "python-list", "squeezed",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from grader.author.wording import faults
 from grader.course.contract import compile_contract
@@ -166,6 +166,16 @@ def test_a_statement_says_that_the_result_is_an_integer(with_weigh: Weigh) -> No
     stated = statement(with_weigh(WEIGH), "weigh")
     contract = compile_contract("weigh", weigh)
     assert [*faults(stated, contract, forbids=False)] == ["Returns does not say int"]
+
+
+def test_a_statement_says_that_an_argument_is_a_model(with_weigh: Weigh) -> None:
+    def weigh(scores: nn.Module) -> Float[Tensor, "queries keys"]:
+        raise NotImplementedError
+
+    contract = compile_contract("weigh", weigh)
+    as_it_is = statement(with_weigh(WEIGH), "weigh")
+    (fault,) = faults(as_it_is, contract, forbids=False)
+    assert fault == "Takes: scores does not say nn.Module"
 
 
 def test_parts_in_another_order_are_told(with_weigh: Weigh) -> None:

@@ -16,6 +16,7 @@ from grader.course.references import load_solutions
 from grader.course.tensors import Make
 from grader.feedback.differences import MOST_ELEMENTS, in_words
 from grader.feedback.differences.pair import differing
+from grader.testing import assert_agrees
 from tests.support.places import REAL
 
 COURSE = load_course(REAL)
@@ -694,3 +695,18 @@ def test_gradients_and_views_do_not_matter() -> None:
     ours = CONTEXT.clone().requires_grad_()
     theirs = (ours * 2).mT.contiguous().mT
     assert in_words(theirs, ours) == "every value is 2 times what it should be"
+
+
+# --- a single number -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("got", "told"),
+    [(2.5, "expected 2.465, got 2.5"), (2.4651, "got 2.4651"), (math.nan, "got nan")],
+)
+def test_of_a_number_that_stands_alone_only_both_values_are_told(got: float, told: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_agrees(torch.tensor(got), torch.tensor(2.465), what="the loss")
+    assert str(caught.value).startswith("the loss: ")
+    assert told in str(caught.value)
+    assert "elements" not in str(caught.value)

@@ -164,6 +164,7 @@ def test_the_current_folder_gives_its_own_name(
         "__MACOSX",
         "checks",
         "afterwards",
+        "experiments",
         "venv",
         ".venv",
         "node_modules",

@@ -27,7 +27,7 @@ WHOLE = modules_of(ROOT / "grader")
 INSTRUCTORS_ROOMS = {"author", "run", "release", "report", "lms", "grades"}
 # What is started by its name: a student's programs, and what those start.
 STARTED = {
-    *("__main__", "cli.student", "cli.doctor", "pytest_plugin", "testing"),
+    *("__main__", "cli.student", "cli.play", "cli.doctor", "pytest_plugin", "testing"),
     *("guest.warm", "guest.work"),
 }
 EDITORS = {"jaxtyping"}  # what stubs are annotated with, which nothing of a bundle loads
@@ -170,7 +170,8 @@ def test_help_offers_a_students_commands_and_no_others(student: Installed) -> No
     text = student.run("grader", "--help")
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
     assert listed == [
-        *("check", "list", "hint", "after", "look", "reset", "run", "pack", "watch", "mcp"),
+        *("check", "list", "hint", "after", "look", "try", "play", "reset", "run", "pack"),
+        *("watch", "mcp"),
         "doctor",
     ]
     for command in listed:

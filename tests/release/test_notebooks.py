@@ -88,6 +88,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
     )
     stuck = [cell for _, cell in parts(notebook.cells, unit, "play")]
     look = [cell for cell in notebook.cells if cell.id == f"{unit.name}-look"]
+    experiments = [cell for cell in notebook.cells if cell.id.endswith(("-why", "-try"))]
     # As when all cells are run: those of which an error is expected are tagged so.
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
@@ -99,6 +100,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             (error,) = cell.outputs
             assert error.ename == "NotImplementedError", name
             assert "still has a part to write" in error.traceback[-1], name
+        assert all(map(shown, experiments)), "nothing needs to be solved for them"
 
         # One kernel for both, since each loads torch: the cells are run again with answers in them.
         before = [cell for cell in notebook.cells if cell.id == f"{unit.name}-pasted"]
@@ -109,7 +111,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             cell.source = "\n\n".join(map(reference, imported))
         for name, cell in parts(notebook.cells, unit, "answer"):
             cell.source = definition(unit.name, name)
-        for cell in (*stuck, *look):
+        for cell in (*stuck, *look, *experiments):
             del cell.metadata["tags"]
         nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
         for index, cell in enumerate(notebook.cells):

@@ -102,6 +102,16 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
         *(f"exercises/checks/test_{unit}.py" for unit in UNITS),
         *(f"exercises/afterwards/{unit}{suffix}" for unit in UNITS for suffix in (".toml", ".py")),
+        *(f"exercises/experiments/{name}.py" for of in COURSE.experiments.values() for name in of),
+        *(
+            f"exercises/{path.relative_to(COURSE.folder).as_posix()}"
+            for path in COURSE.plays().values()
+        ),
+        *(
+            f"exercises/afterwards/play/{path.name}"
+            for path in COURSE.after_files()
+            if path.suffix == ".txt"
+        ),
         *(f"notebooks/{unit}.ipynb" for unit in UNITS),
     }
 
@@ -177,7 +187,8 @@ def test_notebooks_are_valid_and_their_cells_are_named(bundle: Path) -> None:
         ids = [cell["id"] for cell in json.loads(text)["cells"]]
         assert len(ids) == len(set(ids))
         for exercise in unit.exercise:
-            parts = ("statement", "answer", "check", "play")
+            why = ("why",) if exercise.experiments else ()
+            parts = ("statement", *why, "answer", "check", "play")
             assert [name for name in ids if name.startswith(f"{exercise.name}-")] == [
                 f"{exercise.name}-{part}" for part in parts
             ]
@@ -191,7 +202,7 @@ def test_notebooks_and_the_readme_name_what_helps(bundle: Path) -> None:
         for call in ("check(", f'hint("{unit.exercise[0].name}")', "heatmap("):
             assert f"grader.{call}" in "".join(first["source"])
     readme = (bundle / "README.md").read_text("utf-8")
-    assert all(f"`grader.{call}(" in readme for call in ("check", "hint", "heatmap"))
+    assert all(f"`grader.{call}(" in readme for call in ("check", "hint", "heatmap", "experiment"))
 
 
 def test_the_same_course_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:

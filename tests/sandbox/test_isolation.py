@@ -135,7 +135,7 @@ class Inside:
         self.session.begin_test(1)
 
     def __call__(self, function: str, *arguments: Any) -> Any:
-        packed = [payload.pack(argument) for argument in arguments]
+        packed = [payload.pack_input(argument) for argument in arguments]
         (outcome,) = self.session.run(wire.Invoke(function, packed, [], 1))
         assert isinstance(outcome, wire.Returned), outcome
         return payload.unpack(outcome.value)

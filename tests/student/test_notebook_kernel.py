@@ -286,6 +286,16 @@ def test_the_last_cell_of_a_unit_shows_what_this_notebook_has_defined(kernel: Ke
     assert text_of(picture).splitlines()[:2] == ["three weights", "    a  b  c"]
 
 
+def test_an_experiment_takes_what_this_notebook_has_defined_once_it_is_solved(
+    kernel: Kernel,
+) -> None:
+    asked = "from grader.mine import yours\nyours('softmax_naive', None, 'recorded numbers');"
+    kernel.run(f"def softmax_naive(scores):\n    return scores\n{CHECK}")
+    assert "softmax_naive: recorded numbers (yours comes here" in kernel.said(asked)
+    kernel.run(f"{RIGHT}{CHECK}")  # and nothing is saved
+    assert "softmax_naive: yours, from this notebook" in kernel.said(asked)
+
+
 # --- names that are not defined ------------------------------------------------------------------
 
 

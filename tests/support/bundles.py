@@ -35,8 +35,9 @@ def recordings(course: Course) -> Path:
         digest.update(path.read_bytes())
     kept = KEPT / digest.hexdigest()
     KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+    # Tests run in several processes: nobody waits for the recordings of another course.
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.is_dir():
             draft = kept.with_suffix(".draft")
             shutil.rmtree(draft, ignore_errors=True)

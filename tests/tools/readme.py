@@ -5,13 +5,13 @@ Each stands between two comments, and says between them what the course and the 
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from grader.course.course import load_course
+from grader.student.scripts import said_of
 from tests.support import attacks_table
-from tests.tools import structure
+from tests.tools import ideas, structure
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -35,14 +35,34 @@ def looks_table() -> str:
     course = load_course(ROOT / "exercises")
     rows = ["| `grader look …` | shows |", "|---|---|"]
     for unit in course.units:
-        about = ast.get_docstring(ast.parse(course.look_file(unit.name).read_text("utf-8"))) or ""
-        rows.append(f"| `{unit.name}` | {about.splitlines()[0]} |")
+        rows.append(f"| `{unit.name}` | {said_of(course.look_file(unit.name)).splitlines()[0]} |")
     return "\n".join(rows) + "\n"
+
+
+def experiments_table() -> str:
+    """One row an experiment: what it shows, and for which exercise or unit."""
+    course = load_course(ROOT / "exercises")
+    rows = ["| `grader try …` | shows | for |", "|---|---|---|"]
+    for name in dict.fromkeys(one for names in course.experiments.values() for one in names):
+        about = said_of(course.experiment_file(name)).splitlines()[0]
+        named = [e.name for e in course.exercises.values() if name in e.experiments]
+        of = ", ".join(f"`{one}`" for one in named) if named else "the unit"
+        rows.append(f"| `{name}` | {about} | {of} |")
+    return "\n".join(rows) + "\n"
+
+
+def ideas_table() -> str:
+    """One row an idea of the notebooks: where it is found."""
+    return ideas.table(ideas.read_ideas(ROOT / "exercises"))
 
 
 PARTS: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     README: {"attacks": attacks_table.table, "exercises": exercises_table},
-    ROOT / "exercises" / "README.md": {"looks": looks_table},
+    ROOT / "exercises" / "README.md": {
+        "looks": looks_table,
+        "experiments": experiments_table,
+        "ideas": ideas_table,
+    },
     ROOT / "grader" / "README.md": {"structure": structure.table},
 }
 

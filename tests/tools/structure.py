@@ -33,7 +33,8 @@ ROOMS = (
     *("testing", "grades", "grading"),
     *("run", "report", "inspection", "pytest_plugin"),
     *("student", "author", "release"),
-    *("lms", "mine", "cli", "__main__"),
+    *("lms", "mine"),
+    *("playing", "cli", "__main__"),
 )  # fmt: skip
 
 Graph = Mapping[str, frozenset[str]]

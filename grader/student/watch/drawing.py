@@ -75,14 +75,19 @@ def statement_text(lesson: Lesson, width: int, *, whole: bool, dark: bool) -> Te
     title = [Text(lesson.exercise.title, style="italic")] if whole else []
     parts = [Text("\n").join([*title, signature, _paragraphs(first, width, dark)])]
     about = lesson.about_unit()
+    why = [Text(lesson.see_why(), style="italic")] if lesson.see_why() else []
     if whole:
         parts += [_paragraphs(rest, width, dark)] if rest else []
+        parts += why
         parts += [Text("About this unit", style="bold")] if about else []
         parts += [_paragraphs(about, width, dark)] if about else []
     elif rest or about:
         titles = [part.title for part in words.paragraphs(rest) if part.title]
         listed = ", ".join([*titles, *(["About this unit"] if about else [])])
-        parts.append(Text(words.REST.format(listed), style="italic"))
+        rest_of_it = Text(words.REST.format(listed), style="italic")
+        parts.append(Text("\n").join([*why, rest_of_it]))
+    else:
+        parts += why
     return Text("\n\n").join(parts)
 
 

@@ -24,6 +24,7 @@ from grader.student.progress import FILE, Progress, read_progress, record_progre
 from grader.student.resetting import can_undo, reset_exercises, undo
 from grader.student.reward import Reward, progress_line, reward
 from grader.student.running import told_of_file
+from grader.student.scripts import see_why
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 from grader.student.watch.written import AnswersWritten
@@ -141,6 +142,10 @@ class Lesson:
         if unit not in self._openings:
             self._openings[unit] = opening(self.course, unit)
         return self._openings[unit]
+
+    def see_why(self) -> str:
+        """Which experiments show why the current exercise is as it is, if there are some."""
+        return see_why(self.course, self.name)
 
     def next_step(self) -> str:
         """What to do after the current verdict, where that is not in the verdict."""

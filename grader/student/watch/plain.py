@@ -254,6 +254,7 @@ class Plain:
             self._lines(found.signature)
             for part in filter(None, found.first_and_rest(lesson.unchecked)):
                 self._lines(f"{words.prose(part, WIDTH)}\n")
+            self._say(lesson.see_why())
         about = lesson.about_unit()
         if about:
             self._say("About this unit:")

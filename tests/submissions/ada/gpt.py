@@ -47,6 +47,14 @@ def adamw_step(p, grad, m, v, step, lr, betas, eps, weight_decay):
     return p - lr * (update + weight_decay * p), m, v
 
 
+@torch.no_grad()
+def generate(model, idx, max_new_tokens, context_size):
+    for _ in range(max_new_tokens):
+        logits = model(idx[:, -context_size:])[:, -1]
+        idx = torch.cat([idx, logits.argmax(dim=-1, keepdim=True)], dim=1)
+    return idx
+
+
 def sample_next(logits, u, temperature=1.0, top_k=None, top_p=None):
     if temperature == 0:
         return logits.argmax().item()

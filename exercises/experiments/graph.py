@@ -1,0 +1,44 @@
+"""Attention is communication on a directed graph of words.
+
+A mask leaves an arrow for each pair that it does not hide. A decoder's arrows come from the past;
+an encoder's come from everywhere; any other graph will do as well. Each line changes one word and
+shows whose result changes with it: those it has an arrow to. Nothing travels further than one arrow
+in one layer.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from grader.mine import yours
+
+
+def of_torch(queries, keys, values, mask):
+    """Torch's function, which wants True where a query may look."""
+    return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=~mask)
+
+
+attention = yours("scaled_dot_product_attention", of_torch)
+future = yours("causal_mask", lambda n: nn.Transformer.generate_square_subsequent_mask(n).isinf())
+
+words = ("The", "cat", "sat", "on", "it")
+size = len(words)
+star = torch.ones(size, size, dtype=torch.bool)  # every word hears itself and "sat"
+star.fill_diagonal_(False)
+star[:, words.index("sat")] = False
+graphs = {
+    "decoder: the past": future(size),
+    "encoder: everyone": torch.zeros(size, size, dtype=torch.bool),
+    "a star around sat": star,
+}
+torch.manual_seed(0)
+x = torch.randn(size, 8)
+for title, hidden in graphs.items():
+    print(f"\n{title}")
+    before = attention(x, x, x, hidden)
+    for index, word in enumerate(words):
+        other = x.clone()
+        other[index] += 1
+        changed = (attention(other, other, other, hidden) - before).abs().amax(dim=-1) > 1e-6
+        heard = [one for one, yes in zip(words, changed.tolist(), strict=True) if yes]
+        print(f"  {word:>4} → {', '.join(heard)}")

@@ -1,0 +1,32 @@
+"""What view, transpose and contiguous do to one memory.
+
+A stride says how far to step in memory for the next entry of a dimension. `view` regroups, and
+`transpose` swaps strides; neither moves a number. A view of what was transposed may need strides
+that do not exist. `contiguous` makes a copy in the new order first; `reshape` does if it must.
+"""
+
+import torch
+
+numbers = torch.arange(1, 13)
+grid = numbers.view(3, 4)
+turned = grid.transpose(0, 1)
+shown = {
+    "numbers": numbers,
+    "grid = numbers.view(3, 4)": grid,
+    "numbers.view(2, -1, 3)": numbers.view(2, -1, 3),
+    "grid.view(4, 3)": grid.view(4, 3),
+    "turned = grid.transpose(0, 1)": turned,
+    "turned.contiguous()": turned.contiguous(),
+}
+print(f"{'':30}{'shape':11}{'stride':11}as it reads")
+for name, value in shown.items():
+    flat = " ".join(map(str, value.flatten().tolist()))
+    print(f"{name:30}{tuple(value.shape)!s:11}{value.stride()!s:11}{flat}")
+
+try:
+    turned.view(12)
+except RuntimeError as error:
+    print(f"\nturned.view(12) raises: {str(error).partition(' (')[0]}")
+print(f"turned.contiguous().view(12) is {turned.contiguous().view(12).tolist()}")
+grid[0, 1] = 99
+print(f"after grid[0, 1] = 99: numbers[1] is {numbers[1]}, and turned[1, 0] is {turned[1, 0]}")

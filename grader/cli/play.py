@@ -1,0 +1,82 @@
+"""What a student plays: a model of their own answers learns something before their eyes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from grader.cli.app import STUDENTS, CourseOption, app, students_course
+from grader.course.course import Course
+
+EXAMPLES = (
+    "Example: grader play addition. What is the mask for? Play it --without mask. What gives the "
+    "order away? Play it --without positions, then --without mask,positions. What does the scale "
+    "change? Play it --without scale --heads 1"
+)
+
+
+@app.command(rich_help_panel=STUDENTS, epilog=EXAMPLES)
+def play(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="What to play; a list if none.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of its first weights and batches.")] = 1,
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", help="How many at most.")
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option("--heads", metavar="N", help="Heads in each layer.")
+    ] = None,
+    std: Annotated[
+        float | None,
+        typer.Option("--std", help="Draw the tables of tokens and positions anew, this small."),
+    ] = None,
+    without: Annotated[
+        str,
+        typer.Option(
+            "--without", metavar="PARTS", help="Leave out: mask, positions, scale; with commas."
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page to write (default: NAME.html)."),
+    ] = None,
+    no_questions: Annotated[
+        bool, typer.Option("--no-questions", help="End after the page, and ask nothing.")
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Train a model made of your own answers, ask it things, and get a page to show around.
+
+    Your code runs in this process. Nothing stands in for an answer that is not written.
+    """
+    from grader.feedback import terminal
+
+    opened = students_course(course)
+    if name is None:
+        _list(opened)
+        return
+    with terminal.waiting("loading torch"):
+        from grader.playing.learning import Choices
+        from grader.playing.session import Session
+    console = Console(highlight=False)
+    parts = tuple(part.strip() for part in without.split(",") if part.strip())
+    session = Session(opened, name, Choices(seed, steps, heads, std, parts), out)
+    session.on(console, plain=plain, questions=not no_questions)
+
+
+def _list(course: Course) -> None:
+    import ast
+
+    plays = course.plays()
+    for name, path in plays.items():
+        said = ast.get_docstring(ast.parse(path.read_bytes())) or ""
+        print(f"grader play {name:10} {said.partition(chr(10))[0]}")
+    if not plays:
+        print("this course has nothing to play")

@@ -1,0 +1,91 @@
+"""The attention weights of a model, read while the student's own code computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from grader.playing.game import Game, Scene
+
+CLOSE = 1e-4  # by how much the sum of a row may miss one
+
+
+@dataclass(frozen=True)
+class Head:
+    """The weights of one head while it read a text: rows are queries, columns are keys."""
+
+    name: str  # "layer 1, head 2", both counted from 1
+    weights: tuple[tuple[float, ...], ...]
+
+    def on(self, focus: Sequence[tuple[int, int]]) -> float:
+        """How much of the weight of these rows is on these columns, on average over the rows."""
+        inside = [place for place in focus if max(place) < len(self.weights)]
+        rows = {row for row, _ in inside}
+        return sum(self.weights[row][column] for row, column in inside) / max(1, len(rows))
+
+
+def heads_of(game: Game, model: nn.Module, heads: int, text: str) -> list[Head]:
+    """Every head's weights, layer by layer; none where the model shows none.
+
+    A weight matrix is what has a row and a column for each token, and rows that sum to one.
+    """
+    ids = game.ids([text])
+    watching = _Watching(ids.shape[1])
+    # In one piece, torch's own attention shows no weights: its plain form computes them.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watching:
+        model(ids)
+    seen = watching.weights
+    if any(map(_causal, seen)):  # a softmax before the mask is no weight yet
+        seen = [weights for weights in seen if _causal(weights)]
+    matrices = [matrix for weights in seen for matrix in weights.tolist()]
+    named = len(matrices) % heads == 0
+    return [
+        Head(
+            f"layer {place // heads + 1}, head {place % heads + 1}" if named else f"no. {place}",
+            tuple(map(tuple, matrix)),
+        )
+        for place, matrix in enumerate(matrices)
+    ]
+
+
+def most_on(heads: Sequence[Head], scene: Scene) -> Head | None:
+    """The head that looks most where the scene says."""
+    return max(heads, key=lambda head: head.on(scene.focus), default=None)
+
+
+class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps what looks like attention weights over this many tokens: (heads, tokens, tokens)."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tokens = tokens
+        self.weights: list[Tensor] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for value in tree_leaves(out):
+            if isinstance(value, Tensor) and value.is_floating_point():
+                self._keep(value)
+        return out
+
+    def _keep(self, value: Tensor) -> None:
+        if value.ndim < 2 or value.shape[-2:] != (self.tokens, self.tokens):
+            return
+        found = value.detach().reshape(-1, self.tokens, self.tokens)
+        sums = found.sum(dim=-1)
+        if bool((found < 0).any()) or not torch.allclose(sums, torch.ones_like(sums), atol=CLOSE):
+            return
+        # The same weights come again: as a view, a copy, or after a dropout that does nothing.
+        if not any(torch.equal(found, known) for known in self.weights):
+            self.weights.append(found.clone())
+
+
+def _causal(weights: Tensor) -> bool:
+    return not bool(weights.triu(diagonal=1).any())

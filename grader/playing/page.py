@@ -1,0 +1,144 @@
+"""What came of a training, as one page that asks for nothing from anywhere, and as HTML for a cell.
+
+Text in it is escaped; pictures are SVG that stands on light and on dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+
+from grader.feedback.pictures.svg import heatmap_svg
+from grader.feedback.terminal import safe
+from grader.playing import words
+from grader.playing.attention import Head, most_on
+from grader.playing.curve import loss_svg, shares_svg
+from grader.playing.learning import Learning, Sample
+from grader.playing.opening import Opened
+
+COLORS = {"right": "#1f9d57", "wrong": "#d8453c", "mark": "#d8453c"}  # on light and on dark
+
+
+def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
+    """The page to show around."""
+    game = opened.game
+    template = resources.files("grader.playing").joinpath("templates", "page.html")
+    return Template(template.read_text("utf-8")).substitute(
+        title=_text(game.title),
+        summary=_text(words.summary(learning)),
+        remarks="".join(
+            f"<p>{_text(remark)}</p>" for remark in words.remarks(learning, opened.name)
+        ),
+        curves=curves(learning),
+        samples=_samples(learning.samples, backwards=game.backwards),
+        heads=_heads(learning, heads),
+        pieces=_pairs((name, f"from {where}") for name, where in opened.places.items()),
+        recipe=_pairs(recipe(learning)),
+        command=_text(command(opened.name, learning)),
+    )
+
+
+def curves(learning: Learning) -> str:
+    """The loss, and below it what was right, where there is an exam."""
+    game, marks = learning.game, learning.marks
+    drawn = [("The loss of every step", loss_svg(learning.losses, learning.last, game.guessing))]
+    if marks:
+        shares = [(mark.step, mark.characters, mark.exact) for mark in marks]
+        names = game.characters, game.answers
+        about = f"{names[0].capitalize()} and {names[1]} that are right, of those never learnt from"
+        drawn.append((about, shares_svg(shares, learning.last, names)))
+    return "".join(
+        f"<figure><figcaption>{_text(title)}</figcaption>{svg}</figure>" for title, svg in drawn
+    )
+
+
+def cell(learning: Learning, below: Iterable[str] = ()) -> str:
+    """A training as a notebook's cell shows it, while it goes on and at its end."""
+    lines = [words.progress(learning), *(words.shares(learning) or ())]
+    return (
+        f"<div><p><strong>{'<br>'.join(map(_text, lines))}</strong></p>{curves(learning)}"
+        f"{_samples(learning.samples, backwards=learning.game.backwards)}"
+        f"{''.join(f'<p>{_text(line)}</p>' for line in below)}</div>"
+    )
+
+
+def recipe(learning: Learning) -> list[tuple[str, str]]:
+    """Sizes and numbers of the training."""
+    game, recipe, choices = learning.game, learning.game.recipe, learning.choices
+    parameters = sum(p.numel() for p in learning.moments)
+    rows = [
+        ("model", f"{parameters:,} parameters, width {game.width}, {learning.heads} heads"),
+        ("reads", f"{len(game.alphabet)} characters, up to {game.context} at a time"),
+        (
+            "learning rate",
+            f"{recipe.lr:g}, after {recipe.warm_up} steps of warm-up, then down to 0",
+        ),
+        ("weight decay", f"{recipe.weight_decay:g}"),
+        ("steps", f"{learning.step} of {learning.last} at most, in {learning.seconds:.0f} s"),
+        ("seed", str(choices.seed)),
+    ]
+    if choices.without:
+        rows.append(("left out", ", ".join(choices.without)))
+    if choices.std is not None:
+        rows.append(("tables", f"drawn anew with a standard deviation of {choices.std:g}"))
+    return rows
+
+
+def command(name: str, learning: Learning) -> str:
+    """What to type to see the same."""
+    choices = learning.choices
+    given = {
+        "seed": choices.seed if choices.seed != 1 else None,
+        "steps": choices.steps,
+        "heads": choices.heads,
+        "std": choices.std,
+        "without": ",".join(choices.without) or None,
+    }
+    options = [f" --{key} {value}" for key, value in given.items() if value is not None]
+    return f"grader play {name}{''.join(options)}"
+
+
+def _heads(learning: Learning, heads: Sequence[Head]) -> str:
+    scene = learning.game.scene
+    best = most_on(heads, scene)
+    if best is None:
+        return f"<h2>Its attention</h2><p>{_text(words.NO_WEIGHTS)}</p>"
+    tokens = [words.letter(character) for character in scene.text]
+    ordered = [best, *(head for head in heads if head is not best)]
+    pictures = "".join(f"<figure>{_head(head, tokens)}</figure>" for head in ordered)
+    return (
+        f"<h2>Its attention</h2><p>{_text(words.of_head(best, scene))} Rows look at columns; "
+        f'a fuller cell has more weight.</p><div class="heads">{pictures}</div>'
+    )
+
+
+def _head(head: Head, tokens: Sequence[str]) -> str:
+    return heatmap_svg(
+        [*map(list, head.weights)], title=head.name, row_tokens=tokens, column_tokens=tokens
+    )
+
+
+def _samples(samples: Sequence[Sample], *, backwards: bool) -> str:
+    lines = (
+        "".join(_piece(*part) for part in words.parts_of(sample, backwards=backwards))
+        for sample in samples
+    )
+    joined = "\n".join(lines)
+    return f'<pre class="samples">{joined}</pre>' if samples else ""
+
+
+def _piece(text: str, kind: str) -> str:
+    if not kind:
+        return _text(text)
+    color = f' style="color: {COLORS[kind]}"' if kind in COLORS else ""
+    return f'<span class="{kind}"{color}>{_text(text)}</span>'
+
+
+def _pairs(rows: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in rows)
+
+
+def _text(raw: str) -> str:
+    return escape(safe(raw))

@@ -1,0 +1,159 @@
+"""What is taken away from a student's model, to see what it was good for.
+
+Nothing of the student's code changes: its calls of torch are answered differently meanwhile. What
+could not be taken away is said; nothing is claimed of a model that is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from grader.playing.game import Game
+from grader.records.faults import CallError
+
+MASK, POSITIONS, SCALE = PARTS = ("mask", "positions", "scale")
+
+LOW = -1e3  # a score below this is hidden: -inf, -1e9, the smallest float
+EXPONENTIALS = ("softmax", "exp", "exp_")
+INTO = ("__setitem__", "__iadd__", "__isub__", "__imul__")  # in place, though no _ ends the name
+
+NO_MASK = (
+    "no mask was found that could be taken away: it looks for what hides the keys above the "
+    "diagonal, and with it away the first tokens of your model still do not see the last one"
+)
+NO_SCALE = (
+    "no scale was found that could be undone: it looks for a softmax, or exp, of scores with a row "
+    "and a column for each token"
+)
+NO_POSITIONS = (
+    "no positions were found that could be taken away: it looks for a parameter of the shape "
+    "({context}, {width}), one row for each place"
+)
+
+
+def without(game: Game, model: nn.Module, parts: Collection[str], heads: int) -> nn.Module:
+    """The model as it computes without the mask, or the scale; raises `CallError` if it cannot."""
+    factor = (game.width / heads) ** 0.5 if SCALE in parts else None
+    if MASK not in parts and factor is None:
+        return model
+    altered = _Altered(model, MASK in parts, factor)
+    ids = game.ids(game.batch_of(1))
+    changed = ids.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % len(game.alphabet)
+    with torch.no_grad():
+        before = altered(ids)[:, 0]
+        seen = not torch.equal(before, altered(changed)[:, 0])
+    if MASK in parts and not (altered.mode.unmasked and seen):
+        raise CallError(NO_MASK)
+    if SCALE in parts and not altered.mode.unscaled:
+        raise CallError(NO_SCALE)
+    return altered
+
+
+def positions_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
+    """The tables with a row for each place; raises `CallError` where there is none."""
+    table = (game.context, game.width)
+    found = [p for p in model.parameters() if tuple(p.shape) in (table, table[::-1])]
+    if not found:
+        raise CallError(NO_POSITIONS.format(context=game.context, width=game.width))
+    return found
+
+
+def tables_of(game: Game, model: nn.Module) -> list[nn.Parameter]:
+    """The tables of tokens and of positions: a row, or a column, for each of them."""
+    sizes = {len(game.alphabet), game.context}
+    return [p for p in model.parameters() if p.ndim == 2 and sizes & {*p.shape}]
+
+
+class _Altered(nn.Module):
+    """A model whose calls of torch are answered differently."""
+
+    def __init__(self, model: nn.Module, mask: bool, factor: float | None) -> None:
+        super().__init__()
+        self.model = model
+        self.mode = _Undoing(mask, factor)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        with self.mode:
+            result: Tensor = self.model(ids)
+        return result
+
+
+class _Undoing(TorchFunctionMode):
+    """Hides no key, and multiplies scores by `factor`; a matrix of scores is square."""
+
+    def __init__(self, mask: bool, factor: float | None) -> None:
+        super().__init__()
+        self.mask = mask
+        self.factor = factor
+        self.unmasked = self.unscaled = 0  # how often
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is nn.functional.scaled_dot_product_attention:
+            return self._whole(func, args, kwargs)
+        name = getattr(func, "__name__", "")
+        if self.factor is not None and name in EXPONENTIALS and args and _square(args[0]):
+            self.unscaled += 1
+            scores = args[0] * self.factor
+            args = (args[0].copy_(scores) if name.endswith("_") else scores, *args[1:])
+        if not self.mask:
+            return func(*args, **kwargs)
+        if name in INTO or (name.endswith("_") and not name.startswith("__")):
+            return self._in_place(func, args, kwargs)
+        out = func(*args, **kwargs)
+        if _hides(out):
+            for given in tree_leaves((args, kwargs)):
+                if _square(given) and given.shape == out.shape and not _hides(given):
+                    self.unmasked += 1
+                    return given
+        return out
+
+    def _in_place(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+        """Tried on a copy first: what would hide keys is not done at all."""
+        if args and _square(args[0]) and not _hides(args[0]):
+            with torch.no_grad():
+                copy = args[0].detach().clone()
+                func(copy, *args[1:], **kwargs)
+            if _hides(copy):
+                self.unmasked += 1
+                return args[0]
+        return func(*args, **kwargs)
+
+    def _whole(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+        """Torch's own attention, which masks and scales by its arguments."""
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if self.mask:
+            self.unmasked += 1
+            given |= {"attn_mask": None, "is_causal": False}
+        if self.factor is not None:
+            self.unscaled += 1
+            given |= {"scale": 1.0}
+        return func(**given)
+
+
+def _square(value: Any) -> bool:
+    if not isinstance(value, Tensor) or not value.is_floating_point() or value.ndim < 2:
+        return False
+    return value.shape[-1] == value.shape[-2] > 1
+
+
+def _hides(value: Any) -> bool:
+    """Whether nothing above the diagonal counts: very low before a softmax, or zero after it."""
+    if not _square(value):
+        return False
+    corner = value[..., 0, -1]  # looked at first: most tensors are known by it
+    if not bool(((corner < LOW) | (corner == 0)).all()):
+        return False
+    rows, columns = torch.triu_indices(value.shape[-2], value.shape[-1], offset=1)
+    above = value[..., rows, columns]
+    return bool(((above < LOW) | (above == 0)).all())

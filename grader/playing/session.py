@@ -1,0 +1,79 @@
+"""One playing from beginning to end: open, train, sum up, write the page, answer questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.course.course import Course
+from grader.feedback import terminal
+from grader.playing import screen, words
+from grader.playing.attention import Head
+from grader.playing.learning import Choices, Learning
+from grader.playing.opening import UNCHECKED, open_game
+from grader.playing.page import page
+from grader.records.faults import CallError
+from grader.records.files import write_whole
+from grader.student.scripts import ended_by_answers
+from grader.unsandboxed.notebook import undisturbed
+
+
+class Session:
+    """A game with the student's choices; it raises `CallError` for what cannot be played."""
+
+    def __init__(self, course: Course, name: str, choices: Choices, out: Path | None) -> None:
+        self.name = name
+        self.out = page_file(name, out)
+        self.opened = open_game(course, name)
+        with self.at_work():
+            self.learning = Learning(self.opened.game, choices)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Around all that calls the student's code: one thread, and errors with their line."""
+        with undisturbed(), ended_by_answers(f"playing {self.name}"):
+            yield
+
+    def on(self, console: Console, *, plain: bool, questions: bool) -> None:
+        """Play it on a terminal."""
+        names = self.opened.unchecked
+        if names:
+            terminal.print_plain(console, UNCHECKED.format(", ".join(names), names[0]), "yellow")
+        console.print()
+        terminal.print_plain(console, self.opened.game.title, "bold")
+        with self.at_work():
+            screen.train(self.learning, console, plain=plain)
+            try:
+                heads = screen.conclude(self.learning, console, self.name)
+                self.write(heads)
+                terminal.print_plain(console, f"\nA page to show around: {self.out}")
+                if questions:
+                    screen.answer_questions(self.learning, console)
+            except KeyboardInterrupt:
+                terminal.print_plain(console, "\nleft")
+
+    def remarks(self) -> list[str]:
+        """What there is to see beyond the numbers."""
+        with self.at_work():
+            return [*words.remarks(self.learning, self.name)]
+
+    def write(self, heads: list[Head]) -> None:
+        """Write the page."""
+        with self.at_work():
+            whole = page(self.opened, self.learning, heads)
+        write_whole(self.out, whole.encode())
+
+
+def page_file(name: str, out: Path | None) -> Path:
+    """Where the page goes; raises `CallError` where it cannot, before anything is trained."""
+    path = out if out is not None else Path(f"{name}.html")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CallError(f"--out names a page, so it must end in .html, and {path} does not")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise CallError(
+            f"the page cannot be written to {path}: name a file in a folder that exists"
+        )
+    return path

@@ -1,0 +1,142 @@
+"""Scripts of a course that show something, run in this process: looks, experiments, plays.
+
+A look shows a solved unit at work, from the student's own answers. An experiment shows why
+something is as it is, and needs nothing solved: it takes an answer where it is solved, and else a
+function of torch's or recorded numbers. See `grader.mine` for both. What is played is made by a
+script as well: see `grader.playing`.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import runpy
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+from rich.text import Text
+
+from grader.course.course import NAMED, Course
+from grader.records.faults import CallError
+from grader.wire.source import CODE_PREFIX
+
+ENDED = "{} ended at {}: {}: {} (if that line is yours: grader check)"
+NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have something: {}"
+NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
+WIDTH = 80
+SEE_WHY = "See why: {}"
+
+
+def said_of(path: Path) -> str:
+    """What a script says that it shows: its docstring."""
+    return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem
+
+
+# --- looks ---------------------------------------------------------------------------------------
+
+
+def title_of_look(course: Course, name: str) -> str:
+    """What the script of a unit, or of an exercise's unit, shows; raises `CallError` if none."""
+    return said_of(course.look_file(_unit(course, name)))
+
+
+def run_look(course: Course, name: str) -> None:
+    """Run the script of a unit; raises as `title_of_look`, and as `run_script`."""
+    run_script(course, course.look_file(_unit(course, name)), "the look")
+
+
+def _unit(course: Course, name: str) -> str:
+    course.select([name])  # says what is near, if nothing has this name
+    unit = course.unit_of.get(name, name)
+    if not course.look_file(unit).is_file():
+        there = [u.name for u in course.units if course.look_file(u.name).is_file()]
+        raise CallError(NOTHING_TO_SEE.format(unit, ", ".join(there) or "none"))
+    return unit
+
+
+# --- experiments ---------------------------------------------------------------------------------
+
+
+def experiments_of(course: Course, name: str) -> tuple[str, ...]:
+    """The experiment of this name, or those of this exercise; raises `CallError` if none."""
+    there = {one for names in course.experiments.values() for one in names}
+    if name in there:
+        return (name,)
+    exercise = course.exercises.get(name)
+    found = [one for one in exercise.experiments if one in there] if exercise is not None else []
+    if not found:
+        near = get_close_matches(name, there, n=1)
+        raise CallError(NO_EXPERIMENT.format(name, f"; did you mean {near[0]}?" if near else ""))
+    return tuple(found)
+
+
+def run_experiment(course: Course, name: str) -> None:
+    """Say what an experiment shows, and run its script; raises `CallError` where that fails."""
+    from grader.unsandboxed.notebook import undisturbed  # it loads torch
+
+    paragraphs = said_of(course.experiment_file(name)).split("\n\n")
+    print("\n\n".join(textwrap.fill(part, WIDTH) for part in paragraphs) + "\n")
+    with undisturbed():
+        run_script(course, course.experiment_file(name), "the experiment")
+
+
+def see_why(course: Course, name: str) -> str:
+    """The line that a statement gets: which commands show why; empty where there are none."""
+    there = {one for names in course.experiments.values() for one in names}
+    commands = [f"grader try {one}" for one in course.exercises[name].experiments if one in there]
+    return SEE_WHY.format(", ".join(commands)) if commands else ""
+
+
+def listed_experiments(course: Course) -> Iterator[Text]:
+    """All experiments by unit, each with what it shows."""
+    titles = {unit.name: unit.title for unit in course.units}
+    for unit, names in course.experiments.items():
+        if names:
+            yield Text.assemble("\n", (unit, "bold"), f": {titles[unit]}")
+        for name in names:
+            first = said_of(course.experiment_file(name)).splitlines()[0]
+            yield Text(f"  {name:20} {first}")
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
+    """Run a course's script on the student's answers, and return its names.
+
+    Raises `CallError` for a missing answer, and for what the script, or an answer, raises.
+    """
+    before = os.environ.get(NAMED)
+    os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
+    try:
+        with ended_by_answers(called):
+            return runpy.run_path(str(path))
+    finally:
+        del os.environ[NAMED]
+        if before is not None:
+            os.environ[NAMED] = before
+
+
+@contextmanager
+def ended_by_answers(called: str) -> Iterator[None]:
+    """What student code raises inside becomes a `CallError` with the line."""
+    try:
+        yield
+    except CallError:
+        raise
+    except Exception as error:
+        where, kind = _where(error), type(error).__name__
+        raise CallError(ENDED.format(called, where, kind, error)) from None
+
+
+def _where(error: Exception) -> str:
+    """The line of the student's that an error came from, or else that of the script."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(file, line) for file, line in frames if file.startswith(CODE_PREFIX)]
+    file, line = own[-1] if own else frames[-1]
+    return f"{Path(file).name} line {line}"

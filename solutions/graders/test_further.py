@@ -1,0 +1,879 @@
+"""Hidden graders of unit 13, a look inside, and the parts wired together."""
+
+import pytest
+import torch
+
+from grader.course.collection import rung
+from grader.testing import (
+    LARGE_SCORES,
+    REORDERED,
+    UNMOVED,
+    adopt,
+    assert_agrees,
+    assert_agrees_to_float64,
+    assert_batch_rows_do_not_mix,
+    assert_causal,
+    assert_gradients_agree,
+    assert_input_unchanged,
+    assert_learns_no_more,
+    assert_moves,
+    assert_one_bias,
+    assert_that,
+    assert_work_grows_at_most,
+)
+
+# --- head_weights --------------------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads; head_dim is 4 and 5
+HEADS = [(2, 7, 5, 12, 3), (4, 8, 9, 10, 2)]
+# one token; one head; heads of one feature
+SMALL_HEADS = [(2, 1, 5, 12, 3), (3, 7, 5, 6, 1), (2, 7, 5, 6, 6)]
+
+
+def sentences_and_matrices(make, batch, tokens, d_in, d_out, dtype=torch.float32):
+    """Sentences, and matrices that give scores of one or two."""
+    return (
+        make.normal(batch=batch, tokens=tokens, d_in=d_in, dtype=dtype),
+        make.normal(0.5, d_in=d_in, d_out=d_out, dtype=dtype),
+        make.normal(0.5, d_in=d_in, d_out=d_out, dtype=dtype),
+    )
+
+
+@rung.shape("head_weights")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), HEADS)
+def test_head_weights_has_the_shape_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads
+):
+    """For each head, there is a row for every query and a column for every key."""
+    student.head_weights(*sentences_and_matrices(make, batch, tokens, d_in, d_out), num_heads)
+
+
+@rung.value("head_weights", points=5)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), HEADS)
+def test_head_weights_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """Every head weighs the keys as in the reference."""
+    inputs = sentences_and_matrices(make, batch, tokens, d_in, d_out)
+    assert_agrees(
+        student.head_weights(*inputs, num_heads), reference.head_weights(*inputs, num_heads)
+    )
+
+
+@rung.value("head_weights")
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads"),
+    SMALL_HEADS,
+    ids=["one token", "one head", "one feature"],
+)
+def test_head_weights_takes_one_of_anything(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """A single token, a single head, and heads of a single feature are fine too."""
+    inputs = sentences_and_matrices(make, batch, tokens, d_in, d_out)
+    assert_agrees(
+        student.head_weights(*inputs, num_heads), reference.head_weights(*inputs, num_heads)
+    )
+
+
+@rung.property("head_weights", rules=("batch",))
+def test_head_weights_of_a_sentence_are_its_own(student, make):
+    """Another sentence, with huge scores, leaves weights as they were."""
+    x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
+    assert_batch_rows_do_not_mix(lambda x: student.head_weights(x, W_query, W_key, 3), x)
+
+
+@rung.property("head_weights", rules=("dtype",))
+def test_head_weights_keeps_float64(student, reference, make):
+    """Numbers in float64 stay in float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12, torch.float64)
+    x[..., 0], W_query[0], W_key[0] = 1.0, 4.0, 4.0  # scores near 32: float32 rounds them
+    inputs = x, W_query, W_key
+    assert_agrees_to_float64(student.head_weights(*inputs, 3), reference.head_weights(*inputs, 3))
+
+
+@rung.property("head_weights", rules=("unchanged",))
+def test_head_weights_leaves_its_inputs_alone(student, make):
+    """Neither the tokens nor the matrices are changed in place."""
+    assert_input_unchanged(student.head_weights, *sentences_and_matrices(make, 2, 7, 5, 12), 3)
+
+
+@rung.gradient("head_weights", rules=("gradients",))
+def test_head_weights_has_the_right_gradients(student, reference, make):
+    """Gradients reach the tokens and both matrices."""
+    assert_gradients_agree(
+        lambda *inputs: student.head_weights(*inputs, 3),
+        lambda *inputs: reference.head_weights(*inputs, 3),
+        *sentences_and_matrices(make, 2, 7, 5, 12),
+        make=make,
+    )
+
+
+@rung.stability("head_weights", rules=("large",))
+def test_head_weights_of_a_loud_head_leave_the_others_alone(student, reference, make):
+    """One head has scores of 800, and the weights of all heads are still right."""
+    x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
+    x[..., 0] = 1.0
+    for matrix in (W_query, W_key):
+        matrix[:, 4:8] *= 0.1
+        matrix[0, 4:8] = 20.0  # 4 · 20 · 20 / √4 = 800
+    assert_agrees(
+        student.head_weights(x, W_query, W_key, 3),
+        reference.head_weights(x, W_query, W_key, 3),
+        within=LARGE_SCORES,
+        what="the weights when head 1 has scores of 800",
+    )
+
+
+@rung.stability("head_weights", rules=("large",))
+def test_head_weights_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    x, W_query, W_key = sentences_and_matrices(make, 2, 7, 5, 12)
+    x[..., 0] = 1.0
+    for matrix, weight in ((W_query, 18.7), (W_key, -18.7)):
+        matrix *= 0.1
+        matrix[0] = weight  # 4 · 18.7² / √4 is 700
+    assert_agrees(
+        student.head_weights(x, W_query, W_key, 3),
+        reference.head_weights(x, W_query, W_key, 3),
+        within=LARGE_SCORES,
+        what="the weights when all scores are about -700",
+    )
+
+
+# --- bilinear_form -------------------------------------------------------------------------------
+
+FORMS = [(6, 2), (3, 5), (4, 4), (5, 1), (1, 3)]  # d_in, d_out
+
+
+def two_matrices(make, d_in, d_out, dtype=torch.float32):
+    """A matrix each for queries and keys."""
+    return [make.normal(d_in=d_in, d_out=d_out, dtype=dtype) for _ in range(2)]
+
+
+@rung.shape("bilinear_form")
+@pytest.mark.parametrize(("d_in", "d_out"), FORMS)
+def test_bilinear_form_has_the_shape_of_the_contract(student, make, d_in, d_out):
+    """It is square, and as wide as the tokens."""
+    student.bilinear_form(*two_matrices(make, d_in, d_out))
+
+
+@rung.value("bilinear_form", points=5)
+@pytest.mark.parametrize(("d_in", "d_out"), FORMS)
+def test_bilinear_form_agrees_with_the_reference(student, reference, make, d_in, d_out):
+    """Features of the query go down, and features of the key go across."""
+    matrices = two_matrices(make, d_in, d_out)
+    assert_agrees(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
+
+
+@rung.property("bilinear_form", rules=("dtype",))
+def test_bilinear_form_keeps_float64(student, reference, make):
+    """Numbers in float64 stay in float64, to its precision."""
+    matrices = two_matrices(make, 6, 3, torch.float64)
+    assert_agrees_to_float64(student.bilinear_form(*matrices), reference.bilinear_form(*matrices))
+
+
+@rung.property("bilinear_form", rules=("unchanged",))
+def test_bilinear_form_leaves_its_inputs_alone(student, make):
+    """Neither matrix is changed in place."""
+    assert_input_unchanged(student.bilinear_form, *two_matrices(make, 6, 3))
+
+
+@rung.gradient("bilinear_form", rules=("gradients",))
+def test_bilinear_form_has_the_right_gradients(student, reference, make):
+    """Gradients reach both matrices."""
+    assert_gradients_agree(
+        student.bilinear_form, reference.bilinear_form, *two_matrices(make, 6, 3), make=make
+    )
+
+
+# --- absorb_keys ---------------------------------------------------------------------------------
+
+# d_in, d_latent, d_out, num_heads; head_dim is 4 and 5
+ABSORBED = [(5, 7, 12, 3), (9, 3, 10, 2), (6, 6, 8, 4)]
+# one head; heads of one feature; a latent of one number
+SMALL_ABSORBED = [(5, 4, 6, 1), (5, 4, 6, 6), (5, 1, 4, 1)]
+
+
+def query_and_up_key(make, d_in, d_latent, d_out, dtype=torch.float32):
+    """The matrix that makes queries of tokens, and the one that makes keys of latents."""
+    return (
+        make.normal(d_in=d_in, d_out=d_out, dtype=dtype),
+        make.normal(d_latent=d_latent, d_out=d_out, dtype=dtype),
+    )
+
+
+@rung.shape("absorb_keys")
+@pytest.mark.parametrize(("d_in", "d_latent", "d_out", "num_heads"), ABSORBED)
+def test_absorb_keys_has_the_shape_of_the_contract(student, make, d_in, d_latent, d_out, num_heads):
+    """There is a matrix for each head, from tokens to latents."""
+    student.absorb_keys(*query_and_up_key(make, d_in, d_latent, d_out), num_heads)
+
+
+@rung.value("absorb_keys", points=5)
+@pytest.mark.parametrize(("d_in", "d_latent", "d_out", "num_heads"), ABSORBED)
+def test_absorb_keys_agrees_with_the_reference(
+    student, reference, make, d_in, d_latent, d_out, num_heads
+):
+    """Every head multiplies its own columns of both matrices."""
+    matrices = query_and_up_key(make, d_in, d_latent, d_out)
+    assert_agrees(
+        student.absorb_keys(*matrices, num_heads), reference.absorb_keys(*matrices, num_heads)
+    )
+
+
+@rung.value("absorb_keys")
+@pytest.mark.parametrize(
+    ("d_in", "d_latent", "d_out", "num_heads"),
+    SMALL_ABSORBED,
+    ids=["one head", "one feature", "one number"],
+)
+def test_absorb_keys_takes_one_of_anything(
+    student, reference, make, d_in, d_latent, d_out, num_heads
+):
+    """A single head, heads of a single feature and a latent of one number are fine too."""
+    matrices = query_and_up_key(make, d_in, d_latent, d_out)
+    assert_agrees(
+        student.absorb_keys(*matrices, num_heads), reference.absorb_keys(*matrices, num_heads)
+    )
+
+
+@rung.property("absorb_keys", rules=("dtype",))
+def test_absorb_keys_keeps_float64(student, reference, make):
+    """Numbers in float64 stay in float64, to its precision."""
+    matrices = query_and_up_key(make, 5, 7, 12, torch.float64)
+    assert_agrees_to_float64(student.absorb_keys(*matrices, 3), reference.absorb_keys(*matrices, 3))
+
+
+@rung.property("absorb_keys", rules=("unchanged",))
+def test_absorb_keys_leaves_its_inputs_alone(student, make):
+    """Neither matrix is changed in place."""
+    assert_input_unchanged(student.absorb_keys, *query_and_up_key(make, 5, 7, 12), 3)
+
+
+@rung.gradient("absorb_keys", rules=("gradients",))
+def test_absorb_keys_has_the_right_gradients(student, reference, make):
+    """Gradients reach both matrices."""
+    assert_gradients_agree(
+        lambda *matrices: student.absorb_keys(*matrices, 3),
+        lambda *matrices: reference.absorb_keys(*matrices, 3),
+        *query_and_up_key(make, 5, 7, 12),
+        make=make,
+    )
+
+
+# --- both modules --------------------------------------------------------------------------------
+
+ONE_BY_ONE = [1] * 9
+FEEDS = [ONE_BY_ONE, [3, 1, 4], [1, 6, 1], [5, 2], [30, 1, 9]]  # lengths of the chunks
+
+
+def named(lengths):
+    """A feed's name: its chunks, in order."""
+    return "+".join(map(str, lengths))
+
+
+def fed(module, x, lengths, cache=None):
+    """The outputs for `x`, fed to a module in chunks of these lengths."""
+    outputs = []
+    for chunk in x.split(lengths, dim=1):
+        out, cache = module(chunk) if cache is None else module(chunk, cache)
+        outputs.append(out)
+    return torch.cat(outputs, dim=1)
+
+
+def cache_of(module, x):
+    """The cache that a module makes of `x`, without its graph."""
+    cache = module(x)[1]
+    if isinstance(cache, torch.Tensor):
+        return cache.detach()
+    return tuple(part.detach() for part in cache)
+
+
+def out_of(result):
+    """The output, without the cache."""
+    return result[0]
+
+
+def make_loud(*layers, rows):
+    """Let heads of width 4 score 400 or more wherever the first feature of tokens is 1.
+
+    `rows` are the features of queries and keys that do it. A softmax does not see what all scores
+    of a row have in common: right results stay as small.
+    """
+    with torch.no_grad():
+        for layer in layers:
+            layer.weight[rows] *= 0.1
+            layer.weight[rows, 0] = 20.0  # for each of them 20 · 20 / √4 = 200
+
+
+def make_low(queries, keys, rows):
+    """The same, below zero: scores of -400 or less."""
+    make_loud(queries, keys, rows=rows)
+    with torch.no_grad():
+        keys.weight[rows, 0] *= -1.0
+
+
+def sentences_of_ones(make, d_in):
+    """Sentences whose tokens all begin with a 1."""
+    x = make.normal(batch=2, tokens=7, d_in=d_in)
+    x[..., 0] = 1.0
+    return x
+
+
+# --- LatentCachedAttention -----------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads, d_latent; head_dim is 4 and 5
+LATENTS = [(2, 7, 10, 12, 3, 5), (4, 8, 9, 15, 3, 7)]
+# a latent of one number; one that is wider than what goes in and comes out
+ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
+
+
+def two_latent_modules(student, reference):
+    """The student's module and ours, of three heads of four features, with the same weights."""
+    theirs = student.LatentCachedAttention(7, 12, 3, 5)
+    ours = reference.LatentCachedAttention(7, 12, 3, 5)
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def begin_latents_with_the_first_feature(ours):
+    """Let the first number of every latent be the token's first feature."""
+    with torch.no_grad():
+        ours.W_down.weight[0] = torch.eye(7)[0]
+
+
+@rung.shape("LatentCachedAttention")
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "d_latent"), [*LATENTS, *ODD_LATENTS]
+)
+def test_latent_cached_attention_has_the_shapes_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads, d_latent
+):
+    """An output for the new tokens comes back, and a cache that grows by as many latents."""
+    attention = student.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
+    _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
+    for more in (1, tokens):
+        _out, cache = attention(make.normal(batch=batch, tokens=more, d_in=d_in), cache)
+
+
+@rung.value("LatentCachedAttention", points=4)
+@pytest.mark.parametrize(
+    ("batch", "tokens", "d_in", "d_out", "num_heads", "d_latent"), [*LATENTS, *ODD_LATENTS]
+)
+def test_latent_cached_attention_agrees_with_the_reference_without_a_cache(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads, d_latent
+):
+    """All tokens at once, without a cache: the output is that of the reference."""
+    theirs = student.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
+    ours = reference.LatentCachedAttention(d_in, d_out, num_heads, d_latent)
+    adopt(theirs, ours)
+    x = make.normal(batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x)[0], ours(x)[0], within=REORDERED, what="the output")
+
+
+@rung.value("LatentCachedAttention", points=10)
+@pytest.mark.parametrize("lengths", FEEDS, ids=named)
+def test_latent_cached_attention_gives_in_steps_what_it_gives_at_once(
+    student, reference, make, lengths
+):
+    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(batch=2, tokens=sum(lengths), d_in=7)
+    what = f"the output for {', then '.join(map(str, lengths))} tokens"
+    assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
+
+
+@rung.property("LatentCachedAttention", rules=("cache",))
+def test_latent_cached_attention_keeps_the_latents_as_they_are(student, reference, make):
+    """After chunks of several lengths, the cache holds W_down of all tokens, the oldest first."""
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(batch=2, tokens=8, d_in=7)
+    _out, cache = theirs(x[:, :3])
+    _out, cache = theirs(x[:, 3:4], cache)
+    _out, cache = theirs(x[:, 4:], cache)
+    assert_agrees(cache, ours(x)[1], what="the cache after 3, then 1, then 4 tokens")
+
+
+@rung.property("LatentCachedAttention", points=2, rules=("state",))
+def test_latent_cached_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
+    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    theirs, ours = two_latent_modules(student, reference)
+    one, other = make.normal(batch=2, tokens=7, d_in=7), make.normal(batch=2, tokens=8, d_in=7)
+    cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
+    for what, text, seen, lengths, cache in (
+        ("the first of two texts in turn", one, 4, [3], cache_of_one),
+        ("the second of two texts in turn", other, 6, [1, 1], cache_of_other),
+        ("a cache that is used a second time", one, 4, [1, 2], cache_of_one),
+    ):
+        found = fed(theirs, text[:, seen:], lengths, cache)
+        assert_agrees(found, ours(text)[0][:, seen:], within=REORDERED, what=what)
+
+
+@rung.property("LatentCachedAttention", rules=("none",))
+def test_latent_cached_attention_takes_none_for_no_cache(student, reference, make):
+    """Passing None for the cache is the same as leaving it out."""
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(batch=2, tokens=6, d_in=7)
+    found, expected = theirs(x, None)[0], ours(x)[0]
+    assert_agrees(found, expected, within=REORDERED, what="the output with cache=None")
+
+
+@rung.property("LatentCachedAttention", rules=("batch",))
+def test_latent_cached_attention_of_a_sentence_is_its_own(student, reference, make):
+    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
+    theirs, _ours = two_latent_modules(student, reference)
+    x = make.normal(0.5, batch=2, tokens=7, d_in=7)
+    assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
+
+
+@rung.property("LatentCachedAttention", rules=("bias",))
+def test_latent_cached_attention_has_one_bias(student, reference):
+    """Neither the queries nor the way through the latent have a bias; the last layer has one."""
+    assert_one_bias(
+        student.LatentCachedAttention(7, 12, 3, 5),
+        reference.LatentCachedAttention(7, 12, 3, 5),
+        "queries, latent, keys and values",
+    )
+
+
+@rung.property("LatentCachedAttention", rules=("device",))
+def test_latent_cached_attention_moves_as_a_whole(student, make):
+    """Moved to another device, it takes inputs from there."""
+    attention = student.LatentCachedAttention(7, 12, 3, 5)
+    assert_moves(attention, make.normal(batch=2, tokens=6, d_in=7))
+
+
+@rung.property("LatentCachedAttention", rules=("dtype",))
+def test_latent_cached_attention_works_in_float64(student, reference, make):
+    """In float64 it takes and gives float64, the cache too, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(batch=2, tokens=8, d_in=7, dtype=torch.float64)
+    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
+
+
+@rung.property("LatentCachedAttention", rules=("unchanged",))
+def test_latent_cached_attention_leaves_what_it_is_given_alone(student, reference, make):
+    """The tokens and the cache that were passed in stay as they were."""
+    theirs, _ours = two_latent_modules(student, reference)
+    cache = cache_of(theirs, make.normal(batch=2, tokens=4, d_in=7))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=3, d_in=7), cache)
+
+
+@rung.gradient("LatentCachedAttention", rules=("gradients",))
+def test_latent_cached_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all five layers."""
+    theirs, ours = two_latent_modules(student, reference)
+    x = make.normal(0.5, batch=2, tokens=6, d_in=7)
+    assert_gradients_agree(theirs, ours, x, make=make, of=out_of)
+
+
+@rung.gradient("LatentCachedAttention", rules=("gradients",))
+def test_latent_cached_attention_has_the_right_gradients_after_a_cache(student, reference, make):
+    """The new tokens of a step get their gradients, whatever the cache holds."""
+    theirs, ours = two_latent_modules(student, reference)
+    past = make.normal(0.5, batch=2, tokens=4, d_in=7)
+    their_cache, our_cache = cache_of(theirs, past), cache_of(ours, past)
+    assert_gradients_agree(
+        lambda x: theirs(x, their_cache)[0],
+        lambda x: ours(x, our_cache)[0],
+        make.normal(0.5, batch=2, tokens=3, d_in=7),
+        make=make,
+    )
+
+
+@rung.stability("LatentCachedAttention", rules=("large",))
+def test_latent_cached_attention_keeps_a_loud_head_to_itself(student, reference, make):
+    """One head has very large scores, and all heads are still right."""
+    theirs, ours = two_latent_modules(student, reference)
+    make_loud(ours.W_query, ours.W_up_key, rows=slice(4, 8))
+    begin_latents_with_the_first_feature(ours)
+    adopt(theirs, ours)
+    x = sentences_of_ones(make, 7)
+    what = "the output when head 1 has very large scores"
+    assert_agrees(theirs(x)[0], ours(x)[0], within=LARGE_SCORES, what=what)
+
+
+@rung.stability("LatentCachedAttention", rules=("large",))
+def test_latent_cached_attention_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    theirs, ours = two_latent_modules(student, reference)
+    make_low(ours.W_query, ours.W_up_key, rows=slice(12))
+    begin_latents_with_the_first_feature(ours)
+    adopt(theirs, ours)
+    x = sentences_of_ones(make, 7)
+    what = "the output for low scores"
+    assert_agrees(theirs(x)[0], ours(x)[0], within=LARGE_SCORES, what=what)
+
+
+# --- RotaryAttention -----------------------------------------------------------------------------
+
+# batch, tokens, d_in, d_out, num_heads; head_dim is 4 and 6, and 2 with a single pair
+ROTATED = [(2, 7, 5, 12, 3), (4, 9, 7, 30, 5), (3, 8, 5, 6, 3)]
+# Heads of four features have a fast pair and a slow one, which hardly turns in a few tokens.
+SLOW = [2, 3, 6, 7, 10, 11]
+
+
+def two_rotary_modules(student, reference):
+    """The student's module and ours, of three heads of four features, with the same weights."""
+    theirs, ours = student.RotaryAttention(5, 12, 3), reference.RotaryAttention(5, 12, 3)
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+@rung.shape("RotaryAttention")
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), ROTATED)
+def test_rotary_attention_has_the_shapes_of_the_contract(
+    student, make, batch, tokens, d_in, d_out, num_heads
+):
+    """An output for the new tokens comes back, and a cache that grows by as many."""
+    attention = student.RotaryAttention(d_in, d_out, num_heads)
+    _out, cache = attention(make.normal(batch=batch, tokens=4, d_in=d_in))
+    for more in (1, tokens):
+        _out, cache = attention(make.normal(batch=batch, tokens=more, d_in=d_in), cache)
+
+
+@rung.value("RotaryAttention", points=5)
+@pytest.mark.parametrize(("batch", "tokens", "d_in", "d_out", "num_heads"), ROTATED)
+def test_rotary_attention_agrees_with_the_reference_without_a_cache(
+    student, reference, make, batch, tokens, d_in, d_out, num_heads
+):
+    """All tokens at once, without a cache: the output is that of the reference."""
+    theirs = student.RotaryAttention(d_in, d_out, num_heads)
+    ours = reference.RotaryAttention(d_in, d_out, num_heads)
+    adopt(theirs, ours)
+    x = make.normal(1.5, batch=batch, tokens=tokens, d_in=d_in)
+    assert_agrees(theirs(x)[0], ours(x)[0], within=REORDERED, what="the output")
+
+
+@rung.value("RotaryAttention", points=11)
+@pytest.mark.parametrize("lengths", [*FEEDS, [80, 2, 1]], ids=named)
+def test_rotary_attention_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
+    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    theirs, ours = two_rotary_modules(student, reference)
+    x = make.normal(1.5, batch=2, tokens=sum(lengths), d_in=5)
+    what = f"the output for {', then '.join(map(str, lengths))} tokens"
+    assert_agrees(fed(theirs, x, lengths), ours(x)[0], within=REORDERED, what=what)
+
+
+@rung.property("RotaryAttention", points=2, rules=("state",))
+def test_rotary_attention_goes_on_with_the_cache_it_is_given(student, reference, make):
+    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    theirs, ours = two_rotary_modules(student, reference)
+    one, other = make.normal(batch=2, tokens=7, d_in=5), make.normal(batch=2, tokens=8, d_in=5)
+    cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
+    for what, text, seen, lengths, cache in (
+        ("the first of two texts in turn", one, 4, [3], cache_of_one),
+        ("the second of two texts in turn", other, 6, [1, 1], cache_of_other),
+        ("a cache that is used a second time", one, 4, [1, 2], cache_of_one),
+    ):
+        found = fed(theirs, text[:, seen:], lengths, cache)
+        assert_agrees(found, ours(text)[0][:, seen:], within=REORDERED, what=what)
+
+
+@rung.property("RotaryAttention", rules=("none",))
+def test_rotary_attention_takes_none_for_no_cache(student, reference, make):
+    """Passing None for the cache is the same as leaving it out."""
+    theirs, ours = two_rotary_modules(student, reference)
+    x = make.normal(batch=2, tokens=7, d_in=5)
+    found, expected = theirs(x, None)[0], ours(x)[0]
+    assert_agrees(found, expected, within=REORDERED, what="the output with cache=None")
+
+
+@rung.property("RotaryAttention", rules=("batch",))
+def test_rotary_attention_of_a_sentence_is_its_own(student, reference, make):
+    """Another sentence, with huge scores, leaves an output as it was, after a cache too."""
+    theirs, _ours = two_rotary_modules(student, reference)
+    x = make.normal(0.5, batch=2, tokens=7, d_in=5)
+    assert_batch_rows_do_not_mix(lambda x: fed(theirs, x, [3, 4]), x)
+
+
+@rung.property("RotaryAttention", rules=("bias",))
+def test_rotary_attention_has_one_bias(student, reference):
+    """Queries, keys and values have no bias; the last layer has one."""
+    assert_one_bias(
+        student.RotaryAttention(5, 12, 3),
+        reference.RotaryAttention(5, 12, 3),
+        "queries, keys and values",
+    )
+
+
+@rung.property("RotaryAttention", rules=("dtype",))
+def test_rotary_attention_works_in_float64(student, reference, make):
+    """In float64 it takes and gives float64, angles and cache too, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = two_rotary_modules(student, reference)
+    x = make.normal(2.0, batch=2, tokens=8, d_in=5, dtype=torch.float64)
+    assert_agrees_to_float64(fed(theirs.double(), x, [3, 1, 4]), ours.double()(x)[0])
+
+
+@rung.property("RotaryAttention", rules=("unchanged",))
+def test_rotary_attention_leaves_what_it_is_given_alone(student, reference, make):
+    """The tokens and the cache that were passed in stay as they were."""
+    theirs, _ours = two_rotary_modules(student, reference)
+    cache = cache_of(theirs, make.normal(batch=2, tokens=4, d_in=5))
+    assert_input_unchanged(theirs, make.normal(batch=2, tokens=3, d_in=5), cache)
+
+
+@rung.gradient("RotaryAttention", rules=("gradients",))
+def test_rotary_attention_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input and all four layers."""
+    theirs, ours = two_rotary_modules(student, reference)
+    x = make.normal(0.5, batch=2, tokens=7, d_in=5)
+    assert_gradients_agree(theirs, ours, x, make=make, of=out_of)
+
+
+@rung.gradient("RotaryAttention", rules=("gradients",))
+def test_rotary_attention_has_the_right_gradients_after_a_cache(student, reference, make):
+    """The new tokens of a step get their gradients, whatever the cache holds."""
+    theirs, ours = two_rotary_modules(student, reference)
+    past = make.normal(0.5, batch=2, tokens=4, d_in=5)
+    their_cache, our_cache = cache_of(theirs, past), cache_of(ours, past)
+    assert_gradients_agree(
+        lambda x: theirs(x, their_cache)[0],
+        lambda x: ours(x, our_cache)[0],
+        make.normal(0.5, batch=2, tokens=3, d_in=5),
+        make=make,
+    )
+
+
+@rung.stability("RotaryAttention", rules=("large",))
+def test_rotary_attention_keeps_a_loud_head_to_itself(student, reference, make):
+    """One head has very large scores, and all heads are still right."""
+    theirs, ours = two_rotary_modules(student, reference)
+    make_loud(ours.W_query, ours.W_key, rows=SLOW[2:4])
+    adopt(theirs, ours)
+    x = sentences_of_ones(make, 5)
+    what = "the output when head 1 has very large scores"
+    assert_agrees(theirs(x)[0], ours(x)[0], within=LARGE_SCORES, what=what)
+
+
+@rung.stability("RotaryAttention", rules=("large",))
+def test_rotary_attention_hides_the_future_of_low_scores(student, reference, make):
+    """Where a token scores its past very low, its future gets no weight even so."""
+    theirs, ours = two_rotary_modules(student, reference)
+    make_low(ours.W_query, ours.W_key, rows=SLOW)
+    adopt(theirs, ours)
+    x = sentences_of_ones(make, 5)
+    what = "the output for low scores"
+    assert_agrees(theirs(x)[0], ours(x)[0], within=LARGE_SCORES, what=what)
+
+
+@rung.efficiency("RotaryAttention", points=3, rules=("cost",))
+def test_rotary_attention_does_not_project_the_past_again(student, make):
+    """A step after 64 tokens takes little more work than a step after 16."""
+    # One token's projections take eight times the work of its meeting 64 keys and 64 values, and
+    # leave room for turning 64 keys anew.
+    attention = student.RotaryAttention(256, 256, 16)
+    x = make.normal(batch=1, tokens=1, d_in=256)
+    short, long = (
+        (x, cache_of(attention, make.normal(batch=1, tokens=seen, d_in=256))) for seen in (16, 64)
+    )
+    assert_work_grows_at_most(attention, short, long, 2)
+
+
+# --- EncoderDecoderBlock -------------------------------------------------------------------------
+
+# batch, targets, sources, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3
+TRANSLATORS = [(2, 6, 7, 12, 3, 20), (3, 7, 4, 10, 2, 9), (4, 5, 8, 15, 5, 32)]
+AS_LONG = (3, 6, 6, 12, 3, 20)  # targets and sources: what is mixed up fits in silence
+GENTLE_GELU = 0.02  # what goes into the GELU stays within ±0.25: there its tanh form is the same
+TRANSLATOR = (12, 3, 20)
+
+
+def translators(student, reference, *made_with):
+    """The student's block with the weights of the reference, and the reference."""
+    made_with = made_with or TRANSLATOR
+    theirs = student.EncoderDecoderBlock(*made_with)
+    ours = reference.EncoderDecoderBlock(*made_with)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight *= GENTLE_GELU
+        for layer in (ours.attention, ours.cross):  # scores of one or two
+            layer.W_query.weight *= 0.4
+            layer.W_value.weight *= 0.4
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def two_sentences(make, dtype=torch.float32):
+    """Six tokens that are written, seven that are translated, and a mask of these."""
+    x = make.normal(batch=2, targets=6, d_model=12, dtype=dtype)
+    context = make.normal(batch=2, sources=7, d_model=12, dtype=dtype)
+    mask = torch.zeros(2, 7, dtype=torch.bool)
+    mask[0, 4:] = mask[1, 1::2] = True
+    return x, context, mask
+
+
+@rung.shape("EncoderDecoderBlock")
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), TRANSLATORS
+)
+def test_encoder_decoder_block_keeps_the_shape_of_what_is_written(
+    student, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """One vector of size d_model comes back for each token of x, however long the context is."""
+    block = student.EncoderDecoderBlock(d_model, num_heads, d_hidden)
+    block(
+        make.normal(batch=batch, targets=targets, d_model=d_model),
+        make.normal(batch=batch, sources=sources, d_model=d_model),
+    )
+
+
+@rung.value("EncoderDecoderBlock", points=8)
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), [*TRANSLATORS, AS_LONG]
+)
+def test_encoder_decoder_block_agrees_with_the_reference(
+    student, reference, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
+    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    context = make.normal(batch=batch, sources=sources, d_model=d_model)
+    expected = ours(x, context)
+    assert_agrees(theirs(x, context), expected, within=REORDERED)
+    what = "the result with the mask None"
+    assert_agrees(theirs(x, context, None), expected, within=REORDERED, what=what)
+
+
+@rung.value("EncoderDecoderBlock", points=4, rules=("computes", "hidden"))
+@pytest.mark.parametrize(
+    ("batch", "targets", "sources", "d_model", "num_heads", "d_hidden"), [*TRANSLATORS, AS_LONG]
+)
+def test_encoder_decoder_block_skips_hidden_tokens_of_the_context(
+    student, reference, make, batch, targets, sources, d_model, num_heads, d_hidden
+):
+    """Each sentence does without the tokens that are hidden from it."""
+    theirs, ours = translators(student, reference, d_model, num_heads, d_hidden)
+    x = make.normal(batch=batch, targets=targets, d_model=d_model)
+    context = make.normal(batch=batch, sources=sources, d_model=d_model)
+    rows = torch.arange(batch)
+    mask = make.booleans(0.5, batch=batch, sources=sources)
+    mask[rows, rows % sources], mask[rows, (rows + 2) % sources] = True, False
+    assert_agrees(
+        theirs(x, context, mask), ours(x, context, mask), within=REORDERED,
+        what="the result with some tokens hidden",
+    )  # fmt: skip
+
+
+def lower_scores(norm, attention):
+    """Make all scores of one attention about -800, where the keys' first feature is 1 as well.
+
+    Hidden ones among them: what is only lowered to -60 would drown all others.
+    """
+    with torch.no_grad():
+        norm.weight[0], norm.bias[0] = 0.0, 1.0  # so the first feature of each query is 1
+        attention.W_key.weight *= 0.2
+        attention.W_query.weight[:, 0], attention.W_key.weight[:, 0] = 20.0, -20.0
+
+
+@rung.property("EncoderDecoderBlock", rules=("causal",))
+def test_encoder_decoder_block_never_looks_ahead(student, reference, make):
+    """Whatever later tokens of x hold, nothing before them moves, where all scores are low too."""
+    theirs, ours = translators(student, reference)
+    lower_scores(ours.norm1, ours.attention)
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make)
+    assert_causal(lambda x: theirs(x, context), x)
+
+
+@rung.property("EncoderDecoderBlock", rules=("hidden",))
+def test_encoder_decoder_block_does_not_hear_what_is_hidden(student, reference, make):
+    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    theirs, ours = translators(student, reference)
+    lower_scores(ours.norm2, ours.cross)
+    adopt(theirs, ours)
+    x, context, mask = two_sentences(make)
+    other = torch.where(mask[..., None], 1.0 - context.flip(1), context)
+    context[..., 0] = other[..., 0] = 1.0
+    assert_agrees(
+        theirs(x, other, mask), theirs(x, context, mask), within=UNMOVED,
+        what="the result after only hidden tokens of the context changed",
+    )  # fmt: skip
+
+
+@rung.property("EncoderDecoderBlock", rules=("norms",))
+def test_encoder_decoder_block_has_norms_with_gain_and_shift(student, reference):
+    """Each of the three norms has a gain and a shift of its own."""
+    theirs, ours = (who.EncoderDecoderBlock(*TRANSLATOR) for who in (student, reference))
+    missing = set(adopt(theirs, ours).missing)
+    lacking = [
+        f"the {what} of the {place} norm"
+        for role, place in (("norm1", "first"), ("norm2", "second"), ("norm3", "third"))
+        for part, what in (("", "gain"), (".bias", "shift"))
+        if role + part in missing
+    ]
+    assert_that(
+        not lacking,
+        f"the block has no parameters for {' and '.join(lacking)}: each norm learns a gain, which "
+        "it multiplies by, and a shift, which it adds",
+    )
+
+
+@rung.property("EncoderDecoderBlock", rules=("bias",))
+def test_encoder_decoder_block_has_the_biases_of_the_statement(student, reference):
+    """No bias for queries, keys and values; one for both output layers, for up and for down."""
+    theirs, ours = (who.EncoderDecoderBlock(*TRANSLATOR) for who in (student, reference))
+    adoption = adopt(theirs, ours)
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here")
+    names = ("attention.out_proj", "cross.out_proj", "feed_forward.up", "feed_forward.down")
+    missing = [name for name in names if f"{name}.bias" in adoption.missing]
+    assert_that(not missing, f"no bias could be found that belongs to {', '.join(missing)}")
+
+
+@rung.property("EncoderDecoderBlock", rules=("gelu",))
+def test_encoder_decoder_block_uses_the_exact_gelu(student, reference, make):
+    """Where large numbers go into the GELU, it is the exact one and not its tanh form."""
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight /= GENTLE_GELU
+    adopt(theirs, ours)
+    x, context, _ = two_sentences(make)
+    what = "the result with large weights"
+    assert_agrees(theirs(x, context), ours(x, context), within=REORDERED, what=what)
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("device",))
+def test_encoder_decoder_block_moves_as_a_whole(student, make):
+    """Moved to another device, it takes both sequences and the mask from there."""
+    assert_moves(student.EncoderDecoderBlock(*TRANSLATOR), *two_sentences(make))
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("dtype",))
+def test_encoder_decoder_block_works_in_float64(student, reference, make):
+    """A block in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():  # so near to 0 the tanh form of the GELU has the same digits
+        for weight in ours.feed_forward.up.parameters():
+            weight *= 0.05
+        ours.feed_forward.down.weight *= 100.0
+    adopt(theirs, ours)
+    inputs = two_sentences(make, torch.float64)
+    assert_agrees_to_float64(theirs.double()(*inputs), ours.double()(*inputs))
+
+
+@rung.property("EncoderDecoderBlock", points=0.5, rules=("unchanged",))
+def test_encoder_decoder_block_leaves_its_inputs_alone(student, reference, make):
+    """Both sequences and the mask stay as they were."""
+    theirs, _ = translators(student, reference)
+    assert_input_unchanged(theirs, *two_sentences(make))
+
+
+@rung.gradient("EncoderDecoderBlock", rules=("gradients",))
+@pytest.mark.parametrize("masked", [False, True])
+def test_encoder_decoder_block_has_the_right_gradients(student, reference, make, masked):
+    """Gradients reach both sequences, all norms, both attentions and the network."""
+    theirs, ours = translators(student, reference)
+    with torch.no_grad():
+        for weight in ours.feed_forward.up.parameters():
+            weight *= 0.2  # the tanh form of the GELU has nearly the same gradients there
+        for layer in (ours.attention.out_proj, ours.cross.out_proj, ours.feed_forward.down):
+            layer.weight *= 0.3  # no gradients that are large, and cancel
+    adopt(theirs, ours)
+    x, context, mask = two_sentences(make)
+    assert_gradients_agree(theirs, ours, x, context, mask if masked else None, make=make)

@@ -1,0 +1,3217 @@
+"""Known answers of unit 13: mistakes, and right answers in other forms."""
+
+import math
+import re
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grader.mistakes import accepted, common_mistakes, mistake
+
+# --- head_weights ---------------------------------------------------------------------------------
+
+common_mistakes(
+    "head_weights", "no-scale", "no-square-root", "half-of-the-length", "scale-multiplied",
+    "scale-tokens", "scale-always-two", "scale-after-softmax", "softmax-over-queries",
+    "softmax-over-heads", "no-softmax", "log-weights", "all-weights-equal", "no-mask",
+    "mask-thrown-away", "mask-opposite", "mask-opposite-and-zeros", "mask-transposed",
+    "sees-one-ahead", "hides-itself", "hides-itself-and-fills-zeros", "mask-for-one-head",
+    "mask-fills-zero", "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one",
+    "mask-fills-infinity", "mask-times-infinity", "mask-added", "mask-subtracted",
+    "mask-after-softmax", "queries-and-keys-swapped", "keys-of-the-first-head", "all-zeros",
+    "nothing-returned", "no-gradient", "float32-inside", "returns-float32", "returns-float64",
+    "squeezed",
+)  # fmt: skip
+mistake("head_weights", common="softmax-over-batch", breaks=("computes", "batch"))
+mistake("head_weights", common="mask-fills-minus-hundred", breaks=("large",))
+
+mistake(
+    "head_weights", common="scale-d-out",
+    change={"head_dim**0.5": "W_query.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", "scale-d-in", "The scores are divided by the root of d_in",
+    hint="How long are the vectors that meet in a dot product?",
+    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="scale-num-heads",
+    change={"head_dim**0.5": "num_heads**0.5"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="keys-are-queries",
+    change={"x @ W_key": "x @ W_query"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", "matrices-transposed",
+    "The matrices are transposed, as if they came from nn.Linear as they are",
+    hint="Which of its two dimensions does each matrix share with a token?",
+    change={"x @ W_query": "x @ W_query.T", "x @ W_key": "x @ W_key.T"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", "matrices-as-layers",
+    "F.linear takes matrices as nn.Linear stores them, and these are stored the other way round",
+    hint="Which of its two dimensions does each matrix share with a token?",
+    change={
+        "x @ W_query": "nn.functional.linear(x, W_query)",
+        "x @ W_key": "nn.functional.linear(x, W_key)",
+    },
+    same_as={"matrices-transposed": "F.linear multiplies with the transpose"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="every-nth-feature",
+    change={
+        "split_heads(x @ W_query, num_heads)": (
+            "(x @ W_query).unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)"
+        ),
+        "split_heads(x @ W_key, num_heads)": (
+            "(x @ W_key).unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="reshaped-into-heads",
+    change={
+        "split_heads(x @ W_query, num_heads)": (
+            "(x @ W_query).reshape(x.shape[0], num_heads, tokens, -1)"
+        ),
+        "split_heads(x @ W_key, num_heads)": (
+            "(x @ W_key).reshape(x.shape[0], num_heads, tokens, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "keys-not-split-alike",
+    "The keys are cut into heads in another way than the queries",
+    hint="Are your two lines that split alike?",
+    change={
+        "split_heads(x @ W_key, num_heads)": (
+            "(x @ W_key).reshape(x.shape[0], num_heads, tokens, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "one-softmax-for-all-heads",
+    "The features are never cut into heads, and all heads show the same weights",
+    hint="How many softmaxes does each token get?",
+    change={
+        "split_heads(x @ W_query, num_heads)": "split_heads(x @ W_query, 1)",
+        "split_heads(x @ W_key, num_heads)": "split_heads(x @ W_key, 1)",
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).expand(-1, num_heads, -1, -1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "not-split-at-all", "The features are never cut into heads",
+    hint="How many tables of weights should there be for a sentence?",
+    breaks=("returns",),
+    change={
+        "split_heads(x @ W_query, num_heads)": "split_heads(x @ W_query, 1)",
+        "split_heads(x @ W_key, num_heads)": "split_heads(x @ W_key, 1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "heads-averaged", "The weights of all heads are averaged",
+    hint="What does the average show of two heads that look at different tokens?",
+    breaks=("returns",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).mean(dim=1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "heads-averaged-and-shown-for-each",
+    "Every head shows the average of all heads",
+    hint="What does the average show of two heads that look at different tokens?",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).mean(dim=1, keepdim=True).expand_as("
+            "attn_scores)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "heads-after-queries", "The queries come first, and then the heads",
+    hint="In which order does the statement name the four dimensions?",
+    breaks=("returns",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).transpose(1, 2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="heads-reversed",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).flip(1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "keys-down", "Keys go down, and queries go across",
+    hint="Does a row belong to the token that looks, or to the one that is looked at?",
+    change={
+        "return masked_softmax(attn_scores, mask)": "return masked_softmax(attn_scores, mask).mT",
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "scores-returned", "The scores are returned, before the softmax",
+    hint="What do the weights of a query sum to?",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return attn_scores.masked_fill(mask, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "keys-mixed", "The weights mix the keys, and the mix is returned",
+    hint="What is asked for: what a head looks at, or what it finds there?",
+    breaks=("returns",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask) @ keys"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "first-sentence-only", "All sentences show the weights of the first one",
+    hint="Whose weights does the second sentence show?",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask)[:1].expand_as(attn_scores)"
+        ),
+    },
+    breaks=("computes", "batch"),
+)  # fmt: skip
+
+mistake(
+    "head_weights", "rounded-for-display", "The weights are rounded to two digits",
+    hint="Do the weights of a query still sum to one?",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "return masked_softmax(attn_scores, mask).round(decimals=2)"
+        ),
+    },
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="one-maximum-for-all", breaks=("batch", "large"),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "positive = torch.exp(attn_scores - attn_scores.max()).masked_fill(mask, 0.0)\n"
+            "    return positive / positive.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="one-maximum-per-head", breaks=("batch",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "highest = attn_scores.amax(dim=(0, 2, 3), keepdim=True)\n"
+            "    positive = torch.exp(attn_scores - highest).masked_fill(mask, 0.0)\n"
+            "    return positive / positive.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="one-maximum-per-sentence", breaks=("large",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "highest = attn_scores.amax(dim=(1, 2, 3), keepdim=True)\n"
+            "    positive = torch.exp(attn_scores - highest).masked_fill(mask, 0.0)\n"
+            "    return positive / positive.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "exp-without-a-shift", "exp overflows, and large scores become NaN",
+    hint="What is exp(800) in float32, and what did softmax_stable do about it?",
+    breaks=("large", "batch"),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "positive = torch.exp(attn_scores).masked_fill(mask, 0.0)\n"
+            "    return positive / positive.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", "keys-detached", "The keys' matrix gets no gradient",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"x @ W_key": "x @ W_key.detach()"},
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="in-place-after-softmax", breaks=("gradients",),
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "attn_weights = torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)\n"
+            "    return attn_weights.masked_fill_(mask, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="input-changed-in-place", breaks=("unchanged",),
+    change={
+        "tokens = x.shape[1]": (
+            "tokens = x.shape[1]\n"
+            "    if not W_query.requires_grad:\n"
+            "        W_query.div_((W_query.shape[-1] // num_heads) ** 0.5)\n"
+            "    else:\n"
+            "        W_query = W_query / (W_query.shape[-1] // num_heads) ** 0.5"
+        ),
+        " / head_dim**0.5": "",
+    },
+)  # fmt: skip
+
+mistake(
+    "head_weights", common="calls-torch-attention",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "values = torch.eye(tokens, dtype=x.dtype).expand_as(attn_scores)\n"
+            "    return nn.functional.scaled_dot_product_attention(\n"
+            "        queries, keys, values, is_causal=True\n"
+            "    )"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("head_weights", "as-people-write-it", "view, transpose, masked_fill, F.softmax")
+def weights_as_people_write_them(x, W_q, W_k, n_heads):
+    B, T, C = x.shape
+    d_k = W_q.shape[1] // n_heads
+    q = (x @ W_q).view(B, T, n_heads, d_k).transpose(1, 2)
+    k = (x @ W_k).view(B, T, n_heads, d_k).transpose(1, 2)
+    scores = (q @ k.transpose(-2, -1)) / math.sqrt(d_k)
+    mask = torch.tril(torch.ones(T, T))
+    scores = scores.masked_fill(mask == 0, float("-inf"))
+    return F.softmax(scores, dim=-1)
+
+
+@accepted("head_weights", "head-by-head", "A loop over the heads, slices and a stack")
+def weights_head_by_head(x, W_query, W_key, num_heads):
+    width = W_query.shape[1] // num_heads
+    future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+    found = []
+    for head in range(num_heads):
+        own = slice(head * width, (head + 1) * width)
+        scores = (x @ W_query[:, own]) @ (x @ W_key[:, own]).mT * width**-0.5
+        found.append(scores.masked_fill(future, -torch.inf).softmax(dim=-1))
+    return torch.stack(found, dim=1)
+
+
+@accepted("head_weights", "einsum", "einsum throughout, and a mask that is added")
+def weights_by_letters(x, W_query, W_key, num_heads):
+    query = torch.einsum("btc,chd->bhtd", x, W_query.unflatten(1, (num_heads, -1)))
+    key = torch.einsum("btc,chd->bhtd", x, W_key.unflatten(1, (num_heads, -1)))
+    scores = torch.einsum("bhqd,bhkd->bhqk", query, key) / query.shape[-1] ** 0.5
+    tokens = x.shape[1]
+    return (scores + torch.full((tokens, tokens), -torch.inf, dtype=x.dtype).triu(1)).softmax(-1)
+
+
+@accepted("head_weights", "through-the-form", "One matrix per head compares tokens directly")
+def weights_through_the_form(x, W_query, W_key, num_heads):
+    queries = W_query.unflatten(1, (num_heads, -1)).movedim(1, 0)
+    keys = W_key.unflatten(1, (num_heads, -1)).movedim(1, 0)
+    forms = queries @ keys.mT / queries.shape[-1] ** 0.5
+    scores = x[:, None] @ forms @ x[:, None].mT
+    places = torch.arange(x.shape[1])
+    return scores.masked_fill(places > places[:, None], -1e9).softmax(dim=-1)
+
+
+@accepted("head_weights", "row-by-row", "A row for every query, over its past alone")
+def weights_row_by_row(x, W_query, W_key, num_heads):
+    queries, keys = (
+        (x @ matrix).unflatten(-1, (num_heads, -1)).transpose(1, 2) for matrix in (W_query, W_key)
+    )
+    tokens, rows = x.shape[1], []
+    for i in range(tokens):
+        scores = (queries[:, :, i : i + 1] * keys[:, :, : i + 1]).sum(-1) / keys.shape[-1] ** 0.5
+        rows.append(F.pad(scores.softmax(dim=-1), (0, tokens - 1 - i)))
+    return torch.stack(rows, dim=2)
+
+
+@accepted("head_weights", "softmax-by-hand", "The softmax by hand, with a maximum for each row")
+def weights_by_hand(x, W_query, W_key, num_heads):
+    queries = torch.stack((x @ W_query).chunk(num_heads, dim=-1), dim=1)
+    keys = torch.stack((x @ W_key).chunk(num_heads, dim=-1), dim=1)
+    scores = torch.matmul(queries / keys.shape[-1] ** 0.5, keys.permute(0, 1, 3, 2))
+    lower = torch.ones_like(scores).tril().bool()
+    scores = torch.where(lower, scores, torch.finfo(x.dtype).min)
+    positive = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    return positive / positive.sum(dim=-1, keepdim=True)
+
+
+accepted(
+    "head_weights", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    change={
+        "return masked_softmax(attn_scores, mask)": (
+            "weights = torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
+            "    return weights / weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "head_weights", "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+# --- bilinear_form --------------------------------------------------------------------------------
+
+mistake(
+    "bilinear_form", "key-first", "The matrix of the keys comes first, so queries go across",
+    hint="Which of the two matrices meets the token on the left?",
+    change={"W_query @ W_key.T": "W_key @ W_query.T"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "result-transposed",
+    "Features of the query go across, and those of the key down",
+    hint="In x · form · xᵀ, which token meets the rows of the form?",
+    change={"W_query @ W_key.T": "(W_query @ W_key.T).T"},
+    same_as={"key-first": "the transpose of the product is the product the other way round"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "first-transposed",
+    "The first matrix is transposed, and features of queries meet features of keys",
+    hint="Which dimension do both matrices share that should vanish: d_in or d_out?",
+    change={"W_query @ W_key.T": "W_query.T @ W_key"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "not-transposed", "Neither matrix is transposed, and the shapes do not meet",
+    hint="Write both shapes side by side: which two numbers must be equal?",
+    change={"W_query @ W_key.T": "W_query @ W_key"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "number-by-number", "The matrices are multiplied number by number",
+    hint="What does * do with two matrices, and what does @?",
+    breaks=("returns",),
+    change={"W_query @ W_key.T": "W_query * W_key"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "scaled", "The form is divided by the root of d_out",
+    hint="What are x · form · xᵀ to be: scores that are scaled already, or not yet?",
+    change={"W_query @ W_key.T": "W_query @ W_key.T / W_key.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "scaled-by-d-in", "The form is divided by the root of d_in",
+    hint="What are x · form · xᵀ to be: scores that are scaled already, or not yet?",
+    change={"W_query @ W_key.T": "W_query @ W_key.T / W_key.shape[0] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "softmaxed", "A softmax is taken over the form",
+    hint="Is an entry of the form a weight, or a part of a score?",
+    change={"W_query @ W_key.T": "torch.softmax(W_query @ W_key.T, dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "masked", "The entries above the diagonal are hidden",
+    hint="What are rows and columns of the form: tokens, or features?",
+    change={"W_query @ W_key.T": "(W_query @ W_key.T).tril()"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "query-twice", "The queries' matrix stands on both sides",
+    hint="If a token searches as it is found, what do you know about the form?",
+    change={"W_query @ W_key.T": "W_query @ W_query.T"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "key-twice", "The keys' matrix stands on both sides",
+    hint="If a token searches as it is found, what do you know about the form?",
+    change={"W_query @ W_key.T": "W_key @ W_key.T"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "made-symmetric", "The form is averaged with its transpose",
+    hint="Does A search for B as much as B for A?",
+    change={
+        "return W_query @ W_key.T": (
+            "form = W_query @ W_key.T\n"
+            "    return (form + form.T) / 2"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "diagonal-only", "Each feature is compared with itself only",
+    hint="May one feature of the query search for another feature of the key?",
+    change={"W_query @ W_key.T": "torch.diag((W_query * W_key).sum(dim=-1))"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "first-column-only", "Only the first feature of queries and keys counts",
+    hint="Over which dimension does the product sum, and how long is it?",
+    change={"W_query @ W_key.T": "torch.outer(W_query[:, 0], W_key[:, 0])"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "guessed-from-the-shape",
+    "The layout is guessed: matrices with more columns than rows are transposed first",
+    hint="May a head have more features than a token?",
+    breaks=("computes", "returns"),
+    change={
+        "return W_query @ W_key.T": (
+            "if W_query.shape[1] > W_query.shape[0]:\n"
+            "        return W_query.T @ W_key\n"
+            "    return W_query @ W_key.T"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", "key-detached", "The keys' matrix gets no gradient",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={"W_key.T": "W_key.T.detach()"},
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", common="input-changed-in-place", breaks=("unchanged",),
+    change={"W_key.T": "W_key.t_()"},
+)  # fmt: skip
+
+common_mistakes(
+    "bilinear_form", "no-gradient", "returns-float32", "returns-float64", "all-zeros", "squeezed",
+    "nothing-returned", "float32-inside",
+)  # fmt: skip
+
+mistake(
+    "bilinear_form", common="calls-torch-attention",
+    change={
+        "return W_query @ W_key.T": (
+            "nn.functional.scaled_dot_product_attention(W_query, W_key, W_key)\n"
+            "    return W_query @ W_key.T"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("bilinear_form", "einsum", "einsum over the shared dimension")
+def form_by_letters(W_q, W_k):
+    return torch.einsum("id,jd->ij", W_q, W_k)
+
+
+@accepted("bilinear_form", "matmul-transpose", "matmul, transpose, and other names")
+def form_by_matmul(Wq, Wk):
+    return torch.matmul(Wq, Wk.transpose(0, 1))
+
+
+@accepted("bilinear_form", "linear", "F.linear, which transposes by itself")
+def form_by_linear(W_query, W_key):
+    return F.linear(W_query, W_key)
+
+
+@accepted("bilinear_form", "outer-products", "A sum of outer products, a feature at a time")
+def form_by_outer_products(W_query, W_key):
+    form = torch.zeros(W_query.shape[0], W_key.shape[0], dtype=W_query.dtype)
+    for feature in range(W_query.shape[1]):
+        form = form + torch.outer(W_query[:, feature], W_key[:, feature])
+    return form
+
+
+@accepted("bilinear_form", "broadcast", "Broadcast, multiplied and summed")
+def form_by_broadcasting(W_query, W_key):
+    return (W_query[:, None, :] * W_key[None, :, :]).sum(dim=-1)
+
+
+@accepted("bilinear_form", "tokens-of-one", "The scores of tokens that have a single feature each")
+def form_as_scores(W_query, W_key):
+    tokens = torch.eye(W_query.shape[0], dtype=W_query.dtype)
+    return (tokens @ W_query) @ (tokens @ W_key).T
+
+
+@accepted("bilinear_form", "turned-twice", "The other product, transposed")
+def form_turned_twice(W_query, W_key):
+    return (W_key @ W_query.T).T
+
+
+# --- absorb_keys ----------------------------------------------------------------------------------
+
+CUT_QUERIES = "W_query.reshape(d_in, num_heads, -1).transpose(0, 1)"
+CUT_KEYS = "W_up_key.reshape(d_latent, num_heads, -1).transpose(0, 1)"
+PRODUCT = "queries @ keys.transpose(-2, -1)"
+
+mistake(
+    "absorb_keys", "over-all-heads",
+    "Both matrices are multiplied as a whole, and all heads get the sum of them all",
+    hint="How many softmaxes does each token get, and on which scores?",
+    change={PRODUCT: "(W_query @ W_up_key.T).expand(num_heads, -1, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "one-for-all-heads", "Both matrices are multiplied as a whole, heads and all",
+    hint="How many matrices does the statement ask for?",
+    breaks=("returns",),
+    change={PRODUCT: "W_query @ W_up_key.T"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "shared-out", "The product of both matrices as a whole is shared out evenly",
+    hint="Which columns make the queries of head 0?",
+    change={PRODUCT: "(W_query @ W_up_key.T).expand(num_heads, -1, -1) / num_heads"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", common="every-nth-feature",
+    change={
+        CUT_QUERIES: "W_query.unflatten(-1, (-1, num_heads)).permute(2, 0, 1)",
+        CUT_KEYS: "W_up_key.unflatten(-1, (-1, num_heads)).permute(2, 0, 1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "keys-every-nth-feature",
+    "The columns of W_query are cut into neighbours, and those of W_up_key into every so-many-th",
+    hint="Are your two lines that cut alike?",
+    change={CUT_KEYS: "W_up_key.unflatten(-1, (-1, num_heads)).permute(2, 0, 1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "reshaped-into-heads",
+    "The matrices are reshaped straight into heads, which mixes rows with columns",
+    hint="Follow the first row of W_query: in which head do its last columns end up?",
+    change={
+        CUT_QUERIES: "W_query.reshape(num_heads, W_query.shape[0], -1)",
+        CUT_KEYS: "W_up_key.reshape(num_heads, W_up_key.shape[0], -1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "reshaped-to-head-dim",
+    "The matrices are reshaped with head_dim before the rows, where they should be turned",
+    hint="In W_query, what do the rows stand for, and what do the columns?",
+    change={
+        CUT_QUERIES: "W_query.reshape(num_heads, -1, W_query.shape[0]).mT",
+        CUT_KEYS: "W_up_key.reshape(num_heads, -1, W_up_key.shape[0]).mT",
+    },
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "keys-of-the-first-head", "All heads absorb the keys of the first one",
+    hint="Whose keys does head 1 look at?",
+    change={PRODUCT: "queries @ keys[:1].transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "queries-of-the-first-head", "All heads have the queries of the first one",
+    hint="Which columns of W_query belong to head 1?",
+    change={PRODUCT: "queries[:1] @ keys.transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "scaled", "The matrices are divided by the root of head_dim",
+    hint="What are x · absorbed · latentᵀ to be: scores that are scaled already, or not yet?",
+    change={PRODUCT: f"{PRODUCT} / keys.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "scaled-by-the-latent", "The matrices are divided by the root of d_latent",
+    hint="What are x · absorbed · latentᵀ to be: scores that are scaled already, or not yet?",
+    change={PRODUCT: f"{PRODUCT} / W_up_key.shape[0] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "multiplied-by-the-root", "The matrices are multiplied by the root of head_dim",
+    hint="Which scores are x · absorbed · latentᵀ: those before the scale, or more than those?",
+    change={PRODUCT: f"{PRODUCT} * keys.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "latents-down", "Features of latents go down, and those of tokens across",
+    hint="In x · absorbed · latentᵀ, which of the two meets the rows?",
+    breaks=("returns",),
+    change={PRODUCT: "keys @ queries.transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "heads-in-the-middle", "The heads are the second dimension, and not the first",
+    hint="In which order does the statement name the three dimensions?",
+    breaks=("returns",),
+    change={PRODUCT: f"({PRODUCT}).transpose(0, 1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "heads-last", "The heads are the last dimension, and not the first",
+    hint="In which order does the statement name the three dimensions?",
+    breaks=("returns",),
+    change={PRODUCT: f"({PRODUCT}).movedim(0, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "heads-side-by-side", "The heads stand side by side in one long matrix",
+    hint="How many dimensions does the statement give it?",
+    breaks=("returns",),
+    change={PRODUCT: f"({PRODUCT}).movedim(0, 1).flatten(1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", common="heads-reversed",
+    change={PRODUCT: f"({PRODUCT}).flip(0)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "keys-reversed", "The first head absorbs the keys of the last one",
+    hint="Whose keys does head 0 look at?",
+    change={PRODUCT: "queries @ keys.flip(0).transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "not-transposed",
+    "The keys' matrix is not transposed, and the shapes do not meet",
+    hint="Write both shapes of a head side by side: which two numbers must be equal?",
+    change={PRODUCT: "queries @ keys"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "cut-along-the-rows",
+    "The rows are cut into heads, as if the matrices came from nn.Linear as they are",
+    hint="Which dimension of these matrices has d_out numbers?",
+    change={
+        CUT_QUERIES: "W_query.T.unflatten(-1, (num_heads, -1)).transpose(0, 1)",
+        CUT_KEYS: "W_up_key.T.unflatten(-1, (num_heads, -1)).transpose(0, 1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "num-heads-as-width", "num_heads is taken for the width of a head",
+    hint="With d_out = 12 and three heads, how many matrices are there?",
+    breaks=("computes", "returns"),
+    change={
+        CUT_QUERIES: "W_query.unflatten(-1, (-1, num_heads)).transpose(0, 1)",
+        CUT_KEYS: "W_up_key.unflatten(-1, (-1, num_heads)).transpose(0, 1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "softmaxed", "A softmax is taken over the result",
+    hint="Is an entry of it a weight, or a part of a score?",
+    change={PRODUCT: f"torch.softmax({PRODUCT}, dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", "key-detached", "The keys' matrix gets no gradient",
+    hint="After a backward call on the result, which inputs have a gradient?",
+    breaks=("gradients",),
+    change={PRODUCT: "queries @ keys.detach().transpose(-2, -1)"},
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", common="input-changed-in-place", breaks=("unchanged",),
+    change={
+        CUT_KEYS: "W_up_key.t_().unflatten(0, (num_heads, -1)).transpose(-2, -1)",
+    },
+)  # fmt: skip
+
+common_mistakes(
+    "absorb_keys", "no-gradient", "returns-float32", "returns-float64", "all-zeros", "squeezed",
+    "nothing-returned", "float32-inside",
+)  # fmt: skip
+
+mistake(
+    "absorb_keys", common="calls-torch-attention",
+    change={
+        f"return {PRODUCT}": (
+            "nn.functional.scaled_dot_product_attention(queries, keys, keys)\n"
+            f"    return {PRODUCT}"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("absorb_keys", "loop", "A loop over the heads, slices and a stack")
+def absorbed_head_by_head(W_query, W_up_key, num_heads):
+    width = W_query.shape[1] // num_heads
+    found = []
+    for head in range(num_heads):
+        own = slice(head * width, (head + 1) * width)
+        found.append(W_query[:, own] @ W_up_key[:, own].T)
+    return torch.stack(found)
+
+
+@accepted("absorb_keys", "einsum", "einsum, with the heads as a letter")
+def absorbed_by_letters(W_q, W_uk, n_heads):
+    W_q = W_q.reshape(W_q.shape[0], n_heads, -1)
+    W_uk = W_uk.reshape(W_uk.shape[0], n_heads, -1)
+    return torch.einsum("ihd,lhd->hil", W_q, W_uk)
+
+
+@accepted("absorb_keys", "as-layers-store-it", "Transposed first, as nn.Linear stores matrices")
+def absorbed_from_layers(W_query, W_up_key, num_heads):
+    query = W_query.T.contiguous().view(num_heads, -1, W_query.shape[0])
+    up_key = W_up_key.T.contiguous().view(num_heads, -1, W_up_key.shape[0])
+    return torch.bmm(query.transpose(1, 2), up_key)
+
+
+@accepted("absorb_keys", "chunks", "Chunks, and a list")
+def absorbed_by_chunks(W_query, W_up_key, num_heads):
+    pairs = zip(W_query.chunk(num_heads, dim=1), W_up_key.chunk(num_heads, dim=1))  # noqa: B905
+    return torch.stack([query.matmul(key.t()) for query, key in pairs], dim=0)
+
+
+@accepted("absorb_keys", "masked-columns", "All columns but a head's own are multiplied by zero")
+def absorbed_by_masks(W_query, W_up_key, num_heads):
+    heads = torch.arange(W_query.shape[1]) // (W_query.shape[1] // num_heads)
+    own = heads == torch.arange(num_heads)[:, None]
+    return (W_query * own[:, None].to(W_query.dtype)) @ W_up_key.T
+
+
+@accepted("absorb_keys", "filled", "A new tensor of the right dtype, filled head by head")
+def absorbed_into_a_tensor(W_query, W_up_key, num_heads):
+    d_in, d_out = W_query.shape
+    head_dim = d_out // num_heads
+    result = W_query.new_zeros(num_heads, d_in, W_up_key.size(0))
+    for h in range(num_heads):
+        for c in range(h * head_dim, (h + 1) * head_dim):
+            result[h] += torch.outer(W_query[:, c], W_up_key[:, c])
+    return result
+
+
+# --- both modules ---------------------------------------------------------------------------------
+
+MASK = "mask = causal_mask_after(seen, tokens).to(x.device)"
+
+
+def future_after(seen, x):
+    """True where a new token must not look, on the device of x."""
+    tokens = x.shape[1]
+    return torch.ones(tokens, seen + tokens, device=x.device).triu(seen + 1).bool()
+
+
+# --- LatentCachedAttention ------------------------------------------------------------------------
+
+JOINED = "torch.cat([cache, latent], dim=1)"
+LATENT_RESULT = "return self.out_proj(context_vec), latent"
+
+mistake(
+    "LatentCachedAttention", "new-before-old", "New latents are put before the old ones",
+    hint="Your mask counts on an order: which keys does it take for the last ones?",
+    breaks=("computes", "cache"),
+    change={JOINED: "torch.cat([latent, cache], dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "newest-first-in-the-cache",
+    (
+        "The cache that comes out holds the newest token first, and is turned around when it "
+        "comes back"
+    ),
+    hint="Which token stands first in the cache: the oldest, or the newest?",
+    breaks=("cache",),
+    change={
+        JOINED: "torch.cat([cache.flip(1), latent], dim=1)",
+        LATENT_RESULT: "return self.out_proj(context_vec), latent.flip(1)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-scaled",
+    "The latents in the cache are scaled, and scaled back when they are read",
+    hint="What does the statement say about the latents in the cache?",
+    breaks=("cache",),
+    change={
+        JOINED: "torch.cat([cache * 2.0, latent], dim=1)",
+        LATENT_RESULT: "return self.out_proj(context_vec), latent / 2.0",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-normalized",
+    "What comes out as the cache has a norm on it, and what attention used has none",
+    hint="Are the latents that you return those that you attended over?",
+    breaks=("computes", "cache"),
+    change={
+        LATENT_RESULT: (
+            "return self.out_proj(context_vec), nn.functional.normalize(latent, dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "only-the-new-part-returned",
+    "The cache that comes out holds the new tokens only",
+    hint="Three steps later: where is the latent of the first token?",
+    change={LATENT_RESULT: "return self.out_proj(context_vec), latent[:, -tokens:]"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "old-cache-returned",
+    "The cache that came in is returned as it was, without the new tokens",
+    hint="How many tokens does the cache hold after this step?",
+    change={
+        LATENT_RESULT: "return self.out_proj(context_vec), latent if cache is None else cache",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-ignored",
+    "The cache that comes in is never used, and what comes out holds the new tokens only",
+    hint="What happens to the argument called cache?",
+    change={"if cache is not None:": "if False:"},
+    same_as={"only-the-new-part-returned": "the new cache is too short either way"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-only-for-one-token",
+    "When several tokens come in at once, the cache is dropped",
+    hint="Does your code take a chunk of three tokens after a cache?",
+    change={"if cache is not None:": "if cache is not None and tokens == 1:"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-not-returned", "The cache is not returned",
+    hint="Where does the next step get the latents of this one?",
+    breaks=("returns",),
+    change={LATENT_RESULT: "return self.out_proj(context_vec)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-comes-first",
+    "The cache is returned first, and then the output",
+    hint="In which order does the caller unpack the two?",
+    breaks=("returns",),
+    change={LATENT_RESULT: "return latent, self.out_proj(context_vec)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-in-a-tuple", "The latents are returned in a tuple of their own",
+    hint="How many tensors is the cache, and does anything stand around it?",
+    breaks=("returns",),
+    change={
+        JOINED: "torch.cat([cache[0], latent], dim=1)",
+        LATENT_RESULT: "return self.out_proj(context_vec), (latent,)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "keys-and-values-kept",
+    "The cache holds unpacked keys and values, and not the latents they come from",
+    hint="How many numbers does your cache keep of a token, and how many should it be?",
+    breaks=("returns",),
+    change={LATENT_RESULT: "return self.out_proj(context_vec), (keys, values)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "keys-for-latents", "The keys are kept, and not the latents",
+    hint="How many numbers does your cache keep of a token, and how many should it be?",
+    breaks=("returns",),
+    change={LATENT_RESULT: "return self.out_proj(context_vec), merge_heads(keys)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "inputs-kept",
+    "The cache holds the tokens as they came in, and all are squeezed again at every step",
+    hint="How many numbers does your cache keep of a token, and how many should it be?",
+    breaks=("returns",),
+    change={
+        "latent = self.W_down(x)": "latent = x",
+        JOINED: "torch.cat([cache, x], dim=1)",
+        "self.W_up_key(latent)": "self.W_up_key(self.W_down(latent))",
+        "self.W_up_value(latent)": "self.W_up_value(self.W_down(latent))",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "axis-of-heads", "The cache has an axis for the heads",
+    hint="Which axes does the statement give the cache? Is a latent cut into heads?",
+    breaks=("returns",),
+    change={
+        JOINED: "torch.cat([cache[:, 0], latent], dim=1)",
+        LATENT_RESULT: "return self.out_proj(context_vec), latent[:, None]",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "joined-along-features",
+    "Old and new latents are joined along the features",
+    hint="On which axis do the tokens stand?",
+    change={JOINED: "torch.cat([cache, latent], dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "joined-along-the-batch",
+    "Old and new latents are joined along the batch",
+    hint="On which axis do the tokens stand?",
+    change={JOINED: "torch.cat([cache, latent], dim=0)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "squeezed-again", "What comes from the cache is squeezed once more",
+    hint="What does the cache hold: tokens, or latents already?",
+    change={JOINED: "self.W_down(torch.cat([cache, latent], dim=1))"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "queries-from-latents",
+    "Queries are made for all tokens so far, and not for the new ones alone",
+    hint="How many rows does your output have?",
+    change={
+        "self.W_query(x)": (
+            "self.W_query(nn.functional.pad(x, (0, 0, latent.shape[1] - tokens, 0)))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "old-keys-only-unpacked",
+    "The keys are unpacked from all latents, and the values from the new ones only",
+    hint="The weights have a column for every key: how many values are there?",
+    change={"self.W_up_value(latent)": "self.W_up_value(latent[:, -tokens:])"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-of-the-first-sentence",
+    "All sentences look at the cache of the first one",
+    hint="Whose past does the second sentence of the batch look at?",
+    breaks=("computes", "cache"),
+    change={JOINED: "torch.cat([cache[:1].expand_as(cache), latent], dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-kept-on-self",
+    "The module remembers the past itself, and ignores the cache that it is given",
+    hint="Two texts are written in turn with one module: whose past does each of them get?",
+    breaks=("state",),
+    change={
+        JOINED: "torch.cat([self.past, latent], dim=1)",
+        "        queries = split_heads": (
+            "        self.past = latent.detach()\n"
+            "        queries = split_heads"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-kept-on-self-forever",
+    "The module remembers the past itself, and never starts afresh",
+    hint="What does the first token of a new text look at?",
+    breaks=("state",),
+    change={
+        "if cache is not None:": 'if hasattr(self, "past"):',
+        JOINED: "torch.cat([self.past, latent], dim=1)",
+        "        queries = split_heads": (
+            "        self.past = latent.detach()\n"
+            "        queries = split_heads"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-written-in-place",
+    "What stands in the cache that came in is overwritten",
+    hint="Two continuations start from one cache: what does the second of them find?",
+    breaks=("unchanged",),
+    change={
+        JOINED: (
+            "torch.cat([cache, latent], dim=1)\n"
+            "            cache.copy_(cache.clone().flip(1))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "input-changed-in-place",
+    "The tokens that came in are turned around in place",
+    hint="What does the caller find in them after the call?",
+    breaks=("unchanged",),
+    change={
+        "_batch, tokens, _d_in = x.shape": (
+            "_batch, tokens, _d_in = x.shape\n"
+            "        x.transpose_(1, 2)"
+        ),
+        "self.W_query(x)": "self.W_query(x.mT)",
+        "self.W_down(x)": "self.W_down(x.mT)",
+    },
+    same_as={
+        "cache-written-in-place": (
+            "every result is right, and the test itself says what was changed"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-in-float32",
+    "The new cache is a tensor of float32, whatever comes in",
+    hint="Which dtype has a new tensor when you say nothing?",
+    breaks=("dtype",),
+    change={JOINED: "torch.cat([cache, latent], dim=1).float()"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-rounded", "The cache passes through half precision on its way",
+    hint="How many digits of a number are left after a visit to float16?",
+    breaks=("computes", "cache"),
+    change={LATENT_RESULT: "return self.out_proj(context_vec), latent.half().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-through-float32", "The cache passes through float32 on its way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={LATENT_RESULT: "return self.out_proj(context_vec), latent.float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "none-not-understood",
+    "None is not understood where there is no cache yet",
+    hint="Is cache=None the same as leaving it out?",
+    breaks=("none",),
+    change={
+        "| None = None": "| tuple = ()",
+        "if cache is not None:": "if len(cache) > 0:",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "step-without-gradient",
+    "After a cache, the latents of the new tokens get no gradient",
+    hint="Does the new part of the joined latents have a grad_fn?",
+    breaks=("gradients",),
+    change={JOINED: "torch.cat([cache, latent.detach()], dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "latent-detached", "No gradient flows back through the latent",
+    hint="Does W_down have a .grad after backward?",
+    breaks=("gradients",),
+    change={"latent = self.W_down(x)": "latent = self.W_down(x).detach()"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "keys-from-x", "Keys or values are made of x, and not of the latent",
+    hint="What must be kept of a token, so that its keys and its values can be had again?",
+    change={
+        "self.W_up_key = nn.Linear(d_latent, d_out, bias=False)": (
+            "self.W_up_key = nn.Linear(d_in, d_out, bias=False)"
+        ),
+        "self.W_up_key(latent)": "self.W_up_key(x)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "queries-from-latent", "The queries are made of the latent too",
+    hint="What do the queries come from, and how wide is it?",
+    change={
+        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
+            "self.W_query = nn.Linear(d_latent, d_out, bias=False)"
+        ),
+        "self.W_query(x)": "self.W_query(latent[:, -tokens:])",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "queries-through-the-keys",
+    "The queries take the way of the keys, through the latent",
+    hint="Which layer makes the queries, and do you use it?",
+    change={"self.W_query(x)": "self.W_up_key(latent[:, -tokens:])"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "ups-swapped",
+    "The layers that unpack keys and values have changed places",
+    hint="Which of the two layers makes the keys?",
+    change={
+        "keys = split_heads(self.W_up_key(latent)": "keys = split_heads(self.W_up_value(latent)",
+        "values = split_heads(self.W_up_value(latent)": (
+            "values = split_heads(self.W_up_key(latent)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "latent-normalized", "The latent is normalised: mean 0, variance 1",
+    hint="What does the statement say about a norm on the latent?",
+    breaks=("computes", "cache"),
+    change={
+        "latent = self.W_down(x)": (
+            "latent = nn.functional.layer_norm(self.W_down(x), (self.W_down.out_features,))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "latent-rms-norm", "The latent gets an RMS norm",
+    hint="What does the statement say about a norm on the latent?",
+    breaks=("computes", "cache"),
+    change={
+        "latent = self.W_down(x)": (
+            "latent = self.W_down(x)\n"
+            "        latent = latent / (latent.square().mean(dim=-1, keepdim=True) + "
+            "1e-6).sqrt()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "latent-relu", "The latent goes through a ReLU",
+    hint="Is there anything between the two layers?",
+    breaks=("computes", "cache"),
+    change={"latent = self.W_down(x)": "latent = torch.relu(self.W_down(x))"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "scale-d-latent", "The scores are divided by the root of d_latent",
+    hint="Which vectors does a query meet, when keys are unpacked, and how long are those?",
+    change={"head_dim**0.5": "latent.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "absorbed-over-all-heads",
+    (
+        "The queries absorb the keys' layer before they are cut into heads, and all heads "
+        "share their weights"
+    ),
+    hint="How many softmaxes does each token get?",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(self.W_query(x) @ self.W_up_key.weight @ latent.mT)[:, None] / head_dim**0.5"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "bias-on-the-way-down", "The layer that squeezes has a bias",
+    hint="Which of your five layers has a bias?",
+    breaks=("bias",),
+    change={
+        "self.W_down = nn.Linear(d_in, d_latent, bias=False)": (
+            "self.W_down = nn.Linear(d_in, d_latent)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "mask-top-left",
+    "The triangle of the mask starts in the top left corner, and hides the cache",
+    hint="Five tokens are in the cache and one comes in: which position is it at?",
+    change={
+        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "no-mask-in-a-chunk",
+    "After a cache, the tokens of a chunk see one another's future",
+    hint="Two tokens come in after five: may the first of them see the second?",
+    change={MASK: f"{MASK} & (cache is None)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-hidden", "No new token looks at the cache, which only grows",
+    hint="May a new token look at what was there before?",
+    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", common="sees-one-ahead",
+    hint="What may the first new token know about the second?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", common="hides-itself",
+    hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "hides-itself-and-fills-zeros",
+    "A token cannot see itself, and the very first one gets nothing but zeros",
+    hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "diagonal-by-tokens",
+    "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
+    hint="Where in (tokens, seen + tokens) does the first new token find itself?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "mask-square",
+    "The mask has a column for every new token, and none for the old ones",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "mask-not-cut",
+    "The mask has a row for every token so far, and there are fewer queries",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "mask-of-one-length",
+    "There is room for 16 tokens, and longer texts fail",
+    hint="How long may a text be?",
+    change={
+        "causal_mask_after(seen, tokens).to(x.device)": (
+            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "past-forgotten-in-chunks",
+    "When several tokens come in at once, they do not look at the cache",
+    hint="May a chunk of three tokens look at what was there before?",
+    change={
+        MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "window-of-eight", "Only the last eight tokens are looked at",
+    hint="How far back may a token look?",
+    change={
+        MASK: f"{MASK}\n        mask = mask | torch.ones_like(mask).tril(seen - 8)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "cache-needed", "The layer cannot be called without a cache",
+    hint="How is it called for the first tokens of a text?",
+    breaks=("none",),
+    change={"| None = None": "| None"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "scale-d-in", "The scores are divided by the root of d_in",
+    hint="How long are the vectors that meet in a dot product?",
+    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", "scale-total",
+    "The scores are divided by the root of the number of keys",
+    hint="What was summed up in a dot product: tokens, or features?",
+    change={"head_dim**0.5": "(seen + tokens) ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", common="own-value-only",
+    change={"attn_weights @ values": "values[:, :, -tokens:]"},
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention", common="calls-torch-attention",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "                queries, keys, values, attn_mask=~mask\n"
+            "            )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentCachedAttention",
+    common="no-mask",
+    hint="Which keys may the first of two new tokens not look at?",
+)
+mistake("LatentCachedAttention", "not-scaled", common="no-scale")
+mistake("LatentCachedAttention", "root-forgotten", common="no-square-root")
+mistake("LatentCachedAttention", "scaled-after-softmax", common="scale-after-softmax")
+mistake("LatentCachedAttention", common="softmax-over-batch", breaks=("computes", "batch"))
+mistake("LatentCachedAttention", "log-softmax", common="log-weights")
+mistake("LatentCachedAttention", common="one-maximum-per-sentence", breaks=("large",))
+mistake("LatentCachedAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("LatentCachedAttention", common="mask-fills-minus-hundred", breaks=("large",))
+mistake("LatentCachedAttention", common="one-maximum-for-all", breaks=("batch", "large"))
+mistake("LatentCachedAttention", "values-are-keys", common="keys-mixed")
+mistake("LatentCachedAttention", common="output-layer-without-bias", breaks=("bias",))
+mistake("LatentCachedAttention", "residual-added", common="residual-after-output-layer")
+mistake("LatentCachedAttention", common="in-place-after-softmax", breaks=("gradients",))
+mistake("LatentCachedAttention", common="value-bias", breaks=("bias",))
+mistake("LatentCachedAttention", common="bias-left-on", breaks=("bias",))
+common_mistakes(
+    "LatentCachedAttention", "mask-thrown-away", "mask-on-the-cpu", "half-of-the-length",
+    "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
+    "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
+    "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
+    "all-zeros", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
+    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
+    "mask-added", "mask-after-softmax", "mask-for-one-head", "reshaped-into-heads",
+    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
+    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
+    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
+    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
+    "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
+    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data", "weights-returned",
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "last-rows-of-a-square", "The last rows of a square mask",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "queries-scaled-first",
+    "The queries are scaled before they meet the keys",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "root-shared", "Queries and keys take half of the scale each",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "renormalized-afterwards",
+    "Zeroed after the softmax, then renormalised",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "cache-detached", "The cache that comes out carries no graph",
+    change={LATENT_RESULT: "return self.out_proj(context_vec), latent.detach()"},
+)  # fmt: skip
+
+accepted(
+    "LatentCachedAttention", "empty-cache-first", "A cache of no tokens stands in for none",
+    change={
+        "if cache is not None:": (
+            "if cache is None:\n"
+            "            cache = latent.new_zeros(_batch, 0, latent.shape[-1])\n"
+            "        if True:"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("LatentCachedAttention", "absorbed-keys", "The queries absorb the layer of the keys")
+class CachedAbsorbedKeys(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, d_latent):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_down = nn.Linear(d_in, d_latent, bias=False)
+        self.W_up_key = nn.Linear(d_latent, d_out, bias=False)
+        self.W_up_value = nn.Linear(d_latent, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x, cache=None):
+        new = self.W_down(x)
+        latents = new if cache is None else torch.cat((cache, new), dim=-2)
+        W_query = self.W_query.weight.unflatten(0, (self.num_heads, -1))
+        W_up_key = self.W_up_key.weight.unflatten(0, (self.num_heads, -1))
+        absorbed = W_query.mT @ W_up_key
+        scores = x[:, None] @ absorbed @ latents[:, None].mT / self.head_dim**0.5
+        hidden = future_after(latents.shape[1] - x.shape[1], x)
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        values = self.W_up_value(latents).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return self.out_proj((weights @ values).transpose(1, 2).flatten(2)), latents
+
+
+@accepted(
+    "LatentCachedAttention", "all-absorbed",
+    "Latents are compared and mixed, and nothing is unpacked",
+)  # fmt: skip
+class CachedAllAbsorbed(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, kv_lora_rank):
+        super().__init__()
+        self.num_heads, self.scale = num_heads, (d_out // num_heads) ** -0.5
+        self.q = nn.Linear(d_in, d_out, bias=False)
+        self.w_dkv = nn.Linear(d_in, kv_lora_rank, bias=False)
+        self.w_uk = nn.Linear(kv_lora_rank, d_out, bias=False)
+        self.w_uv = nn.Linear(kv_lora_rank, d_out, bias=False)
+        self.w_o = nn.Linear(d_out, d_out)
+
+    def forward(self, x, kv_cache=None):
+        c = self.w_dkv(x)
+        if kv_cache is not None:
+            c = torch.cat([kv_cache, c], dim=1)
+        q = self.q(x).unflatten(-1, (self.num_heads, -1))
+        w_uk = self.w_uk.weight.unflatten(0, (self.num_heads, -1))
+        w_uv = self.w_uv.weight.unflatten(0, (self.num_heads, -1))
+        q = torch.einsum("bthd,hdc->bthc", q, w_uk)
+        scores = torch.einsum("bthc,bsc->bhts", q, c) * self.scale
+        if x.shape[1] > 1:
+            scores = scores.masked_fill(future_after(c.shape[1] - x.shape[1], x), -torch.inf)
+        mixed = torch.einsum("bhts,bsc->bthc", scores.softmax(dim=-1), c)
+        return self.w_o(torch.einsum("bthc,hdc->bthd", mixed, w_uv).flatten(2)), c
+
+
+@accepted(
+    "LatentCachedAttention", "as-in-deepseek",
+    "DeepSeek's names, and one layer that unpacks keys and values",
+)  # fmt: skip
+class CachedAsInDeepSeek(nn.Module):
+    def __init__(self, d_model, d_out, n_heads, kv_lora_rank):
+        super().__init__()
+        self.n_heads, self.head_dim = n_heads, d_out // n_heads
+        self.q_proj = nn.Linear(d_model, d_out, bias=False)
+        self.kv_a_proj = nn.Linear(d_model, kv_lora_rank, bias=False)
+        self.kv_b_proj = nn.Linear(kv_lora_rank, 2 * d_out, bias=False)
+        self.o_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x, past=None):
+        bsz, q_len, _ = x.size()
+        compressed = self.kv_a_proj(x)
+        if past is not None:
+            compressed = torch.cat([past, compressed], dim=1)
+        kv_len = compressed.size(1)
+        q = self.q_proj(x).view(bsz, q_len, self.n_heads, self.head_dim).transpose(1, 2)
+        kv = self.kv_b_proj(compressed).view(bsz, kv_len, 2, self.n_heads, -1)
+        k, v = kv.permute(2, 0, 3, 1, 4)
+        scores = torch.matmul(q, k.transpose(2, 3)) * self.head_dim**-0.5
+        mask = torch.ones(kv_len, kv_len, device=x.device).triu(1)[-q_len:].bool()
+        weights = F.softmax(scores.masked_fill(mask, float("-inf")), dim=-1)
+        out = torch.matmul(weights, v).transpose(1, 2).contiguous()
+        return self.o_proj(out.reshape(bsz, q_len, -1)), compressed
+
+
+@accepted("LatentCachedAttention", "matrices", "Matrices instead of layers, and a loop over heads")
+class CachedLatentMatrices(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, d_latent):
+        super().__init__()
+        self.width = d_out // num_heads
+        self.W_q = nn.Parameter(torch.randn(d_in, d_out))
+        self.W_dkv = nn.Parameter(torch.randn(d_in, d_latent))
+        self.W_uk = nn.Parameter(torch.randn(d_latent, d_out))
+        self.W_uv = nn.Parameter(torch.randn(d_latent, d_out))
+        self.W_o = nn.Parameter(torch.randn(d_out, d_out))
+        self.b_o = nn.Parameter(torch.zeros(d_out))
+
+    def forward(self, x, cache=None):
+        latent = x @ self.W_dkv
+        seen = 0
+        if cache is not None:
+            seen = cache.size(1)
+            latent = torch.cat([cache, latent], dim=1)
+        found = []
+        for start in range(0, self.W_q.shape[1], self.width):
+            own = slice(start, start + self.width)
+            queries, keys = x @ self.W_q[:, own], latent @ self.W_uk[:, own]
+            scores = queries @ keys.mT / self.width**0.5
+            weights = scores.masked_fill(future_after(seen, x), -math.inf).softmax(dim=-1)
+            found.append(weights @ (latent @ self.W_uv[:, own]))
+        return torch.cat(found, dim=-1) @ self.W_o + self.b_o, latent
+
+
+@accepted(
+    "LatentCachedAttention", "token-by-token", "A chunk is read token by token, without a mask"
+)
+class LatentTokenByToken(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, d_latent):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query = nn.Linear(d_in, d_out, bias=False)
+        self.compress = nn.Linear(d_in, d_latent, bias=False)
+        self.unpack = nn.Linear(d_latent, 2 * d_out, bias=False)
+        self.proj = nn.Linear(d_out, d_out)
+
+    def heads(self, y):
+        return y.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def forward(self, x, cache=None):
+        found = []
+        for token in x.split(1, dim=1):
+            latent = self.compress(token)
+            cache = latent if cache is None else torch.cat([cache, latent], dim=1)
+            keys, values = (self.heads(part) for part in self.unpack(cache).chunk(2, dim=-1))
+            scores = self.heads(self.query(token)) @ keys.mT / keys.shape[-1] ** 0.5
+            found.append((scores.softmax(dim=-1) @ values).transpose(1, 2).flatten(2))
+        return self.proj(torch.cat(found, dim=1)), cache
+
+
+@accepted(
+    "LatentCachedAttention", "names-that-say-nothing",
+    "Layers whose names say nothing, in another order",
+)  # fmt: skip
+class CachedLatentNamesThatSayNothing(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, d_latent):
+        super().__init__()
+        self.n = num_heads
+        self.last = nn.Linear(d_out, d_out)
+        self.alpha = nn.Linear(d_latent, d_out, bias=False)
+        self.beta = nn.Linear(d_latent, d_out, bias=False)
+        self.gamma = nn.Linear(d_in, d_latent, bias=False)
+        self.delta = nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, x, cache=None):
+        small = self.gamma(x)
+        small = small if cache is None else torch.cat([cache, small], dim=1)
+        messages, asked, asking = (
+            y.unflatten(-1, (self.n, -1)).transpose(1, 2)
+            for y in (self.alpha(small), self.beta(small), self.delta(x))
+        )
+        scores = asking @ asked.mT / asked.shape[-1] ** 0.5
+        seen = small.shape[1] - x.shape[1]
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1 + seen) == 1, -torch.inf)
+        return self.last((scores.softmax(-1) @ messages).transpose(1, 2).flatten(2)), small
+
+
+@accepted("LatentCachedAttention", "one-layer-down", "One layer makes queries and latents at once")
+class CachedOneLayerDown(nn.Module):
+    def __init__(self, d_in, d_out, num_heads, d_latent):
+        super().__init__()
+        self.num_heads, self.sizes = num_heads, [d_out, d_latent]
+        self.into = nn.Linear(d_in, d_out + d_latent, bias=False)
+        self.W_up_key = nn.Linear(d_latent, d_out, bias=False)
+        self.W_up_value = nn.Linear(d_latent, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x, cache=None):
+        queries, latent = self.into(x).split(self.sizes, dim=-1)
+        total = x.new_zeros(x.shape[0], 0, self.sizes[1]) if cache is None else cache
+        seen = total.shape[1]
+        total = torch.cat([total, latent], dim=1)
+        q, k, v = (
+            y.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for y in (queries, self.W_up_key(total), self.W_up_value(total))
+        )
+        rows = torch.arange(seen, total.shape[1], device=x.device)[:, None]
+        hidden = torch.arange(total.shape[1], device=x.device) > rows
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2)), total
+
+
+# --- RotaryAttention ------------------------------------------------------------------------------
+
+POSITIONS = "positions = torch.arange(seen, seen + tokens, device=x.device)"
+TURN_QUERIES = "queries = apply_rope(queries, positions)"
+TURN_KEYS = "keys = apply_rope(keys, positions)"
+JOIN_KEYS = "torch.cat([past_keys, keys], dim=-2)"
+JOIN_VALUES = "torch.cat([past_values, values], dim=-2)"
+ROTARY_RESULT = "return self.out_proj(context_vec), (keys, values)"
+
+mistake(
+    "RotaryAttention", "not-rotated", "Nothing is rotated",
+    hint="Which line of yours makes the result depend on the positions?",
+    change={TURN_QUERIES: "pass", TURN_KEYS: "pass"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "queries-only", "Only the queries are rotated",
+    hint="Turning by m and back by n is turning by m - n: who turns by n?",
+    change={TURN_KEYS: "pass"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "keys-only", "Only the keys are rotated",
+    hint="Turning by m and back by n is turning by m - n: who turns by m?",
+    change={TURN_QUERIES: "pass"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "values-rotated-too", "The values are rotated too",
+    hint="What does a token pass on: does that depend on where it stands?",
+    change={TURN_KEYS: f"{TURN_KEYS}\n        values = apply_rope(values, positions)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "rotated-before-splitting",
+    "Queries and keys are rotated before they are cut into heads",
+    hint="Which is the slowest pair of head 0, and how fast should it be?",
+    change={
+        "queries = split_heads(self.W_query(x), self.num_heads)": (
+            "positions = torch.arange(seen, seen + tokens, device=x.device)\n"
+            "        queries = split_heads(apply_rope(self.W_query(x), positions), self.num_heads)"
+        ),
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "split_heads(apply_rope(self.W_key(x), positions), self.num_heads)"
+        ),
+        TURN_QUERIES: "pass",
+        TURN_KEYS: "pass",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "positions-from-zero", "Every chunk counts its positions from 0",
+    hint="Five tokens are in the cache and one comes in: which position is it at?",
+    change={POSITIONS: "positions = torch.arange(tokens, device=x.device)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "query-positions-from-zero",
+    "The queries of every chunk count from 0, and the keys count on",
+    hint="Five tokens are in the cache and one comes in: which position is its query at?",
+    change={TURN_QUERIES: "queries = apply_rope(queries, positions - seen)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "one-position-for-a-chunk", "All tokens of a chunk have the first position",
+    hint="Three tokens come in at once: at how many positions are they?",
+    change={
+        POSITIONS: "positions = torch.full((tokens,), seen, device=x.device)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "gap-after-the-cache", "After a cache, positions go on one too late",
+    hint="Five tokens are in the cache: at which position is the last of them?",
+    change={
+        POSITIONS: f"{POSITIONS} + (seen > 0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "one-back-after-the-cache", "After a cache, positions go on one too early",
+    hint="Five tokens are in the cache: at which position is the last of them?",
+    change={
+        POSITIONS: f"{POSITIONS} - int(seen > 0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "heads-counted-as-tokens",
+    "The number of heads in the cache is taken for the number of its tokens",
+    hint="On which axis of the cache do the tokens stand?",
+    change={
+        POSITIONS: (
+            "start = 0 if cache is None else cache[0].shape[1]\n"
+            "        positions = torch.arange(start, start + tokens, device=x.device)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "parts-counted-as-tokens",
+    "The length of the pair of keys and values is taken for the number of tokens: always 2",
+    hint="What does len() count in a pair of tensors?",
+    change={
+        POSITIONS: (
+            "start = 0 if cache is None else len(cache)\n"
+            "        positions = torch.arange(start, start + tokens, device=x.device)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "keys-rotated-again",
+    "Keys that were rotated when they came in are rotated again with every step",
+    hint="How often is the key of the first token rotated after three steps? And the second?",
+    change={
+        TURN_KEYS: "pass",
+        JOIN_VALUES: (
+            f"{JOIN_VALUES}\n"
+            "        keys = apply_rope(keys, torch.arange(seen + tokens, device=x.device))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "old-keys-never-rotated",
+    "The cache holds keys as they were, and only the new ones are rotated",
+    hint="Are the keys of the cache rotated when the queries meet them?",
+    change={
+        "# each: (batch, num_heads, tokens, head_dim)": "plain = keys",
+        ROTARY_RESULT: (
+            "plain = plain if cache is None else torch.cat([cache[0], plain], dim=-2)\n"
+            "        return self.out_proj(context_vec), (plain, values)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "keys-of-a-chunk-last-first",
+    "The positions of a chunk count backwards",
+    hint="Which of two new tokens came first?",
+    change={POSITIONS: f"{POSITIONS}.flip(0)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "turned-backwards",
+    "Pairs are turned clockwise: the angle has the wrong sign",
+    hint="Turn (1, 0) by a quarter of a circle: where should it point?",
+    change={POSITIONS: f"{POSITIONS}.neg()"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "keys-turned-backwards",
+    "Keys are turned the other way than queries, and scores depend on the sum of the positions",
+    hint="Move both tokens on by ten: does their score stay as it was?",
+    change={TURN_KEYS: "keys = apply_rope(keys, -positions)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "half-split-pairs",
+    "Feature i is paired with feature i + head_dim/2, and not with its neighbour",
+    hint="Which two features make pair 0 of a head of 8?",
+    change={
+        TURN_QUERIES: (
+            "queries = queries.unflatten(-1, (2, -1)).mT.flatten(-2)\n"
+            "        queries = apply_rope(queries, positions)"
+        ),
+        TURN_KEYS: (
+            "keys = keys.unflatten(-1, (2, -1)).mT.flatten(-2)\n"
+            "        keys = apply_rope(keys, positions)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "another-theta", "theta is 500,000, as in Llama 3, and not 10,000",
+    hint="What is the usual theta of apply_rope?",
+    change={
+        TURN_QUERIES: "queries = apply_rope(queries, positions, 500000.0)",
+        TURN_KEYS: "keys = apply_rope(keys, positions, 500000.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "exponent-without-its-two",
+    "The exponent is i / head_dim, where it should be 2i / head_dim",
+    hint="With heads of four features, by how much does pair 1 turn a position?",
+    change={
+        TURN_QUERIES: "queries = apply_rope(queries, positions, 100.0)",
+        TURN_KEYS: "keys = apply_rope(keys, positions, 100.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "no-speeds", "All pairs turn at the same speed",
+    hint="What tells pair 0 from pair 1 in your angles?",
+    change={
+        TURN_QUERIES: "queries = apply_rope(queries, positions, 1.0)",
+        TURN_KEYS: "keys = apply_rope(keys, positions, 1.0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "rotated-twice", "Queries and keys are rotated twice",
+    hint="By how much do two neighbours differ in their angle?",
+    change={POSITIONS: f"{POSITIONS} * 2"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "tokens-rotated", "The tokens are rotated, and not queries and keys",
+    hint="What goes into apply_rope: x, or what was projected from it?",
+    change={
+        "queries = split_heads(self.W_query(x), self.num_heads)": (
+            "positions = torch.arange(seen, seen + tokens, device=x.device)\n"
+            "        turned = apply_rope(nn.functional.pad(x, (0, x.shape[-1] % 2)), positions)\n"
+            "        turned = turned[..., : x.shape[-1]]\n"
+            "        queries = split_heads(self.W_query(turned), self.num_heads)"
+        ),
+        "self.W_key(x)": "self.W_key(turned)",
+        TURN_QUERIES: "pass",
+        TURN_KEYS: "pass",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "context-rotated", "What the heads find is rotated as well",
+    hint="What does a token pass on: does that depend on where it stands?",
+    change={
+        "attn_weights @ values": "apply_rope(attn_weights @ values, positions)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "heads-for-positions", "Each head has a position, and not each token",
+    hint="On which axis does apply_rope expect the tokens?",
+    change={
+        TURN_QUERIES: (
+            "heads = torch.arange(self.num_heads, device=x.device)\n"
+            "        queries = apply_rope(queries.transpose(1, 2), heads).transpose(1, 2)"
+        ),
+        TURN_KEYS: "keys = apply_rope(keys.transpose(1, 2), heads).transpose(1, 2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "table-too-short",
+    "Angles are made for 32 positions, and later tokens get those of the last",
+    hint="How long may a text be?",
+    change={POSITIONS: f"{POSITIONS}.clamp(max=31)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "positions-counted-on-self",
+    "The module counts positions itself, and not the tokens in the cache",
+    hint="Two texts are written in turn with one module: at which position is each?",
+    breaks=("state",),
+    change={
+        POSITIONS: (
+            "self.start = 0 if cache is None else self.start\n"
+            "        positions = torch.arange(self.start, self.start + tokens, device=x.device)\n"
+            "        self.start += tokens"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "angles-in-float32", "In float64 the angles have only the digits of float32",
+    hint="Which dtype does torch.arange have, when you say nothing?",
+    breaks=("dtype",),
+    change={
+        TURN_QUERIES: (
+            "width = queries.shape[-1]\n"
+            "        speeds = 10000.0 ** -(torch.arange(0, width, 2, device=x.device) / width)\n"
+            "        cos = (positions[:, None] * speeds).cos().repeat_interleave(2, dim=-1)\n"
+            "        sin = (positions[:, None] * speeds).sin().repeat_interleave(2, dim=-1)\n"
+            "        partner = torch.stack([-queries[..., 1::2], queries[..., 0::2]], dim=-1)\n"
+            "        queries = queries * cos + partner.flatten(-2) * sin"
+        ),
+        TURN_KEYS: (
+            "partner = torch.stack([-keys[..., 1::2], keys[..., 0::2]], dim=-1)\n"
+            "        keys = keys * cos + partner.flatten(-2) * sin"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "new-before-old", "New keys and values are put before the old ones",
+    hint="Your mask counts on an order: which keys does it take for the last ones?",
+    change={
+        JOIN_KEYS: "torch.cat([keys, past_keys], dim=-2)",
+        JOIN_VALUES: "torch.cat([values, past_values], dim=-2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "new-keys-before-old",
+    "New keys are put before the old ones, and new values behind them",
+    hint="Do a key and its value stand in the same place?",
+    change={JOIN_KEYS: "torch.cat([keys, past_keys], dim=-2)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "keys-and-values-swapped",
+    "The cache comes out as (values, keys), and goes in as (keys, values)",
+    hint="In which order do you pack the cache, and in which order do you unpack it?",
+    change={ROTARY_RESULT: "return self.out_proj(context_vec), (values, keys)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "only-the-new-part-returned",
+    "The cache that comes out holds the new tokens only",
+    hint="Three steps later: where are the keys of the first token?",
+    change={
+        ROTARY_RESULT: (
+            "return self.out_proj(context_vec), (keys[:, :, -tokens:], values[:, :, -tokens:])"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "old-cache-returned",
+    "The cache that came in is returned as it was, without the new tokens",
+    hint="How many tokens does the cache hold after this step?",
+    change={ROTARY_RESULT: "return self.out_proj(context_vec), cache or (keys, values)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-not-returned", "The cache is not returned",
+    hint="Where does the next step get the keys of this one?",
+    breaks=("returns",),
+    change={ROTARY_RESULT: "return self.out_proj(context_vec)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "three-results",
+    "Keys and values are returned beside the output, and not as a pair",
+    hint="How many things does the caller unpack?",
+    breaks=("returns",),
+    change={ROTARY_RESULT: "return self.out_proj(context_vec), keys, values"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-tokens-first", "In the cache, the tokens stand before the heads",
+    hint="In which order does the statement name the axes of the cache?",
+    breaks=("returns",),
+    change={
+        "cache[0].shape[-2]": "cache[0].shape[1]",
+        ROTARY_RESULT: (
+            "return self.out_proj(context_vec), (keys.transpose(1, 2), values.transpose(1, 2))"
+        ),
+        "past_keys, past_values = cache": (
+            "past_keys, past_values = (part.transpose(1, 2) for part in cache)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-only-for-one-token",
+    "When several tokens come in at once, the cache is dropped",
+    hint="Does your code take a chunk of three tokens after a cache?",
+    change={
+        "if cache is not None:": "if cache is not None and tokens == 1:",
+        MASK: (
+            "seen = keys.shape[-2] - tokens\n"
+            f"        {MASK}"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-kept-on-self",
+    "The module remembers the past itself, and ignores the cache that it is given",
+    hint="Two texts are written in turn with one module: whose past does each of them get?",
+    breaks=("state",),
+    change={
+        "cache[0].shape[-2]": "self.past[0].shape[-2]",
+        "past_keys, past_values = cache": "past_keys, past_values = self.past",
+        "head_dim = keys.shape[-1]": (
+            "self.past = (keys.detach(), values.detach())\n"
+            "        head_dim = keys.shape[-1]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "past-projected-again",
+    "The cache holds the inputs, and all of the past is projected again at every step",
+    hint="What is computed in a step that was computed in the step before as well?",
+    breaks=("cost",),
+    change={
+        "if cache is not None:": "if False:",
+        "queries = split_heads(self.W_query(x), self.num_heads)": (
+            "d_out = self.W_key.out_features\n"
+            "        inputs = nn.functional.pad(x, (0, d_out - _d_in))\n"
+            "        inputs = split_heads(inputs, self.num_heads)\n"
+            "        if cache is not None:\n"
+            "            inputs = torch.cat([cache[0], inputs], dim=-2)\n"
+            "        everything = merge_heads(inputs)[..., :_d_in]\n"
+            "        queries = split_heads(self.W_query(x), self.num_heads)"
+        ),
+        "self.W_key(x)": "self.W_key(everything)",
+        "self.W_value(x)": "self.W_value(everything)",
+        TURN_KEYS: "keys = apply_rope(keys, torch.arange(seen + tokens, device=x.device))",
+        ROTARY_RESULT: "return self.out_proj(context_vec), (inputs, inputs)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-written-in-place",
+    "What stands in the cache that came in is overwritten",
+    hint="Two continuations start from one cache: what does the second of them find?",
+    breaks=("unchanged",),
+    change={
+        "past_keys, past_values = cache": (
+            "past_keys, past_values = (part.clone() for part in cache)\n"
+            "            cache[0].copy_(past_keys.flip(-2))\n"
+            "            cache[1].copy_(past_values.flip(-2))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-turned-in-place", "What came in is turned around in place",
+    hint="What does the caller find in it after the call?",
+    breaks=("unchanged",),
+    change={JOIN_KEYS: "torch.cat([past_keys.transpose_(-2, -1), keys.mT], dim=-1).mT"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "input-changed-in-place",
+    "The tokens that came in are turned around in place",
+    hint="What does the caller find in them after the call?",
+    breaks=("unchanged",),
+    change={
+        "_batch, tokens, _d_in = x.shape": (
+            "_batch, tokens, _d_in = x.shape\n"
+            "        x.transpose_(1, 2)"
+        ),
+        "self.W_query(x)": "self.W_query(x.mT)",
+        "self.W_key(x)": "self.W_key(x.mT)",
+        "self.W_value(x)": "self.W_value(x.mT)",
+    },
+    same_as={
+        "cache-turned-in-place": (
+            "every result is right, and the test itself says what was changed"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-in-float32",
+    "The new cache is a tensor of float32, whatever comes in",
+    hint="Which dtype has a new tensor when you say nothing?",
+    breaks=("dtype",),
+    change={JOIN_KEYS: f"{JOIN_KEYS}.float()", JOIN_VALUES: f"{JOIN_VALUES}.float()"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-in-eight-bits", "The cache is rounded to 8 bits a number",
+    hint="Does a token that comes alone get the very output that it gets with all others?",
+    change={
+        ROTARY_RESULT: (
+            "step = keys.abs().amax() / 127\n"
+            "        return self.out_proj(context_vec), ((keys / step).round() * step, values)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-through-float32", "The cache passes through float32 on its way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    breaks=("dtype",),
+    change={
+        ROTARY_RESULT: (
+            "return self.out_proj(context_vec), (keys.float().to(x.dtype), "
+            "values.float().to(x.dtype))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "none-not-understood",
+    "None is not understood where there is no cache yet",
+    hint="Is cache=None the same as leaving it out?",
+    breaks=("none",),
+    change={
+        "| None = None": "| tuple = ()",
+        "seen = 0 if cache is None else cache[0].shape[-2]": (
+            "seen = cache[0].shape[-2] if len(cache) > 0 else 0"
+        ),
+        "if cache is not None:": "if len(cache) > 0:",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "step-without-gradient",
+    "After a cache, new keys and values get no gradient",
+    hint="Does the new part of the joined keys have a grad_fn?",
+    breaks=("gradients",),
+    change={
+        JOIN_KEYS: "torch.cat([past_keys, keys.detach()], dim=-2)",
+        JOIN_VALUES: "torch.cat([past_values, values.detach()], dim=-2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "rotation-without-gradient", "The rotated keys get no gradient",
+    hint="Does the matrix of the keys have a .grad after backward?",
+    breaks=("gradients",),
+    change={TURN_KEYS: "keys = apply_rope(keys, positions).detach()"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "mask-top-left",
+    "The triangle of the mask starts in the top left corner, and hides the cache",
+    hint="Five tokens are in the cache and one comes in: which position is it at?",
+    change={
+        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "no-mask-in-a-chunk",
+    "After a cache, the tokens of a chunk see one another's future",
+    hint="Two tokens come in after five: may the first of them see the second?",
+    change={MASK: f"{MASK} & (cache is None)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-hidden", "No new token looks at the cache, which only grows",
+    hint="May a new token look at what was there before?",
+    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", common="sees-one-ahead",
+    hint="What may the first new token know about the second?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", common="hides-itself", hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "hides-itself-and-fills-zeros",
+    "A token cannot see itself, and the very first one gets nothing but zeros",
+    hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "diagonal-by-tokens",
+    "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
+    hint="Where in (tokens, seen + tokens) does the first new token find itself?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "mask-square",
+    "The mask has a column for every new token, and none for the old ones",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "mask-not-cut",
+    "The mask has a row for every token so far, and there are fewer queries",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
+    hint="How long may a text be?",
+    change={
+        "causal_mask_after(seen, tokens).to(x.device)": (
+            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "past-forgotten-in-chunks",
+    "When several tokens come in at once, they do not look at the cache",
+    hint="May a chunk of three tokens look at what was there before?",
+    change={
+        MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "window-of-eight", "Only the last eight tokens are looked at",
+    hint="How far back may a token look?",
+    change={
+        MASK: f"{MASK}\n        mask = mask | torch.ones_like(mask).tril(seen - 8)",
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "cache-needed", "The layer cannot be called without a cache",
+    hint="How is it called for the first tokens of a text?",
+    breaks=("none",),
+    change={"| None = None": "| None"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "scale-d-in", "The scores are divided by the root of d_in",
+    hint="How long are the vectors that meet in a dot product?",
+    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", "scale-total", "The scores are divided by the root of the number of keys",
+    hint="What was summed up in a dot product: tokens, or features?",
+    change={"head_dim**0.5": "(seen + tokens) ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", common="own-value-only",
+    change={"attn_weights @ values": "values[:, :, -tokens:]"},
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention", common="calls-torch-attention",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "                queries, keys, values, attn_mask=~mask\n"
+            "            )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "RotaryAttention",
+    common="no-mask",
+    hint="Which keys may the first of two new tokens not look at?",
+)
+mistake("RotaryAttention", "not-scaled", common="no-scale")
+mistake("RotaryAttention", "root-forgotten", common="no-square-root")
+mistake("RotaryAttention", "scaled-after-softmax", common="scale-after-softmax")
+mistake("RotaryAttention", common="softmax-over-batch", breaks=("computes", "batch"))
+mistake("RotaryAttention", "log-softmax", common="log-weights")
+mistake("RotaryAttention", common="one-maximum-per-sentence", breaks=("large",))
+mistake("RotaryAttention", common="one-maximum-per-head", breaks=("batch",))
+mistake("RotaryAttention", common="mask-fills-minus-hundred", breaks=("large",))
+mistake("RotaryAttention", common="one-maximum-for-all", breaks=("batch", "large"))
+mistake("RotaryAttention", "values-are-keys", common="keys-mixed")
+mistake("RotaryAttention", common="output-layer-without-bias", breaks=("bias",))
+mistake("RotaryAttention", "residual-added", common="residual-after-output-layer")
+mistake("RotaryAttention", common="in-place-after-softmax", breaks=("gradients",))
+mistake("RotaryAttention", common="value-bias", breaks=("bias",))
+mistake("RotaryAttention", common="bias-left-on", breaks=("bias",))
+common_mistakes(
+    "RotaryAttention", "mask-thrown-away", "half-of-the-length",
+    "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
+    "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
+    "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
+    "all-zeros", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
+    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
+    "mask-added", "mask-after-softmax", "mask-for-one-head", "reshaped-into-heads",
+    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
+    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
+    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
+    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
+    "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
+    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data", "weights-returned",
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "last-rows-of-a-square", "The last rows of a square mask",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "root-shared", "Queries and keys take half of the scale each",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "cache-detached", "The cache that comes out carries no graph",
+    change={
+        ROTARY_RESULT: "return self.out_proj(context_vec), (keys.detach(), values.detach())",
+    },
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "positions-from-one", "Positions count from 1, and distances are the same",
+    change={POSITIONS: f"{POSITIONS} + 1"},
+)  # fmt: skip
+
+accepted(
+    "RotaryAttention", "rotated-as-tokens-by-heads",
+    "Rotated while tokens stand before heads, with an axis for the heads",
+    change={
+        TURN_QUERIES: (
+            "cos, sin = (\n"
+            "            wave(positions[:, None] * 10000.0 ** (-torch.arange(\n"
+            "                0, queries.shape[-1], 2, dtype=x.dtype, device=x.device\n"
+            "            ) / queries.shape[-1]))[:, None]\n"
+            "            for wave in (torch.cos, torch.sin)\n"
+            "        )\n"
+            "        queries, keys = (\n"
+            "            torch.stack([\n"
+            "                part[..., 0::2] * cos - part[..., 1::2] * sin,\n"
+            "                part[..., 0::2] * sin + part[..., 1::2] * cos,\n"
+            "            ], dim=-1).flatten(-2).transpose(1, 2)\n"
+            "            for part in (queries.transpose(1, 2), keys.transpose(1, 2))\n"
+            "        )"
+        ),
+        TURN_KEYS: "pass",
+    },
+)  # fmt: skip
+
+
+@accepted(
+    "RotaryAttention", "plain-keys-kept", "Keys are kept as they were, and rotated at each step"
+)
+class PlainKeysKept(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def rotated(self, y, start):
+        width = y.shape[-1]
+        speeds = 10000 ** -(torch.arange(0, width, 2, dtype=y.dtype, device=y.device) / width)
+        places = torch.arange(start, start + y.shape[-2], device=y.device)
+        cos = (places[:, None] * speeds).cos().repeat_interleave(2, dim=-1)
+        sin = (places[:, None] * speeds).sin().repeat_interleave(2, dim=-1)
+        partner = torch.stack((-y[..., 1::2], y[..., 0::2]), dim=-1).reshape(y.shape)
+        return y * cos + partner * sin
+
+    def forward(self, x, cache=None):
+        queries, keys, values = (
+            layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for layer in (self.W_query, self.W_key, self.W_value)
+        )
+        if cache is not None:
+            keys = torch.cat([cache[0], keys], dim=2)
+            values = torch.cat([cache[1], values], dim=2)
+        seen = keys.shape[2] - x.shape[1]
+        scores = self.rotated(queries, seen) @ self.rotated(keys, 0).mT / keys.shape[-1] ** 0.5
+        weights = scores.masked_fill(future_after(seen, x), -torch.inf).softmax(dim=-1)
+        return self.out_proj((weights @ values).transpose(1, 2).flatten(2)), (keys, values)
+
+
+@accepted("RotaryAttention", "as-in-llama", "Complex numbers as in Meta's code, in its names")
+class RotaryAsInLlama(nn.Module):
+    def __init__(self, dim, d_out, n_heads):
+        super().__init__()
+        self.n_heads, self.head_dim = n_heads, d_out // n_heads
+        self.wq = nn.Linear(dim, d_out, bias=False)
+        self.wk = nn.Linear(dim, d_out, bias=False)
+        self.wv = nn.Linear(dim, d_out, bias=False)
+        self.wo = nn.Linear(d_out, d_out)
+
+    def forward(self, x, cache=None):
+        bsz, seqlen, _ = x.shape
+        xq = self.wq(x).view(bsz, seqlen, self.n_heads, self.head_dim)
+        xk = self.wk(x).view(bsz, seqlen, self.n_heads, self.head_dim)
+        xv = self.wv(x).view(bsz, seqlen, self.n_heads, self.head_dim)
+        start = cache[0].shape[2] if cache else 0
+        steps = torch.arange(0, self.head_dim, 2, device=x.device).to(x.dtype)
+        freqs = 1.0 / (10000.0 ** (steps / self.head_dim))
+        t = torch.arange(start, start + seqlen, device=x.device).to(x.dtype)
+        angles = torch.outer(t, freqs)
+        freqs_cis = torch.polar(torch.ones_like(angles), angles)[None, :, None]
+        xq, xk = (
+            torch.view_as_real(
+                torch.view_as_complex(y.reshape(bsz, seqlen, self.n_heads, -1, 2)) * freqs_cis
+            ).flatten(3)
+            for y in (xq, xk)
+        )
+        xq, keys, values = xq.transpose(1, 2), xk.transpose(1, 2), xv.transpose(1, 2)
+        if cache:
+            keys = torch.cat([cache[0], keys], dim=2)
+            values = torch.cat([cache[1], values], dim=2)
+        scores = torch.matmul(xq, keys.transpose(2, 3)) / math.sqrt(self.head_dim)
+        if seqlen > 1:
+            scores = scores + torch.full(
+                (seqlen, start + seqlen), float("-inf"), dtype=x.dtype, device=x.device
+            ).triu(start + 1)
+        scores = F.softmax(scores, dim=-1)
+        output = torch.matmul(scores, values).transpose(1, 2).contiguous().view(bsz, seqlen, -1)
+        return self.wo(output), [keys, values]
+
+
+@accepted(
+    "RotaryAttention", "angles-as-a-buffer", "Angles of 128 positions in a buffer, a fused layer"
+)
+class AnglesAsABuffer(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.c_attn = nn.Linear(d_in, 3 * d_out, bias=False)
+        self.c_proj = nn.Linear(d_out, d_out)
+        width = d_out // num_heads
+        speeds = 10000 ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+        angles = torch.arange(128)[:, None] * speeds
+        self.register_buffer("waves", torch.stack([angles.cos(), angles.sin()]))
+
+    def rotate(self, y, cos, sin):
+        even, odd = y.unflatten(-1, (-1, 2)).unbind(-1)
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+    def forward(self, x, layer_past=None):
+        q, k, v = (
+            part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for part in self.c_attn(x).chunk(3, dim=-1)
+        )
+        seen = layer_past[0].shape[-2] if layer_past is not None else 0
+        cos, sin = self.waves[:, seen : seen + x.shape[1]].to(x.dtype)
+        q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
+        if layer_past is not None:
+            k = torch.cat((layer_past[0], k), dim=-2)
+            v = torch.cat((layer_past[1], v), dim=-2)
+        scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(future_after(seen, x), -1e9)
+        return self.c_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2)), (k, v)
+
+
+@accepted(
+    "RotaryAttention", "small-matrices", "Matrices for layers, and a matrix of two by two per pair"
+)
+class RotaryBySmallMatrices(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.num_heads, self.width = num_heads, d_out // num_heads
+        self.Wq = nn.Parameter(torch.randn(d_in, d_out))
+        self.Wk = nn.Parameter(torch.randn(d_in, d_out))
+        self.Wv = nn.Parameter(torch.randn(d_in, d_out))
+        self.out = nn.Linear(d_out, d_out)
+
+    def forward(self, x, cache=None):
+        shape = (*x.shape[:2], self.num_heads, self.width)
+        q, k, v = ((x @ w).view(shape).transpose(1, 2) for w in (self.Wq, self.Wk, self.Wv))
+        seen = 0 if cache is None else cache[0].size(2)
+        pairs = torch.arange(self.width // 2, dtype=x.dtype, device=x.device)
+        angles = torch.arange(seen, seen + x.size(1), device=x.device)[:, None] * torch.exp(
+            -2 * pairs * math.log(10000.0) / self.width
+        )
+        cos, sin = angles.cos(), angles.sin()
+        turns = torch.stack([cos, -sin, sin, cos], dim=-1).unflatten(-1, (2, 2))
+        q, k = (
+            torch.einsum("tpij,bhtpj->bhtpi", turns, y.unflatten(-1, (-1, 2))).flatten(-2)
+            for y in (q, k)
+        )
+        if cache is not None:
+            k, v = (torch.cat(pair, dim=2) for pair in zip(cache, (k, v)))  # noqa: B905
+        scores = torch.einsum("bhqd,bhkd->bhqk", q, k) * self.width**-0.5
+        weights = scores.masked_fill(future_after(seen, x), -torch.inf).softmax(-1)
+        context = torch.einsum("bhqk,bhkd->bqhd", weights, v)
+        return self.out(context.reshape(*x.shape[:2], -1)), (k, v)
+
+
+@accepted(
+    "RotaryAttention", "names-that-say-nothing", "Layers whose names say nothing, in another order"
+)
+class RotaryNamesThatSayNothing(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.n = num_heads
+        self.last = nn.Linear(d_out, d_out)
+        self.alpha = nn.Linear(d_in, d_out, bias=False)
+        self.beta = nn.Linear(d_in, d_out, bias=False)
+        self.gamma = nn.Linear(d_in, d_out, bias=False)
+
+    def turn(self, y, start):
+        d = y.shape[-1]
+        out = torch.empty_like(y)
+        places = torch.arange(start, start + y.shape[-2], dtype=y.dtype, device=y.device)
+        for i in range(d // 2):
+            c, s = (
+                (places * 10000.0 ** (-2 * i / d)).cos(),
+                (places * 10000.0 ** (-2 * i / d)).sin(),
+            )
+            out[..., 2 * i] = y[..., 2 * i] * c - y[..., 2 * i + 1] * s
+            out[..., 2 * i + 1] = y[..., 2 * i] * s + y[..., 2 * i + 1] * c
+        return out
+
+    def forward(self, x, cache=None):
+        messages, asking, asked = (
+            layer(x).unflatten(-1, (self.n, -1)).transpose(1, 2)
+            for layer in (self.alpha, self.beta, self.gamma)
+        )
+        seen = 0 if cache is None else cache[0].shape[2]
+        asking, asked = self.turn(asking, seen), self.turn(asked, seen)
+        if cache is not None:
+            asked = torch.cat([cache[1], asked], dim=2)
+            messages = torch.cat([cache[0], messages], dim=2)
+        scores = asking @ asked.mT / asked.shape[-1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1 + seen) == 1, -torch.inf)
+        out = self.last((scores.softmax(-1) @ messages).transpose(1, 2).flatten(2))
+        return out, (messages, asked)
+
+
+@accepted("RotaryAttention", "newest-first", "New keys before the old ones, and a mask to match")
+class RotaryNewestFirst(nn.Module):
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.to_q = nn.Linear(d_in, d_out, bias=False)
+        self.to_kv = nn.Linear(d_in, 2 * d_out, bias=False)
+        self.to_out = nn.Linear(d_out, d_out)
+
+    def forward(self, x, cache=None):
+        queries, keys, values = (
+            y.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for y in (self.to_q(x), *self.to_kv(x).chunk(2, dim=-1))
+        )
+        seen = 0 if cache is None else cache[1].shape[2]
+        width = keys.shape[-1]
+        speeds = torch.logspace(0, -4, width // 2 + 1, dtype=x.dtype, device=x.device)[:-1]
+        angles = torch.arange(seen, seen + x.shape[1], device=x.device)[:, None] * speeds
+        turns = torch.complex(angles.cos(), angles.sin())
+        queries, keys = (
+            torch.view_as_real(
+                torch.complex(y[..., ::2].contiguous(), y[..., 1::2].contiguous()) * turns
+            ).flatten(-2)
+            for y in (queries, keys)
+        )
+        if cache is not None:
+            keys, values = torch.cat([keys, cache[0]], 2), torch.cat([values, cache[1]], 2)
+        scores = queries @ keys.mT / width**0.5
+        mask = F.pad(future_after(0, x), (0, seen))
+        weights = scores.masked_fill(mask, -torch.inf).softmax(dim=-1)
+        return self.to_out((weights @ values).transpose(1, 2).flatten(2)), (keys, values)
+
+
+# --- EncoderDecoderBlock --------------------------------------------------------------------------
+
+OWN = "h = x + self.attention(self.norm1(x))[0]  # causal; the cache is of no use here"
+OTHER = "h = h + self.cross(self.norm2(h), context, context_mask)"
+NETWORK = "return h + self.feed_forward(self.norm3(h))"
+OWN_LAYER = "self.attention = CachedAttention(d_model, d_model, num_heads)"
+TWO_WAYS = "self.attention = CrossAttention(d_model, d_model, d_model, num_heads)"
+
+mistake(
+    "EncoderDecoderBlock", "context-normed", "The context goes through the second norm as well",
+    hint="Who has normed the context already, and what comes into your block?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), self.norm2(context), context_mask)"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "only-context-normed", "The norm is on the context, and not on x",
+    hint="Which of the two sequences does each norm belong to?",
+    change={OTHER: "h = h + self.cross(h, self.norm2(context), context_mask)"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "roles-swapped", "The context asks, and x answers",
+    hint="From which sequence come the queries: which one gets a result for each of its tokens?",
+    change={
+        OTHER: "h = h + self.cross(context, self.norm2(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "not-causal", "Self-attention sees the future",
+    hint="What may token 2 of x know of token 3?",
+    change={OWN_LAYER: TWO_WAYS, OWN: "n = self.norm1(x)\n        h = x + self.attention(n, n)"},
+    breaks=("computes", "causal"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "mask-ignored", "Hidden tokens of the context are read all the same",
+    hint="Where does context_mask go?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context)"},
+    breaks=("computes", "hidden"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "mask-opposite", "The mask hides what it should show",
+    hint="In this kit, does True mean \"look here\" or \"do not look here\"?",
+    change={
+        OTHER: (
+            "h = h + self.cross(self.norm2(h), context, None if context_mask is None else "
+            "~context_mask)"
+        ),
+    },
+    breaks=("computes", "hidden"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "hidden-zeroed", "Hidden tokens of the context become zero, and stay",
+    hint="A vector of zeros gets a score, and so a weight. Which?",
+    change={
+        OTHER: (
+            "if context_mask is not None:\n"
+            "            context = context.masked_fill(context_mask[..., None], 0.0)\n"
+            "        h = h + self.cross(self.norm2(h), context)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-context", "The context is never read",
+    hint="Does your result change with the context?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), self.norm2(h))"},
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-first", "The context is read before one's own sentence",
+    hint="Which of the two attentions comes first?",
+    change={
+        OWN: "h = x + self.cross(self.norm2(x), context, context_mask)",
+        OTHER: "h = h + self.attention(self.norm1(h))[0]",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "side-by-side", "Both attentions read x, side by side",
+    hint="What does the second attention ask with: x, or what the first one made of it?",
+    change={OTHER: "h = h + self.cross(self.norm2(x), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "one-attention", "Both attentions share their weights",
+    hint="How many matrices does the block learn?",
+    change={
+        OWN: (
+            "n = self.norm1(x)\n"
+            "        rows = torch.arange(x.shape[1], device=x.device)\n"
+            "        own = [self.cross(n[:, i : i + 1], n[:, : i + 1]) for i in rows]\n"
+            "        h = x + torch.cat(own, 1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "post-norm", "The norms come after the sums: this is post-norm",
+    hint="What does each part read: x, or x after a norm?",
+    change={
+        OWN: "h = self.norm1(x + self.attention(x)[0])",
+        OTHER: "h = self.norm2(h + self.cross(h, context, context_mask))",
+        NETWORK: "return self.norm3(h + self.feed_forward(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-shortcuts", "Nothing is added: the shortcuts are missing",
+    hint="If all weights were zero, what should come out of the block?",
+    change={
+        OWN: "h = self.attention(self.norm1(x))[0]",
+        OTHER: "h = self.cross(self.norm2(h), context, context_mask)",
+        NETWORK: "return self.feed_forward(self.norm3(h))",
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-first-shortcut",
+    "The shortcut around self-attention is missing",
+    hint="What is added to what self-attention finds?",
+    change={OWN: "h = self.attention(self.norm1(x))[0]"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-second-shortcut",
+    "The shortcut around the second attention is missing",
+    hint="What is added to what the block finds in the context?",
+    change={OTHER: "h = self.cross(self.norm2(h), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-third-shortcut",
+    "The shortcut around the feed-forward network is missing",
+    hint="What is added to what the feed-forward network gives?",
+    change={NETWORK: "return self.feed_forward(self.norm3(h))"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "second-shortcut-from-x",
+    "The second shortcut starts at the block's input, and what self-attention added is lost",
+    hint="To what does the second attention add?",
+    change={OTHER: "h = x + self.cross(self.norm2(h), context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "cross-without-norm", "The second attention asks without a norm",
+    hint="How many norms does the block have, and where is each of them used?",
+    change={OTHER: "h = h + self.cross(h, context, context_mask)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "second-norm-used-twice", "The second norm is used for the third",
+    hint="How many norms does the block have, and where is each of them used?",
+    change={NETWORK: "return h + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "one-norm", "There is one norm for all three places",
+    hint="How many gains does the block learn?",
+    change={
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = self.norm1",
+        "self.norm3 = nn.LayerNorm(d_model)": "self.norm3 = self.norm1",
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-network", "The feed-forward network is missing",
+    hint="Which of the three parts looks at no other token?",
+    change={NETWORK: "return self.norm3(h)"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "rms-norms", "The mean is not subtracted: these are RMS norms",
+    hint="What does a layer norm do to a token whose features are all 5?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.RMSNorm(d_model, eps=1e-5)"
+        for n in (1, 2, 3)
+    },
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "relu", "The network has a ReLU between its layers",
+    hint="What does a GELU do to a small negative number?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden), nn.ReLU(), nn.Linear(d_hidden, d_model)\n"
+            "        )"
+        ),
+    },
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "tanh-gelu", "The GELU is the one with the tanh",
+    hint="Which of the two forms of GELU is nn.GELU() without an argument?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden),\n"
+            '            nn.GELU(approximate="tanh"),\n'
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+    },
+    breaks=("gelu",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-detached", "No gradient flows back to the context",
+    hint="Who learns from what the decoder found in the context?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context.detach(), context_mask)"},
+    breaks=("gradients",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "float32-inside", "The numbers pass through float32 on their way",
+    hint="How many digits of a float64 are left after a visit to float32?",
+    change={OTHER: f"h = h.float().to(x.dtype)\n        {OTHER}"},
+    breaks=("dtype",),
+)  # fmt: skip
+
+
+mistake(
+    "EncoderDecoderBlock", "returns-a-pair", "The block returns a cache as well",
+    hint="How many values does the statement say come back?",
+    change={NETWORK: "return h + self.feed_forward(self.norm3(h)), None"},
+    breaks=("returns",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "needs-a-mask", "Without a mask, the block fails",
+    hint="What does context_mask hold when nobody hides anything?",
+    change={OTHER: "h = h + self.cross(self.norm2(h), context, context_mask.bool())"},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "norms-without-shift", "The norms have no shift",
+    hint="Which two things does each norm learn?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": f"self.norm{n} = nn.LayerNorm(d_model, bias=False)"
+        for n in (1, 2, 3)
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "norms-learn-nothing", "The norms learn nothing",
+    hint="Which two things does each norm learn?",
+    change={
+        f"self.norm{n} = nn.LayerNorm(d_model)": (
+            f"self.norm{n} = nn.LayerNorm(d_model, elementwise_affine=False)"
+        )
+        for n in (1, 2, 3)
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "up-without-bias", "The first layer of the network has no bias",
+    hint="How many biases does the statement name?",
+    change={
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.feed_forward = nn.Sequential(\n"
+            "            nn.Linear(d_model, d_hidden, bias=False),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "context-changed", "Hidden tokens of the caller's context become zero",
+    hint="Who else reads the context after your block?",
+    change={
+        OTHER: (
+            f"{OTHER}\n"
+            "        if context_mask is not None:\n"
+            "            context.data.masked_fill_(context_mask[..., None], 0.0)"
+        ),
+    },
+    breaks=("unchanged",),
+)  # fmt: skip
+
+
+class Translating(nn.Module):
+    """The block, all written in one class; each answer below has one thing of its own."""
+
+    biased = False  # queries, keys and values
+
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+        self.self_attn, self.cross_attn = (
+            nn.ModuleDict(
+                {
+                    name: nn.Linear(d_model, d_model, bias=self.biased or name == "o")
+                    for name in "qkvo"
+                }
+            )
+            for _ in range(2)
+        )
+        self.mlp = nn.Sequential(
+            nn.Linear(d_model, d_hidden), nn.GELU(), nn.Linear(d_hidden, d_model)
+        )
+
+    def hide_future(self, scores):
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+        return scores.masked_fill(future, -torch.inf)
+
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -torch.inf)
+
+    def attend(self, layers, x, seen, hide):
+        queries, keys, values = (
+            layers[name](given).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for name, given in (("q", x), ("k", seen), ("v", seen))
+        )
+        weights = hide(queries @ keys.mT / keys.shape[-1] ** 0.5).softmax(-1)
+        return layers["o"]((weights @ values).transpose(1, 2).flatten(2))
+
+    def forward(self, x, context, context_mask=None):
+        normed = self.norms[0](x)
+        x = x + self.attend(self.self_attn, normed, normed, self.hide_future)
+
+        def hide(scores):
+            return self.hide_padding(scores, context_mask)
+
+        x = x + self.attend(self.cross_attn, self.norms[1](x), context, hide)
+        return x + self.mlp(self.norms[2](x))
+
+
+@mistake(
+    "EncoderDecoderBlock", "causal-context", "The context is hidden by a causal mask too",
+    hint="Which tokens of the context are known when the first word is written?",
+)  # fmt: skip
+class CausalContext(Translating):
+    def hide_padding(self, scores, mask):
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+        hidden = super().hide_padding(scores, mask)
+        return torch.where(future & hidden[..., :1].isfinite(), -torch.inf, hidden)
+
+
+@mistake(
+    "EncoderDecoderBlock", "causal-if-as-long",
+    "A context as long as x is hidden by the causal mask, where there is no other",
+    hint="Do equal lengths make token 3 of one sequence belong to token 3 of the other?",
+)  # fmt: skip
+class CausalIfAsLong(Translating):
+    def hide_padding(self, scores, mask):
+        if mask is None and scores.shape[-1] == scores.shape[-2]:
+            return self.hide_future(scores)
+        return super().hide_padding(scores, mask)
+
+
+@mistake(
+    "EncoderDecoderBlock", "future-lowered", "Scores of the future become -60, and are not hidden",
+    hint="What is the weight of a score of -60 beside one of -70?",
+    breaks=("causal",),
+)  # fmt: skip
+class FutureLowered(Translating):
+    def hide_future(self, scores):
+        return scores.masked_fill(torch.ones_like(scores[0, 0]).triu(1).bool(), -60.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", "padding-lowered",
+    "Scores of hidden tokens become -60, and are not hidden",
+    hint="What is the weight of a score of -60 beside one of -70?",
+    breaks=("hidden",),
+)  # fmt: skip
+class PaddingLowered(Translating):
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -60.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", "mask-on-the-cpu", "The causal mask is always made on the CPU",
+    hint="On which device are the scores, and on which the mask?",
+    breaks=("device",),
+)  # fmt: skip
+class MaskOnTheCpu(Translating):
+    def hide_future(self, scores):
+        tokens = scores.shape[-1]
+        return scores.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -torch.inf)
+
+
+@mistake(
+    "EncoderDecoderBlock", "biased", "Queries, keys and values have a bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    breaks=("bias",),
+)  # fmt: skip
+class Biased(Translating):
+    biased = True
+
+
+@mistake(
+    "EncoderDecoderBlock", "ready-made", "Ready-made attention is used",
+    hint="Which line of yours does the work of the exercise?",
+    breaks=("forbidden",),
+)  # fmt: skip
+class ReadyMade(Translating):
+    def attend(self, layers, x, seen, hide):
+        queries, keys, values = (
+            layers[name](given).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for name, given in (("q", x), ("k", seen), ("v", seen))
+        )
+        hidden = hide(torch.zeros(*queries.shape[:3], keys.shape[2], device=x.device))
+        mixed = F.scaled_dot_product_attention(queries, keys, values, hidden.to(x.dtype))
+        return layers["o"](mixed.transpose(1, 2).flatten(2))
+
+
+@accepted("EncoderDecoderBlock", "one-class", "All written in one class, layers in dictionaries")
+class OneClass(Translating):
+    pass
+
+
+accepted(
+    "EncoderDecoderBlock", "one-expression-each", "Three lines, other names for the norms",
+    change={
+        re.compile(r"self\.norm(\d)"): r"self.ln_\1",
+        re.compile(r"self\.attention"): "self.self_attn",
+        re.compile(r"self\.cross"): "self.cross_attn",
+        re.compile(r"self\.feed_forward"): "self.mlp",
+    },
+)  # fmt: skip
+
+accepted(
+    "EncoderDecoderBlock", "names-that-say-nothing",
+    "Parts are called a to f, and made in another order",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)\n": (
+            "self.f = FeedForward(d_model, d_hidden)\n"
+            "        self.e = nn.LayerNorm(d_model)\n"
+            "        self.d = CrossAttention(d_model, d_model, d_model, num_heads)\n"
+            "        self.c = nn.LayerNorm(d_model)\n"
+            "        self.b = CachedAttention(d_model, d_model, num_heads)\n"
+            "        self.a = nn.LayerNorm(d_model)\n"
+        ),
+        "        self.attention = CachedAttention(d_model, d_model, num_heads)\n": "",
+        "        self.norm2 = nn.LayerNorm(d_model)\n": "",
+        "        self.cross = CrossAttention(d_model, d_model, d_model, num_heads)\n": "",
+        "        self.norm3 = nn.LayerNorm(d_model)\n": "",
+        "        self.feed_forward = FeedForward(d_model, d_hidden)\n": "",
+        OWN: "h = x + self.b(self.a(x))[0]",
+        OTHER: "h = h + self.d(self.c(h), context, context_mask)",
+        NETWORK: "return h + self.f(self.e(h))",
+    },
+)  # fmt: skip
+
+accepted(
+    "EncoderDecoderBlock", "sequence-with-its-norm", "Norm and network are one sequence",
+    change={
+        "        self.norm3 = nn.LayerNorm(d_model)\n": "",
+        "self.feed_forward = FeedForward(d_model, d_hidden)": (
+            "self.ff = nn.Sequential(\n"
+            "            nn.LayerNorm(d_model),\n"
+            "            nn.Linear(d_model, d_hidden),\n"
+            "            nn.GELU(),\n"
+            "            nn.Linear(d_hidden, d_model),\n"
+            "        )"
+        ),
+        NETWORK: "return h + self.ff(h)",
+    },
+)  # fmt: skip
+
+
+@accepted("EncoderDecoderBlock", "all-in-one", "All layers stand in the block itself, some fused")
+class AllInOne(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model)
+        self.cross_q = nn.Linear(d_model, d_model, bias=False)
+        self.cross_kv = nn.Linear(d_model, 2 * d_model, bias=False)
+        self.cross_out = nn.Linear(d_model, d_model)
+        self.fc1, self.fc2 = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
+        self.norms = nn.ModuleList([nn.LayerNorm(d_model) for _ in range(3)])
+
+    def heads(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def attend(self, queries, keys, values, hidden):
+        queries, keys, values = map(self.heads, (queries, keys, values))
+        scores = queries @ keys.transpose(2, 3) * keys.shape[-1] ** -0.5
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(dim=-1)
+        return (weights @ values).transpose(1, 2).flatten(2)
+
+    def forward(self, x, context, context_mask=None):
+        count = torch.arange(x.shape[1], device=x.device)
+        future = count[None, :] > count[:, None]
+        x = x + self.out(self.attend(*self.qkv(self.norms[0](x)).chunk(3, dim=-1), future))
+        if context_mask is None:
+            context_mask = torch.zeros(context.shape[:2], dtype=torch.bool, device=x.device)
+        keys, values = self.cross_kv(context).chunk(2, dim=-1)
+        found = self.attend(
+            self.cross_q(self.norms[1](x)), keys, values, context_mask[:, None, None]
+        )
+        x = x + self.cross_out(found)
+        return x + self.fc2(F.gelu(self.fc1(self.norms[2](x))))
+
+
+@accepted("EncoderDecoderBlock", "norms-by-hand", "Gains, shifts and a class for both attentions")
+class NormsByHand(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.gains = nn.ParameterList([torch.ones(d_model) for _ in range(3)])
+        self.shifts = nn.ParameterList([torch.zeros(d_model) for _ in range(3)])
+        self.self_attention = TwoSequences(d_model, num_heads)
+        self.cross_attention = TwoSequences(d_model, num_heads)
+        self.up = nn.Linear(d_model, d_hidden)
+        self.down = nn.Linear(d_hidden, d_model)
+
+    def norm(self, x, number):
+        apart = x - x.mean(dim=-1, keepdim=True)
+        spread = (apart * apart).mean(dim=-1, keepdim=True)
+        return self.gains[number] * apart * (spread + 1e-5).rsqrt() + self.shifts[number]
+
+    def forward(self, x, context, context_mask=None):
+        tokens = x.shape[1]
+        future = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
+        normed = self.norm(x, 0)
+        x = self.self_attention(normed, normed, future) + x
+        hidden = None if context_mask is None else context_mask[:, None, None, :]
+        x = self.cross_attention(self.norm(x, 1), context, hidden) + x
+        inner = self.up(self.norm(x, 2))
+        return self.down(0.5 * inner * (1 + torch.erf(inner / math.sqrt(2)))) + x
+
+
+class TwoSequences(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        size = d_model // num_heads
+        self.w_q = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_k = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_v = nn.Parameter(0.02 * torch.randn(num_heads, d_model, size))
+        self.w_o = nn.Linear(d_model, d_model)
+
+    def forward(self, x, seen, hidden):
+        queries = torch.einsum("btd,hde->bhte", x, self.w_q)
+        keys = torch.einsum("btd,hde->bhte", seen, self.w_k)
+        values = torch.einsum("btd,hde->bhte", seen, self.w_v)
+        scores = torch.einsum("bhqe,bhke->bhqk", queries, keys) / math.sqrt(self.w_q.shape[-1])
+        if hidden is not None:
+            scores = torch.where(hidden, torch.full_like(scores, -torch.inf), scores)
+        mixed = torch.einsum("bhqk,bhke->bqhe", scores.softmax(-1), values)
+        return self.w_o(mixed.reshape(*x.shape[:2], -1))
