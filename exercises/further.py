@@ -365,6 +365,73 @@ class RotaryAttention(nn.Module):
         raise NotImplementedError
 
 
+class LlamaBlock(nn.Module):
+    """Build the block of Llama: RMS norms, rotary attention, and a feed-forward layer with a gate.
+
+        h   = x + attention(norm1(x))
+        out = h + feed_forward(norm2(h))
+        norm(x)         = x / √(mean of x² + 1e-6) · gain    over the features of a token
+        attention(x)    = the output of RotaryAttention(d_model, d_model, num_heads)
+        feed_forward(x) = W_down(silu(W_gate(x)) · W_up(x))
+
+    This is `TransformerBlock` with three parts exchanged: `rms_norm` for both layer norms,
+    `RotaryAttention` for the attention, and `SwiGLU(d_model, d_hidden)` for the feed-forward layer.
+    Here the text comes all at once, at positions 0, 1, 2, …, and no cache goes in or comes out. You
+    may import your earlier answers, write everything again, or take `nn.RMSNorm` and `F.silu`.
+
+    Why: most open models of today are stacks of this block: Llama, Mistral, Qwen. Their
+    attention also shares keys among heads, as your `GroupedQueryAttention` does.
+
+    Made with:
+        d_model: int, features of a token, a multiple of num_heads.
+        num_heads: int, heads of queries, of keys and of values. head_dim = d_model / num_heads is
+            even.
+        d_hidden: int, features between the layers of the feed-forward part.
+
+    Takes:
+        x: (batch, tokens, d_model), sentences of 1 to 128 tokens.
+
+    Returns:
+        (batch, tokens, d_model): one vector for each token.
+
+    Rules:
+        forbidden: Ready-made attention and transformer layers are off limits; torch's softmax and
+            its RMS norm are welcome.
+        length: A sentence may have any length up to 128 tokens, and the next one another.
+        norms: Each norm learns a gain of its own, d_model numbers, and no shift.
+        eps: What the norms add to the mean square is 1e-6. It counts where all features of a token
+            are very small. `nn.RMSNorm` adds another number unless you pass eps.
+        bias: The last layer of the attention has a bias, as in `RotaryAttention`, and no other
+            layer has one. Nothing else is learned.
+        dtype: After `.double()`, everything is computed in float64, angles too; the root of the
+            scale may be taken in float32.
+        unchanged: `x` stays as it was.
+        gradients: Gradients flow to the input and to every parameter.
+
+    Example: every matrix is the identity, and all vectors (the gains and the bias) are 0.5. Both
+    tokens are still there in the result, and the second has heard a little of the first.
+
+    >>> block = LlamaBlock(2, 1, 3)
+    >>> for weight in block.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.5)
+    >>> block(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])).detach()
+    tensor([[[2.5238, 0.5132],
+             [0.7584, 3.2777]]])
+
+    Source: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models", section
+    2.2, https://arxiv.org/abs/2302.13971. The bias of the attention's last layer is this kit's.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        raise NotImplementedError
+
+
 class EncoderDecoderBlock(nn.Module):
     """Read one's own sentence, then another one: the block of a translator's decoder.
 

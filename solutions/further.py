@@ -12,7 +12,7 @@ from .cross_attention import CrossAttention
 from .inference import CachedAttention, causal_mask_after
 from .multi_head_attention import merge_heads, split_heads
 from .positions import apply_rope
-from .transformer_block import FeedForward
+from .transformer_block import FeedForward, SwiGLU, rms_norm
 
 
 def head_weights(
@@ -166,6 +166,28 @@ class RotaryAttention(nn.Module):
 
         context_vec = merge_heads(attn_weights @ values)  # (batch, tokens, d_out)
         return self.out_proj(context_vec), (keys, values)
+
+
+class LlamaBlock(nn.Module):
+    """Rotary attention and a gated feed-forward layer, each behind an RMS norm and a shortcut.
+
+    Touvron et al. 2023, section 2.2.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.Parameter(torch.ones(d_model))  # the gains of two norms
+        self.attention = RotaryAttention(d_model, d_model, num_heads)
+        self.norm2 = nn.Parameter(torch.ones(d_model))
+        self.feed_forward = SwiGLU(d_model, d_hidden)
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Let tokens meet, then let each one think; both only add to what is there."""
+        found, _cache = self.attention(rms_norm(x, self.norm1))
+        h = x + found  # (batch, tokens, d_model)
+        return h + self.feed_forward(rms_norm(h, self.norm2))  # (batch, tokens, d_model)
 
 
 class EncoderDecoderBlock(nn.Module):

@@ -1,6 +1,7 @@
 """Public checks of unit 13, a look inside, and the parts wired together."""
 
 import torch
+from torch import nn
 
 from grader.course.collection import rung
 from grader.testing import (
@@ -613,6 +614,115 @@ def test_rotary_attention_projects_new_tokens_only(student, make):
     _out, short = attention(make.normal(batch=1, tokens=16, d_in=256))
     _out, long = attention(make.normal(batch=1, tokens=64, d_in=256))
     assert_work_grows_at_most(attention, (token, short), (token, long), 2)
+
+
+# --- LlamaBlock ----------------------------------------------------------------------------------
+
+
+def two_llamas(student, reference):
+    """The student's block and ours, of two heads of four features, with the same weights."""
+    theirs, ours = student.LlamaBlock(8, 2, 10), reference.LlamaBlock(8, 2, 10)
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+@rung.shape("LlamaBlock")
+def test_llama_block_gives_one_vector_per_token(student, make):
+    """Each token comes back as wide as it was, whatever the width of the hidden layer."""
+    student.LlamaBlock(8, 2, 10)(make.normal(batch=3, tokens=7, d_model=8))
+
+
+@rung.value("LlamaBlock")
+def test_llama_block_of_the_example(student, reference):
+    """With identity matrices and vectors of 0.5 it gives the numbers of the example."""
+    theirs, ours = student.LlamaBlock(2, 1, 3), reference.LlamaBlock(2, 1, 3)
+    for weight in ours.parameters():
+        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.5)
+    adopt(theirs, ours)
+    x = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the block of the example")
+
+
+@rung.value("LlamaBlock")
+def test_llama_block_with_the_weights_of_the_reference(student, reference, make):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = two_llamas(student, reference)
+    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.value("LlamaBlock")
+def test_llama_block_is_causal(student, reference, make):
+    """Changing later tokens leaves the outputs of earlier ones as they were."""
+    theirs, _ours = two_llamas(student, reference)
+    assert_causal(theirs, make.normal(12.0, batch=3, tokens=7, d_model=8))
+
+
+@rung.property("LlamaBlock", rules=("length",))
+def test_llama_block_takes_a_short_and_a_long_sentence(student, reference, make):
+    """First a short sentence, and then a longer one."""
+    theirs, ours = two_llamas(student, reference)
+    for tokens in (3, 20):
+        x = make.normal(12.0, batch=2, tokens=tokens, d_model=8)
+        what = f"the result for {tokens} tokens"
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
+
+
+@rung.property("LlamaBlock", rules=("norms",))
+def test_llama_block_learns_two_gains(student, reference):
+    """Both norms have a gain of their own."""
+    theirs = student.LlamaBlock(8, 2, 10)
+    missing = adopt(theirs, reference.LlamaBlock(8, 2, 10)).missing
+    lacking = [role for role in missing if role.startswith("norm")]
+    assert_that(
+        not lacking,
+        f"each of the two norms learns a gain of its own: {2 - len(lacking)} of them were found",
+    )
+
+
+@rung.property("LlamaBlock", rules=("bias",))
+def test_llama_block_has_a_single_bias(student, reference):
+    """The attention's last layer has a bias, and no other layer has one."""
+    theirs, ours = student.LlamaBlock(8, 2, 10), reference.LlamaBlock(8, 2, 10)
+    layers = "queries, keys, values and the feed-forward layers"
+    assert_one_bias(theirs, ours, layers, "attention.out_proj")
+
+
+@rung.stability("LlamaBlock", rules=("eps",))
+def test_llama_block_norms_small_numbers(student, reference, make):
+    """Where numbers are very small, eps decides what the norms make of them."""
+    theirs, ours = two_llamas(student, reference)
+    x = make.normal(1e-3, batch=2, tokens=7, d_model=8)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
+
+
+@rung.property("LlamaBlock", rules=("dtype",))
+def test_llama_block_computes_in_float64(student, reference, make):
+    """After .double(), it takes and gives float64, with all of its digits."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = two_llamas(student, reference)
+    # So large that no eps shows. What the block adds is compared, which is not large.
+    x = make.normal(1e4, batch=2, tokens=7, d_model=8, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
+
+
+@rung.property("LlamaBlock", rules=("unchanged",))
+def test_llama_block_keeps_its_input(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs, _ours = two_llamas(student, reference)
+    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=7, d_model=8))
+
+
+@rung.gradient("LlamaBlock", rules=("gradients",))
+def test_llama_block_lets_gradients_through(student, reference, make):
+    """Gradients reach the input, both gains, the attention and the feed-forward layer."""
+    theirs, ours = two_llamas(student, reference)
+    with torch.no_grad():  # a gradient is as large as all that it passes
+        for weight in ours.parameters():
+            weight *= 0.5
+    adopt(theirs, ours)
+    x = make.normal(20.0, batch=2, tokens=7, d_model=8)
+    assert_gradients_agree(theirs, ours, x, make=make)
 
 
 # --- EncoderDecoderBlock -------------------------------------------------------------------------

@@ -216,7 +216,8 @@ def _norms_matched(
         held = (own.gain, own.shift) if own is not None else (None, None)
         for name, path in zip((role.gain, role.shift), held, strict=True):
             if name is not None and path is not None:
-                slots.append(Slot(path, name, 0, role.shape[0], 0))
+                start = norm.row * role.shape[0] if norm is not None else 0
+                slots.append(Slot(path, name, start, start + role.shape[0], 0))
             elif name is not None:
                 missing.append(name)
     taken = {slot.path for slot in slots}
@@ -301,7 +302,10 @@ def _is_in(info: ParameterInfo, branch: str) -> bool:
 
 def _whole(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
     """How these parameters hold all of these weights, and no other matrix; none if they do not."""
-    if size_of(wanted.parameters) != _numbers(wanted.roles):
+    weights = [role for role, shape in wanted.roles if len(shape) == 2]
+    layers = [info for info in wanted.parameters if len(info.shape) > 1]
+    # One layer may be as large as an attention, and holds none: its output goes into another layer.
+    if size_of(layers) != _numbers(wanted.roles) or len(layers) < min(len(weights), 2):
         return ()
     try:
         found = matching.candidates(wanted, aliases)

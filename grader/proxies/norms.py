@@ -1,7 +1,8 @@
 """The norms in a student's module: what they multiply by, and what they add.
 
 A norm is a module that holds one or two vectors, or vectors of the block itself that belong
-together by their names: ``gain1`` and ``shift1``, ``norm_1`` and ``norm_1_bias``.
+together by their names: ``gain1`` and ``shift1``, ``norm_1`` and ``norm_1_bias``; or rows of a
+matrix of all gains, and one of all shifts.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Norm:
     shift: str | None
     shape: tuple[int, ...]
     is_sure: bool = True  # whether names tell gain and shift apart
+    row: int = 0  # of a matrix that holds several
 
     def turned(self) -> Norm:
         """With gain and shift the other way round."""
@@ -49,6 +51,8 @@ def norms_among(
     # What all paths begin with is no word of a norm: the list of blocks may be called ``bs``.
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
     found = [*modules, *(_bare_norms(bare, lacking, start) if lacking > 0 else ())]
+    if not found:
+        found = _stacked_norms(infos, len(wanted), sizes)
     held = {path for norm in found for path in (norm.gain, norm.shift)}
     order = {info.path: number for number, info in enumerate(infos)}
     found.sort(key=lambda norm: min(order[path] for path in (norm.gain, norm.shift) if path))
@@ -100,15 +104,37 @@ def _bare_norms(vectors: Sequence[ParameterInfo], count: int, start: int) -> lis
     norms = []
     # What says that it shifts is taken before what may be the bias of a layer.
     shifts.sort(key=lambda info: not words[info.path] & {"shift", "beta", "norm", "ln"})
+    others = gains[count:]
     for gain in gains[:count]:
         stem = words[gain.path] - GAIN - NORM
         own = next((s for s in shifts if words[s.path] - SHIFT - NORM == stem), None)
-        if own is not None:
-            shifts.remove(own)
+        # Or s1 beside g1, whatever they say.
+        guess = None if own else next((o for o in others if _numbers(o) == _numbers(gain)), None)
+        held = own or guess
+        shifts = [info for info in shifts if info is not held]
+        others = [info for info in others if info is not held]
         named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
         shape = (prod(gain.shape),)
-        norms.append(Norm(named, gain.path, own.path if own else None, shape))
+        norms.append(Norm(named, gain.path, held.path if held else None, shape, guess is None))
     return norms
+
+
+def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
+    """Norms whose gains are the rows of one matrix, and their shifts those of another."""
+    held = [i for i in infos if i.owner != "Linear" and i.shape[:1] == (count,) == i.shape[:-1]]
+    held = [info for info in held if info.shape[1] in sizes]
+    shifts = [info.path for info in held if _words(info.path) & SHIFT]
+    named = [i for i in held if _words(i.path) & (GAIN | NORM) and i.path not in shifts]
+    return [
+        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], row=row)
+        for gain, shift in zip(named[:1], [*shifts, None], strict=False)
+        for row in range(count)
+    ]
+
+
+def _numbers(info: ParameterInfo) -> list[str]:
+    """The numbers in a path, which say what belongs together where words do not."""
+    return [word for word in WORD.findall(info.path) if word.isdigit()]
 
 
 def _words(path: str) -> frozenset[str]:

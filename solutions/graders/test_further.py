@@ -674,6 +674,110 @@ def test_rotary_attention_does_not_project_the_past_again(student, make):
     assert_work_grows_at_most(attention, short, long, 2)
 
 
+# --- LlamaBlock ----------------------------------------------------------------------------------
+
+# batch, tokens, d_model, num_heads, d_hidden; head_dim is 4, 6 and 2
+LLAMAS = [(2, 6, 12, 3, 20), (3, 13, 12, 2, 17), (4, 9, 8, 4, 32)]
+
+
+def two_llamas(student, reference, *made_with):
+    """The student's block with the weights of the reference, and the reference."""
+    theirs, ours = student.LlamaBlock(*made_with), reference.LlamaBlock(*made_with)
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+@rung.shape("LlamaBlock")
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "num_heads", "d_hidden"), LLAMAS)
+def test_llama_block_keeps_the_shape(student, make, batch, tokens, d_model, num_heads, d_hidden):
+    """One vector of size d_model comes back for each token, however wide the hidden layer is."""
+    block = student.LlamaBlock(d_model, num_heads, d_hidden)
+    block(make.normal(batch=batch, tokens=tokens, d_model=d_model))
+
+
+@rung.value("LlamaBlock", points=8)
+@pytest.mark.parametrize(("batch", "tokens", "d_model", "num_heads", "d_hidden"), LLAMAS)
+def test_llama_block_agrees_with_the_reference(
+    student, reference, make, batch, tokens, d_model, num_heads, d_hidden
+):
+    """With the same weights, the result is that of the reference."""
+    theirs, ours = two_llamas(student, reference, d_model, num_heads, d_hidden)
+    x = make.normal(12.0, batch=batch, tokens=tokens, d_model=d_model)
+    assert_agrees(theirs(x), ours(x), within=REORDERED)
+
+
+@rung.property("LlamaBlock", rules=("length",))
+def test_llama_block_takes_any_length(student, reference, make):
+    """Sentences of any length work, one after another, in any order."""
+    theirs, ours = two_llamas(student, reference, 12, 3, 20)
+    for tokens in (6, 2, 1, 120, 9):
+        x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
+        what = f"the result for {tokens} tokens"
+        assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
+
+
+@rung.property("LlamaBlock", rules=("norms",))
+def test_llama_block_has_two_gains(student, reference):
+    """Each of the two norms has a gain of its own."""
+    theirs, ours = (who.LlamaBlock(12, 3, 20) for who in (student, reference))
+    missing = {"norm1", "norm2"} & set(adopt(theirs, ours).missing)
+    assert_that(
+        not missing,
+        f"each of the two norms learns a gain of its own, and {2 - len(missing)} of them were "
+        "found",
+    )
+
+
+@rung.property("LlamaBlock", rules=("bias",))
+def test_llama_block_has_one_bias(student, reference):
+    """The attention's last layer has a bias, and nothing else is learned."""
+    theirs, ours = (who.LlamaBlock(12, 3, 20) for who in (student, reference))
+    assert_one_bias(
+        theirs, ours, "queries, keys, values and the feed-forward layers", "attention.out_proj"
+    )
+
+
+@rung.stability("LlamaBlock", rules=("eps",))
+def test_llama_block_adds_eps_to_small_squares(student, reference, make):
+    """Where all features of a token are very small, 1e-6 is what counts in the norms."""
+    theirs, ours = two_llamas(student, reference, 12, 3, 20)
+    with torch.no_grad():  # attention adds so little that the second norm meets the same
+        for weight in ours.attention.out_proj.parameters():
+            weight *= 1e-4
+    adopt(theirs, ours)
+    x = make.normal(1e-3, batch=2, tokens=7, d_model=12)
+    assert_agrees(theirs(x), ours(x), within=REORDERED, what="the result for small numbers")
+
+
+@rung.property("LlamaBlock", points=0.5, rules=("dtype",))
+def test_llama_block_works_in_float64(student, reference, make):
+    """A block in float64 takes and gives float64, to its precision."""
+    # The root of 4 is exact: a scale that is kept in float32 costs nothing.
+    theirs, ours = two_llamas(student, reference, 12, 3, 20)
+    # So large that no eps shows. What the block adds is compared, which is not large.
+    x = make.normal(1e4, batch=2, tokens=6, d_model=12, dtype=torch.float64)
+    assert_agrees_to_float64(theirs.double()(x) - x, ours.double()(x) - x)
+
+
+@rung.property("LlamaBlock", points=0.5, rules=("unchanged",))
+def test_llama_block_leaves_its_input_alone(student, reference, make):
+    """The tensor that was passed in stays as it was."""
+    theirs, _ours = two_llamas(student, reference, 12, 3, 20)
+    assert_input_unchanged(theirs, make.normal(12.0, batch=2, tokens=6, d_model=12))
+
+
+@rung.gradient("LlamaBlock", rules=("gradients",))
+def test_llama_block_has_the_right_gradients(student, reference, make):
+    """Gradients reach the input, both gains, the attention and the feed-forward layer."""
+    theirs, ours = two_llamas(student, reference, 12, 3, 20)
+    with torch.no_grad():  # a gradient is as large as all that it passes
+        for weight in ours.parameters():
+            weight *= 0.5
+    adopt(theirs, ours)
+    x = make.normal(20.0, batch=2, tokens=6, d_model=12)
+    assert_gradients_agree(theirs, ours, x, make=make)
+
+
 # --- EncoderDecoderBlock -------------------------------------------------------------------------
 
 # batch, targets, sources, d_model, num_heads, d_hidden; head_dim is 4, 5 and 3

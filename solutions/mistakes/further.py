@@ -2655,6 +2655,605 @@ class RotaryNewestFirst(nn.Module):
         return self.to_out((weights @ values).transpose(1, 2).flatten(2)), (keys, values)
 
 
+# --- LlamaBlock ----------------------------------------------------------------------------------
+
+READ = "found, _cache = self.attention(rms_norm(x, self.norm1))"
+ADD = "h = x + found"
+FEED = "return h + self.feed_forward(rms_norm(h, self.norm2))"
+ONE_GAIN = "self.norm1 = nn.Parameter(torch.ones(d_model))"
+OTHER_GAIN = "self.norm2 = nn.Parameter(torch.ones(d_model))"
+
+mistake(
+    "LlamaBlock", "post-norm", "The norms come after the sums: this is post-norm",
+    hint="What does the attention read here: x, or x after a norm?",
+    change={
+        READ: "found, _cache = self.attention(x)",
+        ADD: "h = rms_norm(x + found, self.norm1)",
+        FEED: "return rms_norm(h + self.feed_forward(h), self.norm2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "norm-behind-each-layer", "Each norm comes after its layer, and not before it",
+    hint="What does the attention read: x, or x after a norm?",
+    change={
+        READ: "found, _cache = self.attention(x)",
+        ADD: "h = x + rms_norm(found, self.norm1)",
+        FEED: "return h + rms_norm(self.feed_forward(h), self.norm2)",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-first-shortcut", "The shortcut around the attention is missing",
+    hint="What is added to what the attention finds?",
+    change={ADD: "h = found"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-second-shortcut", "The shortcut around the feed-forward layer is missing",
+    hint="What is added to what the feed-forward layer gives?",
+    change={FEED: "return self.feed_forward(rms_norm(h, self.norm2))"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "first-shortcut-after-norm", "The first shortcut starts behind the norm",
+    hint="What is added to what the attention finds: x, or what the norm made of it?",
+    change={READ: "x = rms_norm(x, self.norm1)\n        found, _cache = self.attention(x)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "second-shortcut-from-x",
+    "The second shortcut starts at the block's input, and what attention added is lost",
+    hint="To what does the feed-forward layer add: to x, or to what it read?",
+    change={FEED: "return x + self.feed_forward(rms_norm(h, self.norm2))"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "parallel", "The feed-forward layer reads x, and not the first sum",
+    hint="May the feed-forward layer see what attention found?",
+    change={FEED: "return h + self.feed_forward(rms_norm(x, self.norm2))"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "feed-forward-first", "The feed-forward layer comes before the attention",
+    hint="Which of the two layers should see what the other one did?",
+    change={
+        READ: "h = x + self.feed_forward(rms_norm(x, self.norm2))",
+        ADD: "found, _cache = self.attention(rms_norm(h, self.norm1))",
+        FEED: "return h + found",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "norms-swapped", "The two norms have changed places",
+    hint="Which of the gains belongs to the attention?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm2))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm1))",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "one-gain-used-twice", "One gain is used in both places",
+    hint="How many gains does the block have, and which line uses the second?",
+    change={FEED: "return h + self.feed_forward(rms_norm(h, self.norm1))"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "one-gain", "There is one gain for both norms",
+    hint="How many gains does the block learn?",
+    change={OTHER_GAIN: "self.norm2 = self.norm1"},
+    same_as={"one-gain-used-twice": "a second gain that nobody uses is as good as none"},
+    breaks=("computes", "norms"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gains-for-feed-forward-only", "The attention reads x as it is, without a norm",
+    hint="What does each of the two layers read?",
+    change={READ: "found, _cache = self.attention(x)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-second-norm", "The feed-forward layer reads the sum as it is, without a norm",
+    hint="What does each of the two layers read?",
+    change={FEED: "return h + self.feed_forward(h)"},
+)  # fmt: skip
+
+LAYER_NORM = "nn.functional.layer_norm({0}, {0}.shape[-1:], {1}, eps=1e-6)"
+
+mistake(
+    "LlamaBlock", "layer-norm", "The mean is subtracted: these are layer norms without a shift",
+    hint="What does an RMS norm do to a token whose features are all 5?",
+    change={
+        READ: f"found, _cache = self.attention({LAYER_NORM.format('x', 'self.norm1')})",
+        FEED: f"return h + self.feed_forward({LAYER_NORM.format('h', 'self.norm2')})",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "one-plus-gain", "What multiplies is 1 + gain, and not the gain",
+    hint="What does a norm with a gain of 1 do to a token?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, 1 + self.norm1))",
+        FEED: "return h + self.feed_forward(rms_norm(h, 1 + self.norm2))",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gains-that-are-not-learned", "The gains are no parameters, and never learn",
+    hint="What does list(block.parameters()) show?",
+    change={
+        ONE_GAIN: "self.norm1 = torch.ones(d_model)",
+        OTHER_GAIN: "self.norm2 = torch.ones(d_model)",
+    },
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-gains", "The norms have no gain",
+    hint="What multiplies the normed features?",
+    change={
+        ONE_GAIN: "self.norm1 = None",
+        OTHER_GAIN: "self.norm2 = None",
+        READ: "found, _cache = self.attention(nn.functional.rms_norm(x, x.shape[-1:], eps=1e-6))",
+        FEED: (
+            "return h + self.feed_forward(nn.functional.rms_norm(h, h.shape[-1:], eps=1e-6))"
+        ),
+    },
+    same_as={"gains-that-are-not-learned": "a gain of 1 for ever is as good as none"},
+    breaks=("norms",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "eps-larger", "The norms add 1e-5, and not 1e-6",
+    hint="Which number stands under the root in the statement?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 1e-5))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 1e-5))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-eps", "The norms add nothing to the mean square",
+    hint="What do you divide by where all features of a token are 0?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 0.0))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 0.0))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "eps-of-torch", "The norms add what nn.RMSNorm adds when nobody says anything",
+    hint="Which eps does nn.RMSNorm have when you say nothing?",
+    change={
+        READ: "found, _cache = self.attention(rms_norm(x, self.norm1, 1.1920929e-07))",
+        FEED: "return h + self.feed_forward(rms_norm(h, self.norm2, 1.1920929e-07))",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+BETWEEN = "self.feed_forward.W_gate(read)"
+UP = "self.feed_forward.W_up(read)"
+
+
+def gated(by):
+    """The feed-forward layer written out in the block, with another product in it."""
+    return {
+        FEED: (
+            f"read = rms_norm(h, self.norm2)\n        return h + self.feed_forward.W_down({by})"
+        ),
+    }
+
+
+mistake(
+    "LlamaBlock", "gate-by-gelu", "The gate is a GELU, and not a SiLU",
+    hint="Which function does the gate pass through?",
+    change=gated(f"nn.functional.gelu({BETWEEN}) * {UP}"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gate-by-sigmoid", "The gate is a sigmoid, and not z · sigmoid(z)",
+    hint="What is silu(4)?",
+    change=gated(f"torch.sigmoid({BETWEEN}) * {UP}"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gate-on-the-other-side", "SiLU is applied to up, and not to the gate",
+    hint="Which of the two projections passes through silu?",
+    change=gated(f"{BETWEEN} * nn.functional.silu({UP})"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-gate", "W_gate goes through SiLU, and nothing is multiplied: W_up is unused",
+    hint="How many matrices does the feed-forward layer have, and which one did nothing?",
+    change=gated(f"nn.functional.silu({BETWEEN})"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gate-by-relu", "The gate is a ReLU, and not a SiLU",
+    hint="Which function does the gate pass through?",
+    change=gated(f"torch.relu({BETWEEN}) * {UP}"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "rotated-tokens", "The tokens are rotated before the attention as well",
+    hint="What is rotated: tokens, or queries and keys?",
+    change={
+        READ: (
+            "places = torch.arange(x.shape[1], device=x.device)\n"
+            "        read = apply_rope(rms_norm(x, self.norm1), places)\n"
+            "        found, _cache = self.attention(read)"
+        ),
+    },
+)  # fmt: skip
+
+TURN_BOTH = "queries, keys = apply_rope(queries, places), apply_rope(keys, places)"
+WRITTEN_OUT = """read, layer = rms_norm(x, self.norm1), self.attention
+        queries, keys, values = (
+            split_heads(project(read), layer.num_heads)
+            for project in (layer.W_query, layer.W_key, layer.W_value)
+        )
+        places = torch.arange(x.shape[1], device=x.device)
+        queries, keys = apply_rope(queries, places), apply_rope(keys, places)
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        weights = masked_softmax(scores, causal_mask(x.shape[1]).to(x.device))
+        found = layer.out_proj(merge_heads(weights @ values))"""
+
+
+def written_out(*changes):
+    """The attention written out in the block, with these changes."""
+    text = WRITTEN_OUT
+    for old, new in changes:
+        text = text.replace(old, new)
+    return {READ: text}
+
+
+mistake(
+    "LlamaBlock", "not-rotated", "Nothing is rotated: the attention knows no positions",
+    hint="How does a query know how far away a key is?",
+    change=written_out((TURN_BOTH, "")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "values-rotated-too", "The values are rotated too",
+    hint="Which of the three are compared with each other, and which is handed on?",
+    change=written_out(("weights @ values", "weights @ apply_rope(values, places)")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "rotated-before-splitting",
+    "Queries and keys are rotated before they are cut into heads",
+    hint="Which pair of features turns fastest in the second head?",
+    change=written_out(
+        ("split_heads(project(read), layer.num_heads)", "project(read)"),
+        (TURN_BOTH, f"{TURN_BOTH}\n"
+         "        queries, keys, values = (\n"
+         "            split_heads(part, layer.num_heads) for part in (queries, keys, values)\n"
+         "        )"),
+    ),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "half-split-pairs", "Feature i turns with feature i + half, as in other models",
+    hint="Which features make a pair: neighbours, or those that lie half a head apart?",
+    change=written_out((
+        TURN_BOTH,
+        "queries, keys = (\n"
+        "            apply_rope(torch.stack(part.chunk(2, -1), -1).flatten(-2), places)\n"
+        "            for part in (queries, keys)\n"
+        "        )",
+    )),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "sees-the-future", "Nothing hides the future",
+    hint="Change the last token: which outputs may change?",
+    change=written_out((
+        "masked_softmax(scores, causal_mask(x.shape[1]).to(x.device))", "scores.softmax(dim=-1)",
+    )),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", common="no-scale",
+    change=written_out((" / queries.shape[-1] ** 0.5", "")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "one-head", "There is one head, whatever num_heads says",
+    hint="Which arguments does your attention take, and in which order?",
+    change={"RotaryAttention(d_model, d_model, num_heads)": "RotaryAttention(d_model, d_model, 1)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "goes-on-with-the-last-text",
+    "The cache of the last call is used in the next one",
+    hint="What should the second call remember of the first one?",
+    change={
+        READ: (
+            "past = getattr(self, 'past', None)\n"
+            "        found, self.past = self.attention(rms_norm(x, self.norm1), past)"
+        ),
+    },
+    breaks=("computes", "length", "gradients", "eps"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "sixteen-tokens", "Sentences of more than 16 tokens fail",
+    hint="How many positions did you prepare?",
+    change={
+        READ: (
+            "if x.shape[1] > 16:\n"
+            "            raise ValueError('the sentence is too long')\n"
+            f"        {READ}"
+        ),
+    },
+    breaks=("length",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "output-without-bias", "The attention's last layer has no bias",
+    hint="Which layer of your RotaryAttention has a bias?",
+    change={
+        OTHER_GAIN: (
+            f"{OTHER_GAIN}\n"
+            "        self.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "feed-forward-biases", "The layers of the feed-forward part have a bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    change={
+        "self.feed_forward = SwiGLU(d_model, d_hidden)": (
+            "self.feed_forward = SwiGLU(d_model, d_hidden)\n"
+            "        self.feed_forward.W_gate = nn.Linear(d_model, d_hidden)\n"
+            "        self.feed_forward.W_up = nn.Linear(d_model, d_hidden)\n"
+            "        self.feed_forward.W_down = nn.Linear(d_hidden, d_model)"
+        ),
+    },
+    breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", common="float32-inside",
+    change={ADD: "h = (x + found).float().to(x.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "adds-in-place", "x += … changes the caller's tensor",
+    hint="Whose tensor is x when forward begins?",
+    change={ADD: "x += found\n        h = x"},
+    breaks=("unchanged", "gradients"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "written-into-the-input",
+    "The first sum is written into the caller's tensor as well",
+    hint="Who else holds the tensor that you were given?",
+    change={
+        READ: f"kept, x = x, x.clone()\n        {READ}",
+        ADD: "h = x + found\n        kept.data.copy_(h)",
+    },
+    breaks=("unchanged",),
+)  # fmt: skip
+
+common_mistakes("LlamaBlock", "no-gradient", "no-super-init")
+
+mistake(
+    "LlamaBlock", "shortcut-detached", "No gradient flows along the shortcut",
+    hint="Along which way would a gradient pass a hundred blocks?",
+    change={ADD: "h = x.detach() + found"},
+    breaks=("gradients",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "cache-returned-too", "The cache of the attention is returned as well",
+    hint="What would the next block do with what this one returns?",
+    change={"_cache": "cache", FEED: f"{FEED}, cache"},
+    breaks=("returns",),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", common="calls-torch-attention",
+    change=written_out((
+        "found = layer.out_proj(merge_heads(weights @ values))",
+        "attend = nn.functional.scaled_dot_product_attention\n"
+        "        found = attend(queries, keys, values, is_causal=True)\n"
+        "        found = layer.out_proj(merge_heads(found))",
+    )),
+)  # fmt: skip
+
+
+class LlamaAttention(nn.Module):
+    """Attention with Llama's names, and no cache."""
+
+    def __init__(self, hidden_size, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.q_proj = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.k_proj = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.v_proj = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.o_proj = nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        return self.o_proj(attend_rotated(q, k, v, self.num_heads))
+
+
+def attend_rotated(q, k, v, num_heads):
+    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in (q, k, v))
+    q, k = turned(q), turned(k)
+    future = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf)
+    return (scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2)
+
+
+def turned(x, theta=10000.0):
+    d = x.shape[-1]
+    speeds = theta ** (-torch.arange(0, d, 2, dtype=x.dtype, device=x.device) / d)
+    places = torch.arange(x.shape[-2], dtype=x.dtype, device=x.device)
+    cos, sin = (places[:, None] * speeds).cos(), (places[:, None] * speeds).sin()
+    one, other = x[..., 0::2], x[..., 1::2]
+    return torch.stack([one * cos - other * sin, one * sin + other * cos], dim=-1).flatten(-2)
+
+
+class LlamaNorm(nn.Module):
+    """An RMS norm as in Llama's code."""
+
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+
+class LlamaFeed(nn.Module):
+    """A feed-forward layer with the numbers of Llama's first code."""
+
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.w1 = nn.Linear(dim, hidden_dim, bias=False)
+        self.w2 = nn.Linear(hidden_dim, dim, bias=False)
+        self.w3 = nn.Linear(dim, hidden_dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+
+@accepted("LlamaBlock", "as-in-llama", "Names of Llama's own code")
+class LlamaBlockAsInLlama(nn.Module):
+    def __init__(self, dim, n_heads, hidden_dim):
+        super().__init__()
+        self.attention = LlamaAttention(dim, n_heads)
+        self.feed_forward = LlamaFeed(dim, hidden_dim)
+        self.attention_norm = LlamaNorm(dim)
+        self.ffn_norm = LlamaNorm(dim)
+
+    def forward(self, x):
+        h = x + self.attention(self.attention_norm(x))
+        return h + self.feed_forward(self.ffn_norm(h))
+
+
+@accepted("LlamaBlock", "as-in-transformers", "Names of a library, gate and up in one layer")
+class LlamaBlockAsInTransformers(nn.Module):
+    def __init__(self, hidden_size, num_attention_heads, intermediate_size):
+        super().__init__()
+        self.self_attn = LlamaAttention(hidden_size, num_attention_heads)
+        self.mlp = nn.ModuleDict(
+            {
+                "gate_up_proj": nn.Linear(hidden_size, 2 * intermediate_size, bias=False),
+                "down_proj": nn.Linear(intermediate_size, hidden_size, bias=False),
+            }
+        )
+        self.input_layernorm = nn.RMSNorm(hidden_size, eps=1e-6)
+        self.post_attention_layernorm = nn.RMSNorm(hidden_size, eps=1e-6)
+
+    def forward(self, hidden_states):
+        residual = hidden_states
+        hidden_states = residual + self.self_attn(self.input_layernorm(hidden_states))
+        read = self.post_attention_layernorm(hidden_states)
+        gate, up = self.mlp["gate_up_proj"](read).chunk(2, dim=-1)
+        return hidden_states + self.mlp["down_proj"](nn.functional.silu(gate) * up)
+
+
+@accepted("LlamaBlock", "bare-parameters", "Matrices and gains in the block itself")
+class LlamaBlockOfMatrices(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.gain1 = nn.Parameter(torch.ones(d_model))
+        self.gain2 = nn.Parameter(torch.ones(d_model))
+        self.Wq = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+        self.Wk = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+        self.Wv = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+        self.Wo = nn.Parameter(torch.randn(d_model, d_model) / d_model**0.5)
+        self.bo = nn.Parameter(torch.zeros(d_model))
+        self.W_gate = nn.Parameter(torch.randn(d_model, d_hidden) / d_model**0.5)
+        self.W_up = nn.Parameter(torch.randn(d_model, d_hidden) / d_model**0.5)
+        self.W_down = nn.Parameter(torch.randn(d_hidden, d_model) / d_hidden**0.5)
+
+    def forward(self, x):
+        width = (x.shape[-1],)
+        n = nn.functional.rms_norm(x, width, self.gain1, eps=1e-6)
+        x = x + attend_rotated(n @ self.Wq, n @ self.Wk, n @ self.Wv, self.num_heads) @ self.Wo
+        x = x + self.bo
+        n = nn.functional.rms_norm(x, width, self.gain2, eps=1e-6)
+        return x + (nn.functional.silu(n @ self.W_gate) * (n @ self.W_up)) @ self.W_down
+
+
+class LlamaPreNorm(nn.Module):
+    """A norm, then a layer, and the shortcut around both."""
+
+    def __init__(self, dim, layer):
+        super().__init__()
+        self.norm = LlamaNorm(dim)
+        self.fn = layer
+
+    def forward(self, x):
+        return x + self.fn(self.norm(x))
+
+
+@accepted("LlamaBlock", "wrapped", "Two wrappers of a norm, a layer and its shortcut, in a row")
+class LlamaBlockWrapped(nn.Sequential):
+    def __init__(self, d, heads, hidden):
+        super().__init__(
+            LlamaPreNorm(d, LlamaAttention(d, heads)), LlamaPreNorm(d, LlamaFeed(d, hidden))
+        )
+
+
+@accepted("LlamaBlock", "flat", "A fused layer and three more in the block, gains in a list")
+class LlamaBlockFlat(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.proj = nn.Linear(d_model, d_model)
+        self.gate = nn.Linear(d_model, d_hidden, bias=False)
+        self.up = nn.Linear(d_model, d_hidden, bias=False)
+        self.down = nn.Linear(d_hidden, d_model, bias=False)
+        self.gains = nn.ParameterList([torch.ones(d_model), torch.ones(d_model)])
+
+    def normed(self, x, n):
+        return x / (x.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * self.gains[n]
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.normed(x, 0)).chunk(3, dim=-1)
+        x = x + self.proj(attend_rotated(q, k, v, self.num_heads))
+        read = self.normed(x, 1)
+        gate = self.gate(read)
+        return x + self.down(gate * torch.sigmoid(gate) * self.up(read))
+
+
+@accepted("LlamaBlock", "names-that-say-nothing", "Parts named by letters, made last to first")
+class LlamaBlockOfLetters(nn.Module):
+    def __init__(self, d, heads, hidden):
+        super().__init__()
+        self.d, self.c = LlamaFeed(d, hidden), LlamaNorm(d)
+        self.b, self.a = LlamaAttention(d, heads), LlamaNorm(d)
+
+    def forward(self, x):
+        x = self.b(self.a(x)) + x
+        return self.d(self.c(x)) + x
+
+
+@accepted("LlamaBlock", "norms-inside", "Each layer has its norm inside")
+class LlamaBlockNormsInside(nn.Module):
+    def __init__(self, d, heads, hidden):
+        super().__init__()
+        self.attn = nn.Sequential(LlamaNorm(d), LlamaAttention(d, heads))
+        self.mlp = nn.Sequential(LlamaNorm(d), LlamaFeed(d, hidden))
+
+    def forward(self, x):
+        x = x + self.attn(x)
+        return x + self.mlp(x)
+
+
 # --- EncoderDecoderBlock --------------------------------------------------------------------------
 
 OWN = "h = x + self.attention(self.norm1(x))[0]  # causal; the cache is of no use here"

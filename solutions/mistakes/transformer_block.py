@@ -1712,6 +1712,25 @@ mistake(
     breaks=("computes", "norms"),
 )  # fmt: skip
 
+OWN_NORM = """def norm(part, x):
+            apart = x - x.mean(dim=-1, keepdim=True)
+            spread = SPREAD
+            return apart / spread * part.weight + part.bias
+
+        h = x + self.attention(norm(self.norm1, x))"""
+
+mistake(
+    "TransformerBlock", "root-mean-square",
+    "The mean is not subtracted: these are RMS norms, with a shift",
+    hint="What does a layer norm do to a token whose features are all 5?",
+    change={
+        FIRST: OWN_NORM.replace("x - x.mean(dim=-1, keepdim=True)", "x").replace(
+            "SPREAD", "(x.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()"
+        ),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
 mistake(
     "TransformerBlock", "normed-over-tokens", "The norm runs over all tokens of a sentence at once",
     hint="Whose mean is it: that of one token, or that of the sentence? May the first token know "
@@ -1728,13 +1747,6 @@ mistake(
         ),
     },
 )  # fmt: skip
-
-OWN_NORM = """def norm(part, x):
-            apart = x - x.mean(dim=-1, keepdim=True)
-            spread = SPREAD
-            return apart / spread * part.weight + part.bias
-
-        h = x + self.attention(norm(self.norm1, x))"""
 
 mistake(
     "TransformerBlock", "divided-by-d-minus-one",
@@ -1771,6 +1783,16 @@ mistake(
     change={
         "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=1e-6)",
         "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=1e-6)",
+    },
+    breaks=("eps",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-eps", "The norms add nothing to the variance",
+    hint="What do you divide by where all features of a token are the same?",
+    change={
+        "self.norm1 = nn.LayerNorm(d_model)": "self.norm1 = nn.LayerNorm(d_model, eps=0.0)",
+        "self.norm2 = nn.LayerNorm(d_model)": "self.norm2 = nn.LayerNorm(d_model, eps=0.0)",
     },
     breaks=("eps",),
 )  # fmt: skip
@@ -1856,6 +1878,56 @@ mistake(
             "        self.norm2 = nn.LayerNorm(d_model)"
         ),
     },
+)  # fmt: skip
+
+WITHIN = """normed, layer, tokens = self.norm1(x), self.attention, x.shape[1]
+        queries, keys, values = (
+            project(normed).unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)
+            for project in (layer.W_query, layer.W_key, layer.W_value)
+        )
+        mask = layer.mask[:tokens, :tokens]
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        weights = scores.masked_fill(mask, -torch.inf).softmax(dim=-1)
+        context = layer.dropout(weights) @ values
+        h = x + layer.out_proj(context.transpose(1, 2).flatten(2))"""
+
+
+def within(*changes):
+    """The attention written out in the block, with these changes."""
+    text = WITHIN
+    for old, new in changes:
+        text = text.replace(old, new)
+    return {FIRST: text}
+
+
+mistake(
+    "TransformerBlock", common="no-scale", change=within((" / queries.shape[-1] ** 0.5", "")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "scale-by-d-model", "The root is taken of the width of all heads together",
+    hint="Over which dimension were the dot products summed?",
+    change=within(("queries.shape[-1] ** 0.5", "x.shape[-1] ** 0.5")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="mask-transposed",
+    change=within(("masked_fill(mask", "masked_fill(mask.T")),
+)  # fmt: skip
+
+mistake("TransformerBlock", common="mask-fills-zero", change=within(("-torch.inf", "0.0")))
+
+mistake("TransformerBlock", common="softmax-over-queries", change=within(("dim=-1", "dim=-2")))
+
+mistake(
+    "TransformerBlock", common="no-output-layer", change=within(("layer.out_proj(", "(")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "dropout-always", "Attention weights are dropped after .eval(), too",
+    hint="How does nn.functional.dropout learn whether the block is training?",
+    change=within(("layer.dropout(weights)", "nn.functional.dropout(weights, layer.dropout.p)")),
+    breaks=("eval",),
 )  # fmt: skip
 
 mistake(

@@ -317,6 +317,27 @@ BLOCKS = {
         "n = norm(x, self.gain2, self.shift2)\n"
         "return x + torch.tanh(n @ self.w1 + self.b1) @ self.w2 + self.b2",
     ),
+    "vectors in a dict, of which the gains alone have a name": block(
+        "self.h = heads\n"
+        "ones, zeros, rand = torch.ones, torch.zeros, torch.rand\n"
+        "self.w = nn.ParameterDict({'g1': ones(d), 's1': zeros(d), 'g2': ones(d), 's2': zeros(d),"
+        " 'q': rand(d, d), 'k': rand(d, d), 'v': rand(d, d), 'o': rand(d, d), 'o_b': zeros(d),"
+        " 'up': rand(hidden, d), 'up_b': zeros(hidden), 'down': rand(d, hidden),"
+        " 'down_b': zeros(d)})",
+        "w = self.w\n"
+        "n = norm(x, w['g1'], w['s1'])\n"
+        "seen = attend(*(F.linear(n, w[name]) for name in ('q', 'k', 'v')), self.h)\n"
+        "x = x + F.linear(seen, w['o'], w['o_b'])\n"
+        "n = norm(x, w['g2'], w['s2'])\n"
+        "return x + F.linear(torch.tanh(F.linear(n, w['up'], w['up_b'])), w['down'], w['down_b'])",
+    ),
+    "a matrix of both gains, and one of both shifts": block(
+        "self.gains = nn.Parameter(torch.ones(2, d))\n"
+        "self.shifts = nn.Parameter(torch.zeros(2, d))\n"
+        "self.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(norm(x, self.gains[0], self.shifts[0]))\n"
+        "return x + self.mlp(norm(x, self.gains[1], self.shifts[1]))",
+    ),
     "a sequence with the norm inside": block(
         "self.attn = nn.Sequential(nn.LayerNorm(d), Fused(d, heads))\n"
         "self.ff = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, hidden), nn.Tanh(),"
@@ -352,6 +373,14 @@ def test_the_parts_of_a_block_find_their_weights_and_gradients(
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(X), ours(X))
     assert_gradients_agree(theirs, ours, X, make=MAKE)
+
+
+def test_a_layer_as_large_as_a_whole_attention_is_one_layer(
+    adopted: Callable[..., Adopted],
+) -> None:
+    theirs, ours, adoption = adopted(Block, BLOCKS["all layers in the block itself"], 8, 2, 32)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X), ours(X))
 
 
 def model(made: str, used: str) -> str:

@@ -5,6 +5,7 @@ from exercises.cross_attention import CrossAttention
 from exercises.inference import CachedAttention, causal, causal_mask_after
 from exercises.multi_head_attention import merge_heads, split_heads
 from exercises.positions import apply_rope
+from exercises.transformer_block import SwiGLU
 
 
 def head_weights(x, W_query, W_key, num_heads):
@@ -67,6 +68,18 @@ class RotaryAttention(nn.Module):
         keys = apply_rope(new[0], positions)  # the cache holds them as they were
         queries = apply_rope(queries, positions[-x.size(1) :])
         return self.out_proj(causal(queries, keys, new[1])), tuple(new)
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__()
+        self.ln1, self.ln2 = nn.RMSNorm(d_model, eps=1e-6), nn.RMSNorm(d_model, eps=1e-6)
+        self.attn = RotaryAttention(d_model, d_model, num_heads)
+        self.ff = SwiGLU(d_model, d_hidden)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln1(x))[0]
+        return x + self.ff(self.ln2(x))
 
 
 class EncoderDecoderBlock(nn.Module):
