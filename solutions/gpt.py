@@ -1,8 +1,13 @@
 """References of unit 12, gpt: what stands around the blocks of a language model."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from .inference import CachedAttention
+from .transformer_block import FeedForward, TransformerBlock
 
 
 def embed_tokens(
@@ -39,6 +44,53 @@ def next_token_loss(
     if ignore is not None:
         losses = losses[~ignore[:, 1:]]  # (targets that count,)
     return losses.mean()
+
+
+def new_table(rows: int, d_model: int) -> nn.Parameter:
+    """A table to be learned, of small numbers.
+
+    One that makes the logits, too, would else be sure of itself before it has learned anything.
+    """
+    return nn.Parameter(torch.randn(rows, d_model) * 0.02)
+
+
+class GPT(nn.Module):
+    """Score every token of the vocabulary as the next one: (batch, tokens) ids to (…, vocab_size).
+
+    Radford et al. 2019, section 2.3; the output shares its weights with the token table: Press and
+    Wolf 2017, section 3.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_hidden: int,
+        context_length: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.token_table = new_table(vocab_size, d_model)
+        self.position_table = new_table(context_length, d_model)
+        self.blocks = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, d_hidden, context_length, dropout)
+            for _ in range(num_layers)
+        )
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens vocab_size"]:
+        """Look up tokens and positions, pass all blocks, and compare with every token."""
+        _batch, tokens = ids.shape
+        context_length = self.position_table.shape[0]
+        if tokens > context_length:
+            raise ValueError(f"{tokens} tokens, and positions for {context_length}")
+
+        x = embed_tokens(ids, self.token_table, self.position_table)
+        for block in self.blocks:
+            x = block(x)  # (batch, tokens, d_model)
+        return self.final_norm(x) @ self.token_table.T  # (batch, tokens, vocab_size)
 
 
 def adamw_step(
@@ -111,3 +163,64 @@ def sample_next(
     if len(hit) == 0:  # rounding: the sum of all is a little below 1
         return int(torch.nonzero(probs)[-1])
     return int(hit[0])
+
+
+class CachedBlock(nn.Module):
+    """A `TransformerBlock` whose attention goes on from a cache, and drops nothing."""
+
+    def __init__(self, d_model: int, num_heads: int, d_hidden: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.attention = CachedAttention(d_model, d_model, num_heads)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_hidden)
+
+    def forward(self, x: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
+        """The new tokens' vectors, and the cache of all tokens so far."""
+        attended, cache = self.attention(self.norm1(x), cache)
+        h = x + attended
+        return h + self.feed_forward(self.norm2(h)), cache
+
+
+class CachedGPT(nn.Module):
+    """A GPT for new tokens, whose past comes as a cache: keys and values of every block.
+
+    Shazeer 2019, section 2.4, in every block.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_hidden: int,
+        context_length: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        del dropout  # nothing is dropped while a model writes
+        self.token_table = new_table(vocab_size, d_model)
+        self.position_table = new_table(context_length, d_model)
+        self.blocks = nn.ModuleList(
+            CachedBlock(d_model, num_heads, d_hidden) for _ in range(num_layers)
+        )
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def forward(
+        self, ids: Int[Tensor, "batch tokens"], cache: Any = None
+    ) -> tuple[Float[Tensor, "batch tokens vocab_size"], Any]:
+        """Go on at the position after the cache, and hand every block its own part of it."""
+        _batch, tokens = ids.shape
+        past = [None] * len(self.blocks) if cache is None else cache
+        seen = 0 if cache is None else cache[0][0].shape[2]  # keys: (batch, num_heads, seen, …)
+        context_length = self.position_table.shape[0]
+        if seen + tokens > context_length:
+            raise ValueError(f"{seen} + {tokens} tokens, and positions for {context_length}")
+
+        x = embed_tokens(ids, self.token_table, self.position_table[seen:])
+        new_cache = []
+        for block, of_block in zip(self.blocks, past, strict=True):
+            x, grown = block(x, of_block)  # (batch, tokens, d_model); (keys, values)
+            new_cache.append(grown)
+        return self.final_norm(x) @ self.token_table.T, new_cache

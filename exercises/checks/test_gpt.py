@@ -2,18 +2,28 @@
 
 import pytest
 import torch
+from torch import nn
 
 from grader.course.collection import rung
 from grader.testing import (
     ALL_DIGITS,
     LARGE_SCORES,
     PRINTED,
+    REORDERED,
+    UNMOVED,
     TableModel,
+    adopt,
+    agree,
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
+    assert_has_one_table,
     assert_input_unchanged,
+    assert_learns_no_more,
+    assert_moves,
+    assert_refuses,
     assert_that,
+    assert_work_grows_at_most,
     table_model,
 )
 
@@ -165,6 +175,177 @@ def test_next_token_loss_can_be_learned_from(student, reference, make):
     """Gradients come back to the logits."""
     given = *logits_and_ids(make, 3, 5, 7), some_ignored()
     assert_gradients_agree(student.next_token_loss, reference.next_token_loss, *given, make=make)
+
+
+# --- both models ---------------------------------------------------------------------------------
+
+# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length
+SMALL = (11, 8, 2, 3, 14, 7)
+
+
+def with_one_set_of_weights(theirs, ours, loud=0.04):
+    """Both models with the weights of the reference.
+
+    What goes into a GELU stays as small as `loud` says: its two forms, the exact one and the tanh
+    form, agree there.
+    """
+    with torch.no_grad():
+        for path, parameter in ours.named_parameters():
+            if ".feed_forward.up." in path:
+                parameter *= loud
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def with_weights_of_the_example(theirs, ours):
+    """Both models with identity matrices, and 0.1 for all else."""
+    for weight in ours.parameters():
+        _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+EXAMPLE = (5, 4, 2, 2, 7, 4)
+FIRST_LOGITS = torch.tensor(
+    [[[0.2732, 0.0423, 0.0423, 0.0423, 0.0], [0.0213, 0.1990, 0.1990, -0.0192, 0.0]]]
+)
+LAST_LOGITS = torch.tensor([[[0.0132, 0.1996, 0.1996, -0.0124, 0.0]]])
+
+
+def small_texts(make, batch=2, tokens=6):
+    """Ids for the small model."""
+    return make.integers(0, 11, batch=batch, tokens=tokens)
+
+
+def loss_of(logits, ids):
+    """How badly the next tokens were guessed."""
+    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
+# --- GPT -----------------------------------------------------------------------------------------
+
+
+@rung.shape("GPT")
+def test_gpt_gives_logits_at_every_position(student, make):
+    """Logits for the whole vocabulary come back, at every position of every text."""
+    student.GPT(*SMALL, 0.0)(small_texts(make, batch=4, tokens=5))
+
+
+@rung.value("GPT", rules=("computes", "causal", "bias"))
+def test_gpt_with_the_weights_of_the_example(student, reference):
+    """With identity matrices it gives the logits of the example."""
+    theirs, _ = with_weights_of_the_example(
+        student.GPT(*EXAMPLE, 0.0), reference.GPT(*EXAMPLE, 0.0)
+    )
+    logits = theirs(torch.tensor([[0, 2]]))
+    assert_agrees(logits, FIRST_LOGITS, within=PRINTED, what="the logits of the example")
+
+
+@rung.value("GPT", rules=("computes", "causal"))
+def test_gpt_with_the_weights_of_the_reference(student, reference, make):
+    """With the same weights, the logits are those of the reference."""
+    theirs, ours = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
+    ids = small_texts(make)
+    assert_agrees(theirs(ids), ours(ids), within=REORDERED, what="the logits")
+
+
+@rung.value("GPT", rules=("computes", "causal", "shorter"))
+def test_gpt_takes_short_and_long_texts(student, reference, make):
+    """After a text as long as the context comes a single token, and then a few."""
+    theirs, ours = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
+    for tokens in (7, 1, 4):
+        ids = small_texts(make, tokens=tokens)
+        assert_agrees(
+            theirs(ids), ours(ids), within=REORDERED, what=f"the logits of {tokens} of 7 tokens"
+        )
+
+
+@rung.property("GPT", rules=("tied",))
+def test_gpt_has_one_table_for_tokens(student, reference):
+    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
+    assert_has_one_table(theirs, "token_table", SMALL[0])
+
+
+@rung.property("GPT", rules=("causal",))
+def test_gpt_hides_the_tokens_to_come(student, reference, make):
+    """Another last token leaves the logits before it as they were."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
+    ids = small_texts(make, tokens=7)
+    other = ids.clone()
+    other[:, -1] = (other[:, -1] + 3) % 11
+    before, after = theirs.eval().each([(ids,), (other,)])
+    assert_that(
+        agree(after[:, :-1], before[:, :-1], UNMOVED),
+        "logits changed when only a later token did: they see the future",
+    )
+
+
+@rung.property("GPT", rules=("context",))
+def test_gpt_refuses_a_text_that_is_too_long(student, make):
+    """Eight tokens raise an exception, since there are seven positions."""
+    assert_refuses(
+        student.GPT(*SMALL, 0.0),
+        small_texts(make, tokens=8),
+        why="8 tokens are more than the context of 7, and no exception was raised",
+    )
+
+
+@rung.property("GPT", rules=("bias",))
+def test_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
+    """Queries, keys and values have no bias, and nothing else is learned."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
+
+
+@rung.property("GPT", rules=("dropout",))
+def test_gpt_drops_something_in_training(student, reference, make):
+    """In training, two calls differ."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.5), reference.GPT(*SMALL, 0.5))
+    ids = small_texts(make, batch=4, tokens=7)
+    once, again = theirs.train().each([(ids,), (ids,)])
+    assert_that(not agree(once, again), "in training, two calls should drop differently")
+
+
+@rung.property("GPT", rules=("eval",))
+def test_gpt_is_calm_in_evaluation(student, reference, make):
+    """After .eval(), two calls agree."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.5), reference.GPT(*SMALL, 0.5))
+    ids = small_texts(make, tokens=7)
+    calm, calmer = theirs.eval().each([(ids,), (ids,)])
+    assert_agrees(calm, calmer, what="a second call in evaluation mode")
+
+
+@rung.property("GPT", rules=("device",))
+def test_gpt_works_on_another_device(student, make):
+    """Moved to another device, it takes ids from there."""
+    assert_moves(student.GPT(*SMALL, 0.0), small_texts(make))
+
+
+@rung.property("GPT", rules=("dtype",))
+def test_gpt_computes_in_float64(student, reference, make):
+    """After `.double()`, everything is computed in float64."""
+    theirs, ours = with_one_set_of_weights(
+        student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), loud=0.004
+    )
+    ids = small_texts(make)
+    assert_agrees_to_float64(theirs.double()(ids), ours.double()(ids), within=ALL_DIGITS)
+
+
+@rung.property("GPT", rules=("unchanged",))
+def test_gpt_leaves_what_it_was_given(student, make):
+    """The ids that were passed in stay as they were."""
+    assert_input_unchanged(student.GPT(*SMALL, 0.0), small_texts(make))
+
+
+@rung.gradient("GPT", rules=("gradients",))
+def test_gpt_can_be_trained(student, reference, make):
+    """Gradients reach every parameter."""
+    theirs, ours = with_one_set_of_weights(
+        student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0), loud=0.015
+    )
+    ids = small_texts(make)
+    assert_gradients_agree(theirs, ours, ids, make=make, of=lambda logits: loss_of(logits, ids))
 
 
 # --- adamw_step ----------------------------------------------------------------------------------
@@ -377,3 +558,147 @@ def test_sample_next_survives_large_logits(student, reference):
     logits = torch.tensor([-1000.0, 999.0, 0.0, 1000.0, 998.2])
     assert_chooses(student, reference, logits, [0.1, 0.5, 0.9])
     assert_chooses(student, reference, more_ids(), [0.1, 0.5, 0.9], 0.01)
+
+
+# --- CachedGPT -----------------------------------------------------------------------------------
+
+
+def cached_models(student, reference, dropout=0.0, loud=0.04):
+    """Both models, with one set of weights."""
+    return with_one_set_of_weights(
+        student.CachedGPT(*SMALL, dropout), reference.CachedGPT(*SMALL, dropout), loud
+    )
+
+
+@rung.shape("CachedGPT")
+def test_cached_gpt_gives_logits_and_a_cache(student, make):
+    """Logits of the new tokens come back, and with them a cache that can be passed on."""
+    model = student.CachedGPT(*SMALL, 0.0)
+    _logits, cache = model(small_texts(make, tokens=3))
+    _logits, cache = model(small_texts(make, tokens=1), cache)
+    model(small_texts(make, tokens=2), cache)
+
+
+@rung.value("CachedGPT")
+def test_cached_gpt_with_the_weights_of_the_example(student, reference):
+    """With identity matrices, two tokens and then a third have the logits of the example."""
+    theirs, _ = with_weights_of_the_example(
+        student.CachedGPT(*EXAMPLE, 0.0), reference.CachedGPT(*EXAMPLE, 0.0)
+    )
+    logits, cache = theirs(torch.tensor([[0, 2]]))
+    assert_agrees(logits, FIRST_LOGITS, within=PRINTED, what="the logits of the first two tokens")
+    logits, _cache = theirs(torch.tensor([[1]]), cache)
+    assert_agrees(logits, LAST_LOGITS, within=PRINTED, what="the logits of the third token")
+
+
+@rung.value("CachedGPT")
+def test_cached_gpt_without_a_cache(student, reference, make):
+    """All tokens at once, without a cache: the logits are those of the reference."""
+    theirs, ours = cached_models(student, reference)
+    ids = small_texts(make)
+    assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
+
+
+@rung.value("CachedGPT")
+def test_cached_gpt_in_three_chunks(student, reference, make):
+    """Three tokens, one, and three more: the logits are those of all seven at once."""
+    theirs, ours = cached_models(student, reference)
+    ids = small_texts(make, tokens=7)
+    cache, found = None, []
+    for chunk in ids.split([3, 1, 3], dim=1):
+        logits, cache = theirs(chunk) if cache is None else theirs(chunk, cache)
+        found.append(logits)
+    assert_agrees(
+        torch.cat(found, dim=1),
+        ours(ids)[0],
+        within=REORDERED,
+        what="the logits of 3, then 1, then 3 tokens",
+    )
+
+
+@rung.property("CachedGPT", rules=("state",))
+def test_cached_gpt_can_use_a_cache_twice(student, reference, make):
+    """Another text in between leaves no trace."""
+    theirs, ours = cached_models(student, reference)
+    ids = small_texts(make)
+    _logits, cache = theirs(ids[:, :4])
+    theirs(small_texts(make, tokens=5))
+    logits, _cache = theirs(ids[:, 4:], cache)
+    expected = ours(ids)[0][:, 4:]
+    assert_agrees(logits, expected, within=REORDERED, what="the logits after another text")
+
+
+@rung.property("CachedGPT", rules=("none",))
+def test_cached_gpt_understands_none(student, reference, make):
+    """Passing None for the cache is the same as leaving it out."""
+    theirs, ours = cached_models(student, reference)
+    ids = small_texts(make)
+    logits = theirs(ids, None)[0]
+    assert_agrees(logits, ours(ids)[0], within=REORDERED, what="the logits with cache=None")
+
+
+@rung.property("CachedGPT", rules=("context",))
+def test_cached_gpt_refuses_a_text_that_is_too_long(student, make):
+    """Five tokens and three more raise an exception, since there are seven positions."""
+    model = student.CachedGPT(*SMALL, 0.0)
+    _logits, cache = model(small_texts(make, tokens=5))
+    assert_refuses(
+        model,
+        small_texts(make, tokens=3),
+        cache,
+        why="3 tokens after 5 are more than the context of 7, and no exception was raised",
+    )
+
+
+@rung.property("CachedGPT", rules=("dropout",))
+def test_cached_gpt_drops_nothing(student, reference, make):
+    """In training and with dropout, the logits are those of the reference."""
+    theirs, ours = cached_models(student, reference, dropout=0.5)
+    ids = small_texts(make)
+    logits = theirs.train()(ids)[0]
+    assert_agrees(logits, ours(ids)[0], within=REORDERED, what="the logits in training")
+
+
+@rung.property("CachedGPT", rules=("device",))
+def test_cached_gpt_works_on_another_device(student, make):
+    """Moved to another device, it takes ids from there."""
+    assert_moves(student.CachedGPT(*SMALL, 0.0), small_texts(make))
+
+
+@rung.property("CachedGPT", rules=("dtype",))
+def test_cached_gpt_computes_in_float64(student, reference, make):
+    """After `.double()`, everything is computed in float64, with a cache too."""
+    theirs, ours = cached_models(student, reference, loud=0.004)
+    ids = small_texts(make)
+    theirs.double()
+    first, cache = theirs(ids[:, :4])
+    last, _cache = theirs(ids[:, 4:], cache)
+    found = torch.cat([first, last], dim=1)
+    assert_agrees_to_float64(found, ours.double()(ids)[0], within=ALL_DIGITS)
+
+
+@rung.property("CachedGPT", rules=("unchanged",))
+def test_cached_gpt_leaves_what_it_was_given(student, make):
+    """The ids and the cache that were passed in stay as they were."""
+    model = student.CachedGPT(*SMALL, 0.0)
+    with torch.no_grad():
+        _logits, cache = model(small_texts(make, tokens=3))
+    assert_input_unchanged(model, small_texts(make, tokens=2), cache)
+
+
+@rung.gradient("CachedGPT", rules=("gradients",))
+def test_cached_gpt_can_be_trained(student, reference, make):
+    """Gradients reach every parameter."""
+    theirs, ours = cached_models(student, reference, loud=0.015)
+    ids = small_texts(make)
+    assert_gradients_agree(theirs, ours, ids, make=make, of=lambda result: loss_of(result[0], ids))
+
+
+@rung.efficiency("CachedGPT", rules=("cost",))
+def test_cached_gpt_reads_only_new_tokens(student, make):
+    """One token after 64 takes at most twice the work of one after 16."""
+    model = student.CachedGPT(29, 96, 4, 2, 250, 70, 0.0)
+    ids = make.integers(0, 29, batch=1, tokens=65)
+    with torch.no_grad():
+        short, long = ((ids[:, seen : seen + 1], model(ids[:, :seen])[1]) for seen in (16, 64))
+    assert_work_grows_at_most(model, short, long, 2)

@@ -296,6 +296,11 @@ def _check_nest(
     numbers = ".".join(map(str, place))
     what = f"result {numbers} of {name} should be" if place else f"{name} should return"
     if spec is None:
+        if (odd := next(_oddities(value), None)) is not None:
+            raise ContractBroken(
+                f"result {numbers} of {name} holds {odd}, which does not last until the next call: "
+                "tensors, numbers, strings and None do, in tuples, lists and dictionaries"
+            )
         return
     if isinstance(spec, TensorSpec):
         _check_tensor(what, spec, binding, value)
@@ -305,6 +310,18 @@ def _check_nest(
         raise ContractBroken(f"{what} {len(spec)} {wanted}, got {_returned(value)}")
     for number, (inner, part) in enumerate(zip(spec, value, strict=True), start=1):
         _check_nest(name, (*place, number), inner, binding, part)
+
+
+def _oddities(value: Any) -> Iterator[str]:
+    """What a nest holds that did not come over the wire."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _oddities(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _oddities(item)
+    elif hasattr(value, "what"):
+        yield describe(value)
 
 
 def _check_tensor(what: str, spec: TensorSpec, binding: Binding, value: Any) -> None:

@@ -304,21 +304,21 @@ class Course:
         return f"; did you mean {near[0]}?" if near else f"; the units are {units}"
 
     def solution_files(self) -> dict[str, Path]:
-        """All Python files of the solutions, by their place there; of two, the private one.
+        """What decides a grade among the solutions, by its place there; of two, the private one.
 
-        References and what they import, graders, mistakes.
+        References and what they import, graders, mistakes; and weights that graders read.
         """
         found: dict[str, Path] = {}
         for folder in self.secrets if self.has_solutions else ():
-            for path in sorted(folder.rglob("*.py")):
+            for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.safetensors")]):
                 found.setdefault(path.relative_to(folder).as_posix(), path)
         return found
 
     def fingerprint(self) -> str:
         """A hash over everything that decides a grade.
 
-        Course file, checks, graders, references and what they import; stubs, which are no answers;
-        known mistakes too, since their names stand in a grade.
+        Course file, checks, graders, references and what they import, trained weights; stubs, which
+        are no answers; known mistakes too, since their names stand in a grade.
         """
         digest = hashlib.blake2b(digest_size=16)
         folders = [self.folder, *([self.private] if self.private is not None else [])]

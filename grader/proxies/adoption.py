@@ -58,7 +58,8 @@ def give_weights(
     )
     found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
-    adoption, agrees = _choose(theirs, ours, found[: max(1, MAX_TRIED // max(size, 1))], joined)
+    most = max(1, MAX_TRIED // max(size, 1))
+    adoption, agrees = _choose(theirs, ours, found, joined, most)
     _leave_out(parts, adoption.missing)
     theirs.assign(_values(adoption, joined, theirs))
     if not agrees:
@@ -68,11 +69,15 @@ def give_weights(
 
 
 def _choose(
-    theirs: RemoteModule, ours: nn.Module, found: Sequence[Adoption], joined: Mapping[str, Tensor]
+    theirs: RemoteModule,
+    ours: nn.Module,
+    found: Sequence[Adoption],
+    joined: Mapping[str, Tensor],
+    most: int,
 ) -> tuple[Adoption, bool]:
     """The one under which the student's module gives the reference's result, or the first.
 
-    And whether it gives that, as far as anybody asked.
+    And whether it gives that, as far as anybody asked: `most` are tried at most.
 
     A class that was matched before, with other sizes or weights, is tried first as it was then.
     """
@@ -87,6 +92,7 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
+    likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
@@ -142,19 +148,26 @@ def _result_without(ours: nn.Module, missing: Sequence[str], arguments: Sequence
 def also_learned(theirs: RemoteModule) -> list[str]:
     """Learned parameters without a role that change the result once they have other values.
 
-    By path, and in evaluation mode. Layers that take no part may have what weights they like.
+    By path. Layers that take no part may have what weights they like.
     """
     adoption: Adoption = theirs.adoption
     infos = {info.path: info for info in theirs.structure.parameters}
     learned = {path for path, info in infos.items() if info.learned and is_floating(info)}
-    extra = [path for path in adoption.extra if path in learned]
-    if not extra:
+    return that_matter(theirs, [path for path in adoption.extra if path in learned])
+
+
+def that_matter(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
+    """Those of some parameters that change the result once they have other values.
+
+    In evaluation mode.
+    """
+    if not paths:
         return []
-    own = {path: value for path, value in theirs.values().items() if path in extra}
+    own = {path: value for path, value in theirs.values().items() if path in paths}
     make = Make("adoption", theirs.name, "also learned")
-    others = {path: make.normal_like(own[path], name=path) for path in extra}
+    others = {path: make.normal_like(own[path], name=path) for path in paths}
     # Two layers may change nothing unless both do.
-    few = extra if len(extra) <= MAX_FREE else []
+    few = paths if len(paths) <= MAX_FREE else []
     trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
         theirs, trials, probe(theirs.contract, theirs.made_with)
@@ -163,7 +176,7 @@ def also_learned(theirs: RemoteModule) -> list[str]:
     if not _agrees(again, before) or _agrees(together, before):
         return []
     found = [path for path, after in zip(few, alone, strict=True) if not _agrees(after, before)]
-    return found or extra
+    return found or list(paths)
 
 
 def joined_gradients(

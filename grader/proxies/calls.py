@@ -151,7 +151,7 @@ class Calls:
     def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
         """Remember what a call gave, and the watched functions that it used."""
         if isinstance(outcome, wire.Returned):
-            self.seen.heard.append(outcome.value)
+            self.seen.heard.append(_promised(self.contracts.get(exercise), outcome.value))
         elif isinstance(outcome, wire.Raised):
             # What names a mistake is the error, whatever the variables are called.
             self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
@@ -174,6 +174,21 @@ class Calls:
         shown = None if self._hidden else self.session.line(place)
         self.seen.uses.setdefault(exercise, []).append(wire.Use(function, shown))
         return True
+
+
+def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
+    """A result without those parts that may be anything: two caches of one text need not be alike.
+
+    So a mistake keeps its name, whatever the cache is made of.
+    """
+    signature = contract and (contract.forward or contract.call)
+    returns = signature.returns if signature else ""
+    if not isinstance(returns, tuple) or None not in returns or not isinstance(value, wire.Items):
+        return value
+    if len(value.items) != len(returns):
+        return value
+    pairs = zip(value.items, returns, strict=True)
+    return wire.Items(value.kind, [item for item, spec in pairs if spec is not None])
 
 
 # --- calls ---------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 
 
 def bare(path: str) -> str:
-    """A path without the numbers that count heads."""
-    return NUMBER.sub("", path)
+    """A path without the numbers that count heads and layers."""
+    return ".".join(NUMBER.sub("", step) for step in path.split("."))
 
 
 def is_vector(shape: Sequence[int]) -> bool:

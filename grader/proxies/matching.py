@@ -22,6 +22,8 @@ MAX_FREE = 8  # weights without a name: more than any right answer has
 # Words that people add to a name without changing what it means.
 NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
 
+LAYER = re.compile(r"\.\d+\.")  # in a role of a model: blocks.2.norm1
+
 # Spellings by role; a fused projection is several roles in one.
 NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -55,8 +57,11 @@ class Adoption:
 
     @cached_property
     def habit(self) -> object:
-        """What matches of one class share, whatever its sizes: the layout, and roles in order."""
-        roles = dict.fromkeys((bare(slot.path), slot.role) for slot in self.slots)
+        """What matches of one class share, whatever its sizes: the layout, and roles in order.
+
+        And however many layers it has.
+        """
+        roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
         laid = frozenset((bare(path), layout) for path, layout in self.layouts)
         return laid, tuple(roles)
 

@@ -17,8 +17,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice, permutations, product
 
+import msgspec
+
 from grader.proxies import matching
 from grader.proxies.groups import is_floating, is_vector
+from grader.proxies.layouts import PLAIN, Layout
 from grader.proxies.matching import MAX_CANDIDATES, Adoption, NameAliases, Slot, Unadoptable
 from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.norms import Norm, norms_among
@@ -71,11 +74,25 @@ def _in_layers(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
             f"{len(blocks)} layers are asked for, and the module has no {len(blocks)} parts that "
             "are alike and hold the weights of one layer each: are they in an nn.ModuleList?"
         )
-    around = candidates(Wanted(tuple(outer), layers.around, wanted.counts), aliases)
+    around = candidates(
+        Wanted(tuple(outer), _as_tables(layers.around, tuple(outer)), wanted.counts), aliases
+    )
     within = candidates(Wanted(inner, layers.first, wanted.counts), aliases)
     shapes = dict(outer)
     for one, other in product(around, within):
         yield _copied(_joined(one, *_lifted(other, layers, list(blocks))), wanted, shapes)
+
+
+def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterInfo, ...]:
+    """A layer whose weight is a table as well, as one: its rows are looked up, not multiplied.
+
+    Where the output shares its table, either of the two may have been made first.
+    """
+    tables = {shape[::-1] for _, shape in roles if len(shape) == 2}
+    return tuple(
+        msgspec.structs.replace(info, owner="") if tuple(info.shape) in tables else info
+        for info in infos
+    )
 
 
 def _lifted(found: Adoption, layers: Layers, names: Sequence[str]) -> Iterator[Adoption]:
@@ -99,10 +116,12 @@ def _copied(found: Adoption, wanted: Wanted, shapes: Mapping[str, tuple[int, ...
     slots: list[Slot] = []
     for path in found.extra:
         for slot in found.slots:
-            like = infos[slot.path]
-            if slot.role in shapes and slot.path != path and _is_copy(infos[path], like):
+            if slot.role not in shapes or slot.path == path:
+                continue
+            layout = _layout_of_copy(infos[path], infos[slot.path], layouts.get(slot.path))
+            if layout is not None:
                 slots.append(replace(slot, path=path))
-                layouts[path] = layouts[slot.path]
+                layouts[path] = layout
                 break
     copies = {slot.path for slot in slots}
     return replace(
@@ -113,8 +132,17 @@ def _copied(found: Adoption, wanted: Wanted, shapes: Mapping[str, tuple[int, ...
     )
 
 
-def _is_copy(info: ParameterInfo, like: ParameterInfo) -> bool:
-    return is_floating(info) and len(info.shape) == 2 and info.shape == like.shape
+def _layout_of_copy(
+    info: ParameterInfo, like: ParameterInfo, layout: Layout | None
+) -> Layout | None:
+    """How a matrix holds what a table does, as it is or turned around; None if it cannot."""
+    if layout not in PLAIN or not is_floating(info) or len(info.shape) != 2:
+        return None
+    if info.shape == like.shape:
+        return layout
+    if info.shape == like.shape[::-1]:
+        return next(other for other in PLAIN if other != layout)
+    return None
 
 
 # --- parts ---------------------------------------------------------------------------------------
@@ -243,7 +271,12 @@ def _of_others(
         if able:
             found[branch] = able
             taken |= {info.path for info in held}
-    for placed in _placed([part for part, _ in parts], found, aliases):
+    refused: list[Unadoptable] = []
+    matched = False
+    # A branch may hold as many numbers as a part, and be none: then none of them counts.
+    for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
+        if not placed and matched:
+            return
         over = [i for b in found if b not in placed.values() for i in infos if _is_in(i, b)]
         loose = (*(info for info in infos if info.path not in taken), *over)
         rest = [(part, held) for part, held in parts if part not in placed]
@@ -251,8 +284,16 @@ def _of_others(
             [_renamed(way, dict.fromkeys(dict(roles[part]), part)) for way in dict(found[b])[part]]
             for part, b in placed.items()
         ]
-        for combination in product(*options, list(_loose(rest, loose, counts, aliases))):
+        try:
+            around = list(_loose(rest, loose, counts, aliases))
+        except Unadoptable as error:
+            refused.append(error)
+            continue
+        matched = True
+        for combination in product(*options, around):
             yield _joined(*combination)
+    if not matched:
+        raise refused[0]
 
 
 def _is_in(info: ParameterInfo, branch: str) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from posixpath import commonpath
 
 from grader.wire import ParameterInfo
 
@@ -47,7 +48,9 @@ def norms_among(
     vectors = [info for info in infos if _is_vector(info) and prod(info.shape) in sizes]
     modules, bare = _by_owner(infos, vectors)
     lacking = len(wanted) - len(modules)
-    found = [*modules, *(_bare_norms(bare, lacking) if lacking > 0 else ())]
+    # What all paths begin with is no word of a norm: the list of blocks may be called ``bs``.
+    start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
+    found = [*modules, *(_bare_norms(bare, lacking, start) if lacking > 0 else ())]
     if not found:
         found = _stacked_norms(infos, len(wanted), sizes)
     held = {path for norm in found for path in (norm.gain, norm.shift)}
@@ -92,9 +95,9 @@ def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:
     return Norm(owner, first.path, second.path, shape, len(shifts) == 1)
 
 
-def _bare_norms(vectors: Sequence[ParameterInfo], count: int) -> list[Norm]:
+def _bare_norms(vectors: Sequence[ParameterInfo], count: int, start: int) -> list[Norm]:
     """Norms whose parameters stand in the block itself, as far as their names say so."""
-    words = {info.path: _words(info.path) for info in vectors}
+    words = {info.path: _words(info.path[start:]) for info in vectors}
     shifts = [info for info in vectors if words[info.path] & SHIFT]
     gains = [info for info in vectors if info not in shifts and words[info.path] & (GAIN | NORM)]
     gains += [info for info in vectors if info not in shifts and info not in gains]

@@ -48,18 +48,14 @@ def _gather(
     found: list[dict[str, ParameterInfo]],
 ) -> None:
     """Sort what stands below a path into layers and what is around them."""
-    children: dict[str, list[ParameterInfo]] = {}
-    for info in infos:
-        step = info.path[len(at) :].partition(".")[0]
-        children.setdefault(step, []).append(info)
-    alike: dict[object, list[str]] = {}
-    for step, held in children.items():
-        start = len(at) + len(step)
-        form = tuple((info.path[start:], tuple(info.shape), info.owner) for info in held)
-        alike.setdefault(form, []).append(step)
-    for steps in alike.values():
+    children = _children(at, infos)
+    for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
-        if len(steps) == len(found) and (in_list or _holds_matrix(children[steps[0]])):
+        numbered = all(DIGITS.search(step) for step in steps)
+        # Three lists of three, one of each kind, are no three layers.
+        apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
+        whole = numbered or _holds_matrix(children[steps[0]])
+        if len(steps) == len(found) and apart and whole:
             for layer, step in zip(found, sorted(steps, key=_number), strict=True):
                 shared = at + DIGITS.sub("", steps[0])
                 for info in children[step]:
@@ -72,6 +68,44 @@ def _gather(
             around += [info for info in children[step] if not info.path.startswith(below)]
             if deeper:
                 _gather(below, deeper, around, found)
+
+
+def _children(at: str, infos: Sequence[ParameterInfo]) -> dict[str, list[ParameterInfo]]:
+    """What stands below each next step from a path on."""
+    children: dict[str, list[ParameterInfo]] = {}
+    for info in infos:
+        step = info.path[len(at) :].partition(".")[0]
+        children.setdefault(step, []).append(info)
+    return children
+
+
+def _alike(at: str, children: Mapping[str, Sequence[ParameterInfo]]) -> list[list[str]]:
+    """The steps below which the same stands."""
+    found: dict[object, list[str]] = {}
+    for step, held in children.items():
+        start = len(at) + len(step)
+        form = tuple((info.path[start:], tuple(info.shape), info.owner) for info in held)
+        found.setdefault(form, []).append(step)
+    return list(found.values())
+
+
+def _is_list(at: str, infos: Sequence[ParameterInfo], count: int) -> bool:
+    """Whether what stands below a path is a list of so many that are alike."""
+    children = _children(at, infos)
+    listed = len(children) == count and all(step.isdigit() for step in children)
+    return listed and len(_alike(at, children)) == 1
+
+
+def _series(alike: Iterable[list[str]], count: int) -> Iterator[list[str]]:
+    """What is alike; where that is too many, what differs only in a number: ``up_0``, ``up_1``."""
+    for steps in alike:
+        if len(steps) <= count:
+            yield steps
+            continue
+        series: dict[str, list[str]] = {}
+        for step in steps:
+            series.setdefault(DIGITS.sub("", step), []).append(step)
+        yield from series.values()
 
 
 def _number(step: str) -> int:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.course.tolerances import GRADIENTS
+from grader.feedback.differences.pair import differing
 from grader.proxies.adoption import joined_gradients
 from grader.proxies.remote import RemoteModule
-from grader.testing.values import assert_agrees
+from grader.testing.values import agree, assert_agrees
 
 
 def assert_gradients_agree(
@@ -36,7 +37,10 @@ def assert_gradients_agree(
             _compare_gradient(their_leaf.grad, our_leaf.grad, f"argument {number}")
     if isinstance(theirs, RemoteModule) and theirs.adoption is not None:
         assert isinstance(ours, nn.Module)
-        for role, actual, expected in joined_gradients(theirs, ours):
+        found = list(joined_gradients(theirs, ours))
+        if not any(isinstance(leaf, Tensor) and leaf.is_floating_point() for leaf in our_arguments):
+            _remember_weights(theirs, found)
+        for role, actual, expected in found:
             _compare_gradient(actual, expected, role)
 
 
@@ -57,6 +61,18 @@ def _push_back(result: Any, make: Make) -> None:
         total = total + (part * upstream).sum()
     if total.requires_grad:
         torch.autograd.backward(total)
+
+
+def _remember_weights(
+    theirs: RemoteModule, found: Sequence[tuple[str, Tensor | None, Tensor]]
+) -> None:
+    """Where no input has a gradient, a diagnosis has those of the weights to go by."""
+    for role, actual, expected in found:
+        if actual is None:
+            theirs.remember(f"no gradient of {role}")
+        elif not agree(actual, expected, GRADIENTS):
+            off = int(differing(actual, expected, GRADIENTS).sum())
+            theirs.remember(f"another gradient of {role}, in {off} elements")
 
 
 def _compare_gradient(actual: Tensor | None, expected: Tensor, what: str) -> None:

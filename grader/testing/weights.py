@@ -33,27 +33,51 @@ def adopt_identity_weights(theirs: RemoteModule, ours: nn.Module) -> None:
     adopt(theirs, ours)
 
 
-def assert_learns_no_more(theirs: RemoteModule, layers: str) -> None:
+def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) -> None:
     """Fail if a module learns more than the weights that it adopted.
 
     Biases are seen by their name and place beside a weight with a role, since a bias of the keys
     changes no result. Anything else is seen by what it does: layers that take no part may have any
-    weights.
+    weights. What has a dimension of the size `but` is another test's to judge.
 
     `layers` says who has no bias, for the message: ``"queries, keys and values have no bias"``.
     """
-    biases = _biases_beside(theirs)
+    biases = [path for path in _biases_beside(theirs) if but not in _shape(theirs, path)]
     assert_that(
         not biases,
         f"{layers}, and there is {', '.join(biases[:3])}: what does nn.Linear do when you say "
         "nothing about the bias?",
     )
-    others = _adoption.also_learned(theirs)
+    others = [path for path in _adoption.also_learned(theirs) if but not in _shape(theirs, path)]
     assert_that(
         not others,
         f"the layer learns {', '.join(others[:3])} as well, and its result depends on it: what "
         "the statement names is all that is learned",
     )
+
+
+def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
+    """Fail if a module has the adopted weights of a table twice, and its result depends on both.
+
+    Or if it learns a bias for each of the table's `rows`.
+    """
+    paths = sorted({slot.path for slot in theirs.adoption.slots if slot.role == table})
+    used = _adoption.that_matter(theirs, paths) if len(paths) > 1 else paths
+    assert_that(
+        len(used) == 1,
+        f"{' and '.join(used)} are two tables, which learn apart from one another: the output "
+        "should use the very table that looks up the tokens",
+    )
+    learned = [*_biases_beside(theirs), *_adoption.also_learned(theirs)]
+    others = [path for path in dict.fromkeys(learned) if rows in _shape(theirs, path)]
+    assert_that(
+        not others,
+        f"{', '.join(others)} has a number for each row of the table: the output adds no bias",
+    )
+
+
+def _shape(theirs: RemoteModule, path: str) -> tuple[int, ...]:
+    return tuple(theirs.parameters()[path].shape)
 
 
 def _biases_beside(theirs: RemoteModule) -> list[str]:

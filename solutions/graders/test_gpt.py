@@ -1,17 +1,29 @@
 """Hidden graders of unit 12, gpt."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from grader.course.collection import rung
 from grader.testing import (
     ALL_DIGITS,
     LARGE_SCORES,
+    REORDERED,
+    UNMOVED,
+    adopt,
+    agree,
     assert_agrees,
     assert_agrees_to_float64,
     assert_gradients_agree,
+    assert_has_one_table,
     assert_input_unchanged,
+    assert_learns_no_more,
+    assert_moves,
+    assert_refuses,
     assert_that,
+    assert_work_grows_at_most,
     table_model,
 )
 
@@ -190,6 +202,219 @@ def test_next_token_loss_has_the_right_gradients(student, reference, make, rows)
     """Gradients reach the logits of all targets that count, and no others."""
     given = logits_and_ids(make, 3, 6, 5) + ((mask_of(IGNORED[rows]),) if rows else ())
     assert_gradients_agree(student.next_token_loss, reference.next_token_loss, *given, make=make)
+
+
+# --- both models ---------------------------------------------------------------------------------
+
+# vocab_size, d_model, num_heads, num_layers, d_hidden, context_length: with batch, tokens and the
+# width of a head no two are alike, and d_hidden is no multiple of d_model.
+MODEL = (7, 10, 2, 3, 16, 19)
+OTHER_MODEL = (9, 12, 3, 2, 20, 26)
+TEXTS = [(MODEL, 4, 6), (OTHER_MODEL, 5, 8)]  # each with batch and tokens
+
+
+def both(student, reference, name, sizes=MODEL, dropout=0.0, loud=0.04):
+    """A student's model and the reference, with the same weights.
+
+    What goes into a GELU stays small, as far as `loud` says: there its two forms, the exact one and
+    the tanh form, give the same.
+    """
+    theirs = getattr(student, name)(*sizes, dropout)
+    ours = getattr(reference, name)(*sizes, dropout)
+    with torch.no_grad():
+        for path, parameter in ours.named_parameters():
+            if ".feed_forward.up." in path:
+                parameter *= loud
+    adopt(theirs, ours)
+    return theirs, ours
+
+
+def texts(make, sizes=MODEL, batch=4, tokens=6, name=None):
+    """Ids of the vocabulary."""
+    return make.integers(0, sizes[0], batch=batch, tokens=tokens, name=name)
+
+
+# What a model of two layers learned about sums of two numbers below 100, and lines that no training
+# saw: `make trained` writes both. A line is ``07+05=210``, the answer's ones first.
+TRAINED = Path(__file__).parents[1] / "trained" / "addition.safetensors"
+OF_TRAINED = (12, 64, 4, 2, 256, 9)
+PROMPT = 6
+
+
+def trained(student, reference, name):
+    """A student's model and the reference, with trained weights; and the lines held out."""
+    kept = load_file(TRAINED)
+    lines = kept.pop("held_out").long()
+    theirs = getattr(student, name)(*OF_TRAINED, 0.0)
+    ours = getattr(reference, name)(*OF_TRAINED, 0.0)
+    ours.load_state_dict({path: value.float() for path, value in kept.items()}, strict=False)
+    adopt(theirs, ours)
+    return theirs, ours, lines
+
+
+def assert_same_digits(theirs, ours, how=""):
+    """Fail unless the likeliest tokens are the same ones, with an exception among a hundred."""
+    share = (theirs.argmax(dim=-1) == ours.argmax(dim=-1)).double().mean().item()
+    assert_that(
+        share >= 0.99,
+        f"with weights that have learned to add{how}, {share:.1%} of the digits are those of the "
+        "reference, and 99 % should be",
+    )
+
+
+# --- GPT -----------------------------------------------------------------------------------------
+
+
+@rung.shape("GPT")
+@pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
+def test_gpt_scores_every_token_at_every_position(student, make, sizes, batch, tokens):
+    """Logits for the whole vocabulary come back, at every position of every text."""
+    student.GPT(*sizes, 0.0)(texts(make, sizes, batch, tokens))
+
+
+@rung.value("GPT", points=10, rules=("computes", "causal"))
+@pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
+def test_gpt_agrees_with_the_reference(student, reference, make, sizes, batch, tokens):
+    """With the same weights, the logits are those of the reference."""
+    theirs, ours = both(student, reference, "GPT", sizes)
+    ids = texts(make, sizes, batch, tokens)
+    assert_agrees(theirs(ids), ours(ids), within=REORDERED, what="the logits")
+
+
+@rung.value("GPT", points=2, rules=("computes", "causal", "shorter"))
+def test_gpt_takes_texts_up_to_its_context(student, reference, make):
+    """Texts of any length up to `context_length` work, one after another, in any order."""
+    theirs, ours = both(student, reference, "GPT")
+    for tokens in (3, 1, 19, 5):
+        ids = texts(make, batch=2, tokens=tokens)
+        assert_agrees(
+            theirs(ids), ours(ids), within=REORDERED, what=f"the logits of {tokens} of 19 tokens"
+        )
+
+
+@rung.value("GPT", points=3, rules=("computes", "causal"))
+def test_gpt_adds_with_trained_weights(student, reference):
+    """With weights that have learned to add two numbers, it writes the digits of their sums."""
+    theirs, ours, lines = trained(student, reference, "GPT")
+    asked = lines[:, :-1]
+    with torch.no_grad():
+        answers = [model(asked)[:, PROMPT - 1 :] for model in (theirs, ours)]
+    assert_same_digits(*answers)
+
+
+@rung.property("GPT", points=3, rules=("tied",))
+def test_gpt_reads_and_writes_with_one_table(student, reference):
+    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    theirs, _ours = both(student, reference, "GPT")
+    assert_has_one_table(theirs, "token_table", MODEL[0])
+
+
+@rung.property("GPT", points=2, rules=("causal",))
+def test_gpt_does_not_see_the_future(student, reference, make):
+    """Other tokens later in a text leave the logits before them as they were."""
+    theirs, _ours = both(student, reference, "GPT")
+    theirs.eval()
+    ids = texts(make, tokens=9)
+    changed = [ids.clone() for _ in range(3)]
+    for cut, other in zip((1, 4, 8), changed, strict=True):
+        other[:, cut:] = (other[:, cut:] + 5) % MODEL[0]
+    before, *after = theirs.each([(ids,), *((other,) for other in changed)])
+    for cut, logits in zip((1, 4, 8), after, strict=True):
+        assert_that(
+            agree(logits[:, :cut], before[:, :cut], UNMOVED),
+            f"logits of the first {cut} tokens changed when only later tokens did: they see the "
+            "future",
+        )
+
+
+@rung.property("GPT", rules=("context",))
+def test_gpt_refuses_more_tokens_than_its_context(student, reference, make):
+    """One token more than `context_length` raises an exception, and so do many more."""
+    theirs, _ours = both(student, reference, "GPT")
+    for tokens in (20, 27):
+        assert_refuses(theirs, texts(make, tokens=tokens), why=too_long(tokens))
+
+
+def too_long(tokens, seen=0):
+    """Why a text is to be refused."""
+    after = f" after {seen}" if seen else ""
+    return (
+        f"{tokens} tokens{after} are more than the context of 19: this should raise an exception, "
+        "and it went on as if nothing had happened"
+    )
+
+
+@rung.property("GPT", rules=("bias",))
+def test_gpt_learns_what_the_statement_names(student, reference):
+    """Queries, keys and values have no bias; all else that the statement names is there."""
+    theirs, ours = both(student, reference, "GPT")
+    missing = [role for role, _ in ours.named_parameters() if lacks(theirs, role)]
+    assert_that(
+        not missing,
+        f"no parameter could be found for {', '.join(missing[:3])}: linear layers have a bias "
+        "(queries, keys and values do not), and norms have a gain and a shift",
+    )
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=MODEL[0])
+
+
+def lacks(theirs, path):
+    """Whether a student's model has no place for a parameter of the reference."""
+    return path.removesuffix(".weight") in theirs.adoption.missing
+
+
+P_DROP = 0.5
+
+
+@rung.property("GPT", rules=("dropout",))
+def test_gpt_drops_weights_in_training(student, reference, make):
+    """In training, two calls differ, since other attention weights are dropped."""
+    theirs, _ours = both(student, reference, "GPT", dropout=P_DROP)
+    ids = texts(make, tokens=9)
+    once, again = theirs.train().each([(ids,), (ids,)])
+    assert_that(not agree(once, again), "in training, two calls should drop differently")
+
+
+@rung.property("GPT", rules=("eval",))
+def test_gpt_drops_nothing_in_evaluation(student, reference, make):
+    """After .eval(), two calls agree, and nothing is dropped."""
+    theirs, ours = both(student, reference, "GPT", dropout=P_DROP)
+    ids = texts(make, tokens=1)  # here nobody could see the future
+    calm, calmer = theirs.eval().each([(ids,), (ids,)])
+    assert_agrees(calm, calmer, what="a second call in evaluation mode")
+    assert_agrees(calm, ours.eval()(ids), within=REORDERED, what="the logits in evaluation mode")
+
+
+@rung.property("GPT", rules=("device",))
+def test_gpt_moves_as_a_whole(student, make):
+    """Moved to another device, it takes ids from there."""
+    assert_moves(student.GPT(*MODEL, 0.0), texts(make))
+
+
+@rung.property("GPT", rules=("dtype",))
+def test_gpt_works_in_float64(student, reference, make):
+    """A model in float64 gives float64, to its precision."""
+    # A head of 5 features: a root in float32 costs digits, so the width of a head is 4 here.
+    sizes = (7, 8, 2, 3, 18, 11)
+    theirs, ours = both(student, reference, "GPT", sizes, loud=0.004)
+    ids = texts(make, sizes)
+    assert_agrees_to_float64(theirs.double()(ids), ours.double()(ids), within=ALL_DIGITS)
+
+
+@rung.property("GPT", points=0.5, rules=("unchanged",))
+def test_gpt_leaves_the_ids_alone(student, reference, make):
+    """The ids that were passed in stay as they were."""
+    theirs, _ours = both(student, reference, "GPT")
+    assert_input_unchanged(theirs, texts(make))
+
+
+@rung.gradient("GPT", points=2, rules=("gradients",))
+def test_gpt_has_the_right_gradients(student, reference, make):
+    """In a step of training, gradients reach every parameter, the token table's from both ends."""
+    theirs, ours = both(student, reference, "GPT", loud=0.015)
+    ids = texts(make)
+    assert_gradients_agree(
+        theirs, ours, ids, make=make, of=lambda logits: reference.next_token_loss(logits, ids)
+    )
 
 
 # --- adamw_step ----------------------------------------------------------------------------------
@@ -467,3 +692,161 @@ def test_sample_next_takes_logits_of_a_thousand(student, reference):
         for settings in ((), (1.4, 3), (1.0, None, 0.8)):
             assert_chooses(student, reference, logits + shift, FINE[::3], *settings)
     assert_chooses(student, reference, nine(), FINE[::3], 0.005, 4, 0.9)
+
+
+# --- CachedGPT -----------------------------------------------------------------------------------
+
+FEEDS = [[1] * 9, [3, 1, 4], [1, 6, 1], [5, 2], [11, 7, 1]]  # lengths of the chunks
+
+
+def fed(model, ids, lengths, cache=None):
+    """The logits of `ids`, fed to a model in chunks of these lengths."""
+    logits = []
+    for chunk in ids.split(lengths, dim=1):
+        of_chunk, cache = model(chunk) if cache is None else model(chunk, cache)
+        logits.append(of_chunk)
+    return torch.cat(logits, dim=1)
+
+
+def cache_of(model, ids):
+    """The cache that a model makes of `ids`, without a graph."""
+    with torch.no_grad():
+        return model(ids)[1]
+
+
+@rung.shape("CachedGPT")
+@pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
+def test_cached_gpt_has_the_shapes_of_the_contract(student, make, sizes, batch, tokens):
+    """Logits of the new tokens come back, and with them a cache that can be passed on."""
+    model = student.CachedGPT(*sizes, 0.0)
+    model(texts(make, sizes, batch, tokens))
+    _logits, cache = model(texts(make, sizes, batch, 4))
+    for more in (1, 3):
+        _logits, cache = model(texts(make, sizes, batch, more), cache)
+
+
+@rung.value("CachedGPT", points=3)
+@pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
+def test_cached_gpt_agrees_with_the_reference_without_a_cache(
+    student, reference, make, sizes, batch, tokens
+):
+    """All tokens at once, without a cache: the logits are those of the reference."""
+    theirs, ours = both(student, reference, "CachedGPT", sizes)
+    ids = texts(make, sizes, batch, tokens)
+    assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
+
+
+@rung.value("CachedGPT", points=11)
+@pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
+def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
+    """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
+    theirs, ours = both(student, reference, "CachedGPT")
+    ids = texts(make, batch=2, tokens=sum(lengths))
+    how = ", then ".join(map(str, lengths))
+    found = fed(theirs, ids, lengths)
+    assert_agrees(found, ours(ids)[0], within=REORDERED, what=f"the logits of {how} tokens")
+
+
+@rung.value("CachedGPT", points=2)
+def test_cached_gpt_adds_with_trained_weights(student, reference):
+    """With weights that have learned to add, it writes the same digits with and without a cache."""
+    theirs, ours, lines = trained(student, reference, "CachedGPT")
+    asked = lines[:200, :-1]
+    with torch.no_grad():
+        at_once = theirs(asked)[0][:, PROMPT - 1 :]
+        in_steps = fed(theirs, asked, [PROMPT, 1, 1])[:, PROMPT - 1 :]
+        expected = ours(asked)[0][:, PROMPT - 1 :]
+    assert_same_digits(at_once, expected, " and no cache")
+    assert_same_digits(in_steps, expected, " and a cache")
+
+
+@rung.property("CachedGPT", points=2, rules=("state",))
+def test_cached_gpt_goes_on_with_the_cache_it_is_given(student, reference, make):
+    """Two texts in turn, and two continuations of one: all that counts is the cache."""
+    theirs, ours = both(student, reference, "CachedGPT")
+    one, other = texts(make, batch=2, tokens=7), texts(make, batch=2, tokens=8)
+    cache_of_one, cache_of_other = cache_of(theirs, one[:, :4]), cache_of(theirs, other[:, :6])
+    for what, text, seen, lengths, cache in (
+        ("the first of two texts in turn", one, 4, [3], cache_of_one),
+        ("the second of two texts in turn", other, 6, [1, 1], cache_of_other),
+        ("a cache that is used a second time", one, 4, [1, 2], cache_of_one),
+    ):
+        found = fed(theirs, text[:, seen:], lengths, cache)
+        assert_agrees(found, ours(text)[0][:, seen:], within=REORDERED, what=what)
+
+
+@rung.property("CachedGPT", rules=("none",))
+def test_cached_gpt_takes_none_for_no_cache(student, reference, make):
+    """Passing None for the cache is the same as leaving it out."""
+    theirs, ours = both(student, reference, "CachedGPT")
+    ids = texts(make)
+    assert_agrees(
+        theirs(ids, None)[0], ours(ids)[0], within=REORDERED, what="the logits with cache=None"
+    )
+
+
+@rung.property("CachedGPT", points=2, rules=("context",))
+def test_cached_gpt_refuses_more_tokens_than_its_context(student, reference, make):
+    """Old and new tokens together may not be more than `context_length`."""
+    theirs, _ours = both(student, reference, "CachedGPT")
+    assert_refuses(theirs, texts(make, tokens=20), why=too_long(20))
+    for seen, more in ((19, 1), (16, 4), (8, 13)):
+        cache = cache_of(theirs, texts(make, tokens=seen))
+        assert_refuses(theirs, texts(make, tokens=more), cache, why=too_long(more, seen))
+
+
+@rung.property("CachedGPT", rules=("dropout",))
+def test_cached_gpt_never_drops_anything(student, reference, make):
+    """In training too, two calls agree, and nothing is dropped."""
+    theirs, ours = both(student, reference, "CachedGPT", dropout=P_DROP)
+    theirs.train()
+    ids = texts(make, tokens=9)
+    assert_agrees(
+        fed(theirs, ids, [5, 4]), ours(ids)[0], within=REORDERED, what="the logits in training"
+    )
+
+
+@rung.property("CachedGPT", rules=("device",))
+def test_cached_gpt_moves_as_a_whole(student, make):
+    """Moved to another device, it takes ids and a cache from there."""
+    model = student.CachedGPT(*MODEL, 0.0)
+    assert_moves(model, texts(make))
+    assert_moves(lambda ids: fed(model, ids, [4, 2]), texts(make))
+
+
+@rung.property("CachedGPT", rules=("dtype",))
+def test_cached_gpt_works_in_float64(student, reference, make):
+    """In float64 it gives float64, to its precision, after a cache too."""
+    sizes = (7, 8, 2, 3, 18, 11)  # the root of 4 is exact
+    theirs, ours = both(student, reference, "CachedGPT", sizes, loud=0.004)
+    ids = texts(make, sizes, tokens=8)
+    found = fed(theirs.double(), ids, [3, 1, 4])
+    assert_agrees_to_float64(found, ours.double()(ids)[0], within=ALL_DIGITS)
+
+
+@rung.property("CachedGPT", rules=("unchanged",))
+def test_cached_gpt_leaves_what_it_is_given_alone(student, reference, make):
+    """The ids and the cache that were passed in stay as they were."""
+    theirs, _ours = both(student, reference, "CachedGPT")
+    cache = cache_of(theirs, texts(make, tokens=4))
+    assert_input_unchanged(theirs, texts(make, tokens=3), cache)
+
+
+@rung.gradient("CachedGPT", rules=("gradients",))
+def test_cached_gpt_has_the_right_gradients(student, reference, make):
+    """In a step of training, gradients reach every parameter."""
+    theirs, ours = both(student, reference, "CachedGPT", loud=0.015)
+    ids = texts(make)
+    assert_gradients_agree(
+        theirs, ours, ids, make=make, of=lambda result: reference.next_token_loss(result[0], ids)
+    )
+
+
+@rung.efficiency("CachedGPT", points=4, rules=("cost",))
+def test_cached_gpt_does_not_compute_the_past_again(student, make):
+    """A step after 64 tokens takes little more work than a step after 16."""
+    # A token's way through a layer takes about four times the work of its meeting 64 others.
+    model = student.CachedGPT(29, 96, 4, 2, 250, 70, 0.0)
+    ids = texts(make, (29,), 1, 65)
+    short, long = ((ids[:, seen : seen + 1], cache_of(model, ids[:, :seen])) for seen in (16, 64))
+    assert_work_grows_at_most(model, short, long, 2)

@@ -1,5 +1,6 @@
 """Known answers of unit 12, gpt: mistakes that people make, and right answers in other forms."""
 
+import math
 from collections import deque
 
 import torch
@@ -851,6 +852,1105 @@ def loss_by_rolling(logits, ids, ignore=None):
     keep[:, -1] = False
     losses = F.nll_loss(logits.log_softmax(-1).mT, ids.roll(-1, dims=1), reduction="none")
     return losses[keep].mean()
+
+
+# --- what several answers below use --------------------------------------------------------------
+
+
+def causally(q, k, v):
+    """Attention of (batch, heads, tokens, width), where the queries are the last of the keys."""
+    new, total = q.shape[-2], k.shape[-2]
+    hidden = torch.ones(new, total, dtype=torch.bool, device=q.device).triu(total - new + 1)
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(hidden, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+class Conv1D(nn.Module):
+    """A linear layer whose weight is (inputs, outputs), as in the first code of GPT-2."""
+
+    def __init__(self, n_in, n_out, bias=True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(n_in, n_out) * 0.02)
+        self.bias = nn.Parameter(torch.zeros(n_out)) if bias else None
+
+    def forward(self, x):
+        x = x @ self.weight
+        return x if self.bias is None else x + self.bias
+
+
+class FusedAttention(nn.Module):
+    def __init__(self, n_embd, n_head, dropout=0.0, layer=nn.Linear):
+        super().__init__()
+        self.n_head, self.dropout = n_head, dropout
+        self.c_attn = layer(n_embd, 3 * n_embd, bias=False)
+        self.c_proj = layer(n_embd, n_embd)
+
+    def forward(self, x, past=None):
+        B, T, C = x.size()
+        q, k, v = self.c_attn(x).split(C, dim=2)
+        q, k, v = (t.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for t in (q, k, v))
+        if past is not None:
+            k, v = torch.cat((past[0], k), dim=-2), torch.cat((past[1], v), dim=-2)
+        if past is None and self.dropout:
+            att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+            bias = torch.ones(T, T, device=x.device).tril().view(1, 1, T, T)
+            att = F.softmax(att.masked_fill(bias == 0, float("-inf")), dim=-1)
+            y = F.dropout(att, self.dropout, self.training) @ v
+        else:
+            y = causally(q, k, v)
+        return self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C)), (k, v)
+
+
+class FusedBlock(nn.Module):
+    def __init__(self, n_embd, n_head, n_hidden, dropout=0.0, layer=nn.Linear):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(n_embd)
+        self.attn = FusedAttention(n_embd, n_head, dropout, layer)
+        self.ln_2 = nn.LayerNorm(n_embd)
+        self.mlp = nn.ModuleDict(
+            {"c_fc": layer(n_embd, n_hidden), "c_proj": layer(n_hidden, n_embd)}
+        )
+
+    def forward(self, x, past=None):
+        y, present = self.attn(self.ln_1(x), past)
+        x = x + y
+        m = self.mlp
+        return x + m["c_proj"](F.gelu(m["c_fc"](self.ln_2(x)), approximate="tanh")), present
+
+
+class OneHead(nn.Module):
+    def __init__(self, n_embd, head_size, block_size, dropout):
+        super().__init__()
+        self.key = nn.Linear(n_embd, head_size, bias=False)
+        self.query = nn.Linear(n_embd, head_size, bias=False)
+        self.value = nn.Linear(n_embd, head_size, bias=False)
+        self.register_buffer("tril", torch.tril(torch.ones(block_size, block_size)))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        T = x.shape[1]
+        wei = self.query(x) @ self.key(x).transpose(-2, -1) * self.key.out_features**-0.5
+        wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
+        return self.dropout(F.softmax(wei, dim=-1)) @ self.value(x)
+
+
+class ManyHeads(nn.Module):
+    def __init__(self, n_embd, num_heads, block_size, dropout):
+        super().__init__()
+        size = n_embd // num_heads
+        self.heads = nn.ModuleList(
+            [OneHead(n_embd, size, block_size, dropout) for _ in range(num_heads)]
+        )
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        return self.proj(torch.cat([h(x) for h in self.heads], dim=-1))
+
+
+class LectureBlock(nn.Module):
+    def __init__(self, n_embd, n_head, n_hidden, block_size, dropout):
+        super().__init__()
+        self.sa = ManyHeads(n_embd, n_head, block_size, dropout)
+        self.ffwd = nn.Sequential(
+            nn.Linear(n_embd, n_hidden), nn.GELU(), nn.Linear(n_hidden, n_embd), nn.Dropout(dropout)
+        )
+        self.ln1 = nn.LayerNorm(n_embd)
+        self.ln2 = nn.LayerNorm(n_embd)
+
+    def forward(self, x):
+        x = x + self.sa(self.ln1(x))
+        return x + self.ffwd(self.ln2(x))
+
+
+class OwnNorm(nn.Module):
+    def __init__(self, emb_dim):
+        super().__init__()
+        self.eps = 1e-5
+        self.scale = nn.Parameter(torch.ones(emb_dim))
+        self.shift = nn.Parameter(torch.zeros(emb_dim))
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        var = x.var(dim=-1, keepdim=True, unbiased=False)
+        return self.scale * ((x - mean) / torch.sqrt(var + self.eps)) + self.shift
+
+
+class TanhGELU(nn.Module):
+    def forward(self, x):
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))
+        return 0.5 * x * (1 + torch.tanh(inner))
+
+
+class BookAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        self.d_out, self.num_heads, self.head_dim = d_out, num_heads, d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        ones = torch.ones(context_length, context_length)
+        self.register_buffer("mask", torch.triu(ones, diagonal=1))
+
+    def forward(self, x):
+        b, num_tokens, _ = x.shape
+        shape = (b, num_tokens, self.num_heads, self.head_dim)
+        keys = self.W_key(x).view(shape).transpose(1, 2)
+        queries = self.W_query(x).view(shape).transpose(1, 2)
+        values = self.W_value(x).view(shape).transpose(1, 2)
+        attn_scores = queries @ keys.transpose(2, 3)
+        attn_scores.masked_fill_(self.mask.bool()[:num_tokens, :num_tokens], -torch.inf)
+        attn_weights = torch.softmax(attn_scores / keys.shape[-1] ** 0.5, dim=-1)
+        context_vec = (self.dropout(attn_weights) @ values).transpose(1, 2)
+        return self.out_proj(context_vec.contiguous().view(b, num_tokens, self.d_out))
+
+
+class BookBlock(nn.Module):
+    def __init__(self, emb_dim, n_heads, hidden, context_length, drop_rate):
+        super().__init__()
+        self.att = BookAttention(emb_dim, emb_dim, context_length, drop_rate, n_heads)
+        self.ff = nn.Sequential(nn.Linear(emb_dim, hidden), TanhGELU(), nn.Linear(hidden, emb_dim))
+        self.norm1, self.norm2 = OwnNorm(emb_dim), OwnNorm(emb_dim)
+        self.drop_shortcut = nn.Dropout(drop_rate)
+
+    def forward(self, x):
+        shortcut = x
+        x = self.drop_shortcut(self.att(self.norm1(x))) + shortcut
+        shortcut = x
+        return self.drop_shortcut(self.ff(self.norm2(x))) + shortcut
+
+
+# --- GPT -----------------------------------------------------------------------------------------
+
+OUTPUT = "self.final_norm(x) @ self.token_table.T"
+EMBEDDED = "embed_tokens(ids, self.token_table, self.position_table)"
+LAST_NORM = "self.final_norm = nn.LayerNorm(d_model)"
+TOO_LONG = """
+        if tokens > context_length:
+            raise ValueError(f"{tokens} tokens, and positions for {context_length}")
+"""
+
+mistake(
+    "GPT", "untied", "The output has a table of its own",
+    hint="How many tables with vocab_size rows does your model learn, and how many should it?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size, bias=False)",
+        OUTPUT: "self.head(self.final_norm(x))",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "untied-copy", "The output begins with a copy of the table, and learns apart from it",
+    hint="After one step of training, are the two tables still the same?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        self.output = nn.Parameter(self.token_table.detach().clone().T)"
+        ),
+        OUTPUT: "self.final_norm(x) @ self.output",
+    },
+    same_as={"untied": "two tables are two tables, whatever is in them at first"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "output-bias", "The output adds a bias",
+    hint="Is there a parameter with one number for each token, besides the table?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.bias = nn.Parameter(torch.zeros(vocab_size))",
+        OUTPUT: f"{OUTPUT} + self.bias",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "head-with-bias", "A second layer makes the logits, with a bias besides",
+    hint="How many tables with vocab_size rows does your model learn, and how many should it?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size)",
+        OUTPUT: "self.head(self.final_norm(x))",
+    },
+    same_as={"untied": "a second table, and more", "untied-copy": "a second table, and more"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "shared-head-with-bias", "The layer at the output shares the table, and has a bias",
+    hint="What does nn.Linear learn besides its weight, if you say nothing about it?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size)"
+            "\n        self.head.weight = self.token_table"
+        ),
+        OUTPUT: "self.head(self.final_norm(x))",
+    },
+    same_as={"output-bias": "a bias of the output, whoever holds it"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "output-without-gradient", "At the output, the table gets no gradient",
+    hint="The table is used in two places: from how many does it learn?",
+    breaks=("gradients",),
+    change={OUTPUT: "self.final_norm(x) @ self.token_table.detach().T"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "input-without-gradient", "Where tokens are looked up, the table gets no gradient",
+    hint="The table is used in two places: from how many does it learn?",
+    breaks=("gradients",),
+    change={EMBEDDED: "embed_tokens(ids, self.token_table.data, self.position_table)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-without-gradient", "Positions get no gradient, and never learn",
+    hint="Which parameters have a .grad after a backward call?",
+    breaks=("gradients",),
+    change={EMBEDDED: "embed_tokens(ids, self.token_table, self.position_table.detach())"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-gradient", "No gradient flows at all",
+    hint="Do your logits have a grad_fn?",
+    breaks=("gradients",),
+    change={"    def forward(": "    @torch.no_grad()\n    def forward("},
+)  # fmt: skip
+
+mistake(
+    "GPT", "scaled-embedding", "Rows of the token table are multiplied by the root of d_model",
+    hint="What does the formula do to a token's row before its position is added?",
+    change={
+        EMBEDDED: (
+            "embed_tokens(ids, self.token_table * self.token_table.shape[1] ** 0.5, "
+            "self.position_table)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "scaled-logits", "The logits are divided by the root of d_model",
+    hint="What happens to the product with the table? Does the formula say so?",
+    change={OUTPUT: f"{OUTPUT} / x.shape[-1] ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-position", "Positions are not added",
+    hint="How does a block learn where a token stands?",
+    change={EMBEDDED: "self.token_table[ids]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-one", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: (
+            "embed_tokens(ids, self.token_table, self.position_table.roll(-1, 0))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-reversed", "The last token gets the first position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: "embed_tokens(ids, self.token_table, self.position_table[:tokens].flip(0))",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-the-end", "Positions are the last ones of the table",
+    hint="A text of two tokens: which two rows of the position table does it get?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids] + self.position_table[context_length - tokens :]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "position-zero-for-all", "Every token gets the first position",
+    hint="Do two tokens of a text get different rows of the position table?",
+    change={EMBEDDED: "self.token_table[ids] + self.position_table[0]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-multiplied", "Token and position are multiplied",
+    hint="What joins the two rows, in the formula?",
+    change={EMBEDDED: "self.token_table[ids] * self.position_table[:tokens]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-after-the-blocks", "Positions are added after the blocks",
+    hint="Who needs to know where a token stands?",
+    change={
+        EMBEDDED: "self.token_table[ids]",
+        OUTPUT: "self.final_norm(x + self.position_table[:tokens]) @ self.token_table.T",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-in-every-block", "Positions are added before every block",
+    hint="How often does the formula add the positions?",
+    change={
+        EMBEDDED: "self.token_table[ids]",
+        "x = block(x)": "x = block(x + self.position_table[:tokens])",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "whole-position-table", "The whole position table is added to every text",
+    hint="How many rows of the position table does a text of three tokens need?",
+    breaks=("shorter",),
+    change={EMBEDDED: "self.token_table[ids] + self.position_table"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-final-norm", "No norm comes after the last block",
+    hint="What stands between the last block and the token table?",
+    change={OUTPUT: "x @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "final-norm-first", "The last norm comes before the blocks",
+    hint="What stands between the last block and the token table?",
+    change={
+        EMBEDDED: f"self.final_norm({EMBEDDED})",
+        OUTPUT: "x @ self.token_table.T",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "norm-at-both-ends", "The last norm is used before the blocks, too",
+    hint="How often does the formula use the last norm?",
+    change={EMBEDDED: f"self.final_norm({EMBEDDED})"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "norm-after-every-block", "The last norm is used after every block",
+    hint="How often does the formula use the last norm?",
+    change={"x = block(x)": "x = self.final_norm(block(x))", OUTPUT: "x @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "norm-of-every-logit", "The last norm is a norm of the logits",
+    hint="What does the last norm get: vectors of d_model numbers, or logits?",
+    change={
+        OUTPUT: (
+            "nn.functional.layer_norm(x @ self.token_table.T, self.token_table.shape[:1])"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "norm-without-weights", "The last norm has no gain and no shift",
+    hint="What does the last norm learn?",
+    breaks=("bias",),
+    change={LAST_NORM: "self.final_norm = nn.LayerNorm(d_model, elementwise_affine=False)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "one-block-for-all", "One block does the work of all layers",
+    hint="How many blocks does your model hold, and how many sets of weights?",
+    change={
+        """self.blocks = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, d_hidden, context_length, dropout)
+            for _ in range(num_layers)
+        )""": (
+            "block = TransformerBlock(d_model, num_heads, d_hidden, context_length, dropout)\n"
+            "        self.blocks = nn.ModuleList([block] * num_layers)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "a-single-block", "The model has a single block, whatever num_layers says",
+    hint="How many blocks does your model hold, and how many sets of weights?",
+    change={"for _ in range(num_layers)": "for _ in range(1)"},
+    same_as={"one-block-for-all": "one set of weights, used once or often"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "blocks-in-a-python-list", "The blocks hide in a Python list",
+    hint="Does list(model.parameters()) show the weights of the blocks?",
+    change={
+        "nn.ModuleList(\n            Tr": "list(\n            Tr",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "heads-for-layers", "There are num_heads blocks with num_layers heads",
+    hint="In which order do the arguments come: heads, then layers, or the other way round?",
+    change={
+        "TransformerBlock(d_model, num_heads, d_hidden, context_length, dropout)": (
+            "TransformerBlock(d_model, num_layers, d_hidden, context_length, dropout)"
+        ),
+        "for _ in range(num_layers)": "for _ in range(num_heads)",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "last-block-only", "Every block gets the embedding, and the last one's result counts",
+    hint="What goes into the second block?",
+    change={
+        "x = block(x)": "x = block(embedded)",
+        f"x = {EMBEDDED}": f"embedded = {EMBEDDED}",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "blocks-in-parallel", "Every block gets the embedding, and their results are added",
+    hint="What goes into the second block?",
+    change={
+        "x = block(x)": "x = x + block(embedded)",
+        f"x = {EMBEDDED}": f"x = embedded = {EMBEDDED}",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "blocks-reversed", "The last block comes first",
+    hint="Which block sees the embedding?",
+    change={"for block in self.blocks": "for block in reversed(self.blocks)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "first-block-skipped", "The first block is left out",
+    hint="How often does your loop run?",
+    change={"for block in self.blocks": "for block in self.blocks[1:]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "last-block-skipped", "The last block is left out",
+    hint="How often does your loop run?",
+    change={"for block in self.blocks": "for block in self.blocks[:-1]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-blocks", "The blocks are made, and never used",
+    hint="Which lines of forward does the result depend on?",
+    change={"x = block(x)": "block(x)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "one-more-residual", "What goes into a block is added to its result again",
+    hint="Does a block add its input by itself?",
+    change={"x = block(x)": "x = x + block(x)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-mask", "Nothing hides the future",
+    hint="Which tokens does the first token see, in your blocks?",
+    breaks=("causal",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.mask.zero_()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "mask-in-the-first-block-only", "Only the first block hides the future",
+    hint="Is there a mask in every block?",
+    breaks=("causal",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks[1:]:\n"
+            "            block.attention.mask.zero_()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "sees-one-ahead", "A token can see the one that comes right after it",
+    hint="Which keys does the first token see?",
+    breaks=("causal",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.mask = block.attention.mask.triu(2)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "mask-transposed", "The past is hidden, and the future seen",
+    hint="Which keys does the first token see?",
+    breaks=("causal",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.mask = block.attention.mask.T"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "mask-only-in-training", "In evaluation, nothing hides the future",
+    hint="Is the mask there to make training harder, or because the future is not known?",
+    breaks=("causal",),
+    change={
+        "x = block(x)": (
+            "block.attention.mask[:] = torch.ones_like(block.attention.mask).triu(1)\n"
+            "            block.attention.mask &= self.training\n            x = block(x)"
+        ),
+    },
+    same_as={"no-mask": "outside of training, it is the same"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-error-beyond-the-context", "A text that is too long is cut, and nobody learns of it",
+    hint="What should a caller hear who passes more than context_length tokens?",
+    breaks=("context",),
+    change={TOO_LONG: "\n        ids = ids[:, -context_length:]\n"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "first-tokens-kept", "Of a text that is too long, only the first tokens count",
+    hint="What should a caller hear who passes more than context_length tokens?",
+    breaks=("context",),
+    change={TOO_LONG: "\n        ids = ids[:, :context_length]\n"},
+    same_as={"no-error-beyond-the-context": "cut is cut, at either end"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "last-position-again", "Tokens beyond the context get the last position again",
+    hint="What should a caller hear who passes more than context_length tokens?",
+    breaks=("context",),
+    change={
+        TOO_LONG: "\n        where = torch.arange(tokens).clamp(max=context_length - 1)\n",
+        EMBEDDED: "self.token_table[ids] + self.position_table[where]",
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            mask = torch.ones(99, 99, dtype=torch.bool).triu(1)\n"
+            "            block.attention.mask = mask"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-start-again", "Beyond the context, positions start again at 0",
+    hint="What should a caller hear who passes more than context_length tokens?",
+    breaks=("context",),
+    change={
+        TOO_LONG: "\n        where = torch.arange(tokens) % context_length\n",
+        EMBEDDED: "self.token_table[ids] + self.position_table[where]",
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            mask = torch.ones(99, 99, dtype=torch.bool).triu(1)\n"
+            "            block.attention.mask = mask"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "context-refused-too-early", "A text as long as the context is refused",
+    hint="May a text have exactly context_length tokens?",
+    breaks=("shorter",),
+    change={"if tokens > context_length": "if tokens >= context_length"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "softmaxed", "Probabilities come back, and not logits",
+    hint="Do the numbers of one position sum to 1? Does the formula have a softmax?",
+    change={OUTPUT: f"({OUTPUT}).softmax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "log-softmaxed", "Logarithms of probabilities come back, and not logits",
+    hint="Do the exponentials of one position sum to 1? Does the formula have a softmax?",
+    change={OUTPUT: f"({OUTPUT}).log_softmax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "last-position-only", "Only the last position's logits come back",
+    hint="At how many positions is a next token to be guessed?",
+    breaks=("returns",),
+    change={OUTPUT: f"({OUTPUT})[:, -1]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "vectors-returned", "Vectors come back, and not logits",
+    hint="How many numbers does the result have for each position: d_model, or vocab_size?",
+    breaks=("returns",),
+    change={OUTPUT: "self.final_norm(x)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "ids-returned", "The likeliest ids come back, and not the logits",
+    hint="How many numbers does the result have for each position?",
+    breaks=("returns",),
+    change={OUTPUT: f"({OUTPUT}).argmax(dim=-1)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "loss-too", "A loss comes back with the logits",
+    hint="How many things does the caller expect?",
+    breaks=("returns",),
+    change={OUTPUT: f"{OUTPUT}, None"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "vocabulary-second", "The vocabulary is the second dimension, and not the last",
+    hint="Which dimension of the logits has the size of the vocabulary?",
+    breaks=("returns",),
+    change={OUTPUT: f"({OUTPUT}).transpose(1, 2)"},
+)  # fmt: skip
+
+mistake("GPT", common="nothing-returned")
+
+mistake(
+    "GPT", "qkv-bias", "Queries, keys and values have a bias",
+    hint="What does nn.Linear learn besides its weight, if you say nothing about it?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            for name in ('W_query', 'W_key', 'W_value'):\n"
+            "                setattr(block.attention, name, nn.Linear(d_model, d_model))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "value-bias", "The values have a bias, and nothing else has",
+    hint="Which layers have a bias, and which have none?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.W_value = nn.Linear(d_model, d_model)"
+        ),
+    },
+    same_as={"qkv-bias": "a bias more than there should be"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "output-layer-without-bias", "The last layer of attention has no bias",
+    hint="Which layers have a bias, and which have none?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "feed-forward-without-bias", "The feed-forward layers have no bias",
+    hint="Which layers have a bias, and which have none?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.feed_forward.up = nn.Linear(d_model, d_hidden, bias=False)\n"
+            "            block.feed_forward.down = nn.Linear(d_hidden, d_model, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "dropout-ignored", "The model never drops anything",
+    hint="Where does the argument dropout go?",
+    breaks=("dropout",),
+    change={"d_hidden, context_length, dropout)": "d_hidden, context_length, 0.0)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "drops-in-evaluation", "Something is dropped in evaluation, too",
+    hint="Does your dropout know whether the model is in training?",
+    breaks=("eval",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.p = dropout",
+        EMBEDDED: f"nn.functional.dropout({EMBEDDED}, self.p)",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "dropout-of-one-tenth", "A tenth is dropped, whatever `dropout` says",
+    hint="What does the model do in training if dropout is 0?",
+    change={"d_hidden, context_length, dropout)": "d_hidden, context_length, 0.1)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "float32-hard-coded", "The embedding is forced into float32",
+    hint="Which dtype does your model compute in after .double()?",
+    breaks=("dtype",),
+    change={EMBEDDED: f"{EMBEDDED}.float().to(self.token_table.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "returns-float32", "The logits are float32, whatever the weights are",
+    hint="Which dtype do your logits have after .double()?",
+    breaks=("dtype",),
+    change={OUTPUT: f"({OUTPUT}).float()"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-on-the-cpu", "Positions are made on the CPU",
+    hint="Where do the ids live, and where does a new torch.arange?",
+    breaks=("device",),
+    change={
+        EMBEDDED: (
+            "nn.functional.embedding(ids, self.token_table)"
+            " + nn.functional.embedding(torch.arange(tokens), self.position_table)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "ids-changed-in-place", "The ids are written over",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change={
+        EMBEDDED: "embed_tokens(ids.clone(), self.token_table, self.position_table)",
+        "for block in self.blocks": "ids.zero_()\n        for block in self.blocks",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "post-norm", "Norms come after attention and feed-forward layer, and not before",
+    hint="In GPT-2, what does attention get: x, or norm1(x)?",
+    change={
+        "x = block(x)": (
+            "x = block.norm1(x + block.attention(x))\n"
+            "            x = block.norm2(x + block.feed_forward(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-residual", "Blocks do not add their input",
+    hint="What would a block whose weights are all zero give?",
+    change={
+        "x = block(x)": (
+            "x = block.attention(block.norm1(x))\n"
+            "            x = block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "layers-in-parallel", "Attention and feed-forward layer of a block get the same input",
+    hint="Does the feed-forward layer see what attention found?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x)) + block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "feed-forward-first", "The feed-forward layer comes before attention",
+    hint="In which order do the two halves of a block stand?",
+    change={
+        "x = block(x)": (
+            "x = x + block.feed_forward(block.norm2(x))\n"
+            "            x = x + block.attention(block.norm1(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "relu", "A ReLU stands where the GELU belongs",
+    hint="What does the hidden layer do with a number a little below 0?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            hidden = torch.relu(block.feed_forward.up(block.norm2(x)))\n"
+            "            x = x + block.feed_forward.down(hidden)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "silu", "A SiLU stands where the GELU belongs",
+    hint="Which function bends the hidden layer?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            hidden = nn.functional.silu(block.feed_forward.up(block.norm2(x)))\n"
+            "            x = x + block.feed_forward.down(hidden)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "one-norm-per-block", "Both halves of a block use its first norm",
+    hint="How many norms does a block have?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            x = x + block.feed_forward(block.norm1(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={
+        "x = block(x)": (
+            "a = block.attention\n"
+            "            q, k, v = (\n"
+            "                w(block.norm1(x)).unflatten(-1, (a.num_heads, -1)).transpose(1, 2)\n"
+            "                for w in (a.W_query, a.W_key, a.W_value)\n"
+            "            )\n"
+            "            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)\n"
+            "            x = x + a.out_proj(y.transpose(1, 2).flatten(2))\n"
+            "            x = x + block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+
+@accepted("GPT", "embeddings", "Two nn.Embedding, and F.linear with the weight of the first")
+class WithEmbeddings(nn.Module):
+    def __init__(self, vocab, d, heads, layers, hidden, context, p):
+        super().__init__()
+        self.tok_emb = nn.Embedding(vocab, d)
+        self.pos_emb = nn.Embedding(context, d)
+        self.blocks = nn.Sequential(
+            *[TransformerBlock(d, heads, hidden, context, p) for _ in range(layers)]  # noqa: F821
+        )
+        self.ln_f = nn.LayerNorm(d)
+
+    def forward(self, ids):
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        x = self.tok_emb(ids) + self.pos_emb(positions)
+        return F.linear(self.ln_f(self.blocks(x)), self.tok_emb.weight)
+
+
+@accepted(
+    "GPT", "nano", "A dictionary of parts, fused layers (inputs, outputs), a head that shares"
+)
+class Nano(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.block_size = block_size
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(vocab_size, n_embd),
+                "wpe": nn.Embedding(block_size, n_embd),
+                "drop": nn.Dropout(dropout),
+                "h": nn.ModuleList(
+                    [FusedBlock(n_embd, n_head, n_hidden, dropout, Conv1D) for _ in range(n_layer)]
+                ),
+                "ln_f": nn.LayerNorm(n_embd),
+            }
+        )
+        self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
+        self.transformer.wte.weight = self.lm_head.weight
+
+    def forward(self, idx):
+        _, t = idx.size()
+        assert t <= self.block_size, f"cannot forward {t} tokens"
+        pos = torch.arange(0, t, dtype=torch.long, device=idx.device)
+        parts = self.transformer
+        x = parts.drop(parts.wte(idx) + parts.wpe(pos))
+        for block in parts.h:
+            x, _ = block(x)
+        return self.lm_head(parts.ln_f(x))
+
+
+@accepted("GPT", "book", "trf_blocks, a norm of its own, and a head that shares the table")
+class Book(nn.Module):
+    def __init__(self, vocab_size, emb_dim, n_heads, n_layers, hidden, context_length, drop_rate):
+        super().__init__()
+        self.context_length = context_length
+        self.tok_emb = nn.Embedding(vocab_size, emb_dim)
+        self.pos_emb = nn.Embedding(context_length, emb_dim)
+        self.drop_emb = nn.Dropout(drop_rate)
+        self.trf_blocks = nn.Sequential(
+            *[
+                BookBlock(emb_dim, n_heads, hidden, context_length, drop_rate)
+                for _ in range(n_layers)
+            ]
+        )
+        self.final_norm = OwnNorm(emb_dim)
+        self.out_head = nn.Linear(emb_dim, vocab_size, bias=False)
+        self.out_head.weight = self.tok_emb.weight
+
+    def forward(self, in_idx):
+        _batch_size, seq_len = in_idx.shape
+        tok_embeds = self.tok_emb(in_idx)
+        pos_embeds = self.pos_emb(torch.arange(seq_len, device=in_idx.device))
+        x = self.drop_emb(tok_embeds + pos_embeds)
+        x = self.trf_blocks(x)
+        return self.out_head(self.final_norm(x))
+
+
+@accepted("GPT", "lecture", "A head at a time, as in a lecture, and a table that is the head's")
+class Lecture(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
+        self.token_embedding_table = nn.Embedding(vocab_size, n_embd)
+        self.token_embedding_table.weight = self.lm_head.weight
+        self.position_embedding_table = nn.Embedding(block_size, n_embd)
+        self.blocks = nn.Sequential(
+            *[LectureBlock(n_embd, n_head, n_hidden, block_size, dropout) for _ in range(n_layer)]
+        )
+        self.ln_f = nn.LayerNorm(n_embd)
+
+    def forward(self, idx):
+        B, T = idx.shape
+        x = self.token_embedding_table(idx)
+        x = x + self.position_embedding_table(torch.arange(T, device=idx.device))
+        return self.lm_head(self.ln_f(self.blocks(x)))
+
+
+@accepted("GPT", "turned-tables", "Tables lie as (d_model, …), and blocks have names with numbers")
+class TurnedTables(nn.Module):
+    def __init__(self, v, d, h, n, m, c, p):
+        super().__init__()
+        self.words = nn.Parameter(torch.randn(d, v) / 50)
+        self.places = nn.Parameter(torch.randn(d, c) / 50)
+        self.n = n
+        for i in range(n):
+            self.add_module(f"block{i}", TransformerBlock(d, h, m, c, p))  # noqa: F821
+        self.last = OwnNorm(d)
+
+    def forward(self, ids):
+        t = ids.size(1)
+        if t > self.places.size(1):
+            raise IndexError(t)
+        x = (self.words[:, ids] + self.places[:, None, :t]).permute(1, 2, 0)
+        for i in range(self.n):
+            x = getattr(self, f"block{i}")(x)
+        return self.last(x) @ self.words
+
+
+@accepted("GPT", "one-list-per-kind", "A list of attentions, lists of norms, a list of layers")
+class ListPerKind(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        some = range(num_layers)
+        self.token_embedding = nn.Embedding(vocab_size, d_model)
+        self.position_embedding = nn.Embedding(context_length, d_model)
+        self.attentions = nn.ModuleList(
+            [BookAttention(d_model, d_model, context_length, dropout, num_heads) for _ in some]
+        )
+        self.norms1 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])
+        self.norms2 = nn.ModuleList([nn.LayerNorm(d_model) for _ in some])
+        self.ups = nn.ModuleList([nn.Linear(d_model, d_hidden) for _ in some])
+        self.downs = nn.ModuleList([nn.Linear(d_hidden, d_model) for _ in some])
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        if n > self.position_embedding.num_embeddings:
+            raise ValueError("too long")
+        x = self.token_embedding(ids) + self.position_embedding.weight[:n]
+        parts = zip(self.norms1, self.attentions, self.norms2, self.ups, self.downs)  # noqa: B905
+        for norm1, attend, norm2, up, down in parts:
+            x = x + attend(norm1(x))
+            x = x + down(F.gelu(up(norm2(x))))
+        return torch.einsum("btd,vd->btv", self.norm(x), self.token_embedding.weight)
+
+
+@accepted("GPT", "pairs-of-layers", "Each layer is a list of two, and each of these has its norm")
+class PairsOfLayers(nn.Module):
+    def __init__(self, num_tokens, dim, heads, depth, mlp_dim, max_seq_len, dropout):
+        super().__init__()
+        self.token_emb = nn.Embedding(num_tokens, dim)
+        self.pos_emb = nn.Embedding(max_seq_len, dim)
+        self.layers = nn.ModuleList([])
+        for _ in range(depth):
+            attention = nn.ModuleDict(
+                {"norm": nn.LayerNorm(dim), "fn": FusedAttention(dim, heads, dropout)}
+            )
+            feed = nn.Sequential(
+                nn.LayerNorm(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim)
+            )
+            self.layers.append(nn.ModuleList([attention, feed]))
+        self.to_logits = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_tokens, bias=False))
+        self.to_logits[1].weight = self.token_emb.weight
+
+    def forward(self, x):
+        n, device = x.shape[1], x.device
+        x = self.token_emb(x)
+        x = x + self.pos_emb(torch.arange(n, device=device))[None]
+        for attention, feed in self.layers:
+            x = attention["fn"](attention["norm"](x))[0] + x
+            x = feed(x) + x
+        return self.to_logits(x)
+
+
+@accepted("GPT", "one-hot", "One-hot vectors times bare tables, and blocks in a dictionary")
+class OneHot(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.E = nn.Parameter(torch.randn(vocab_size, d_model) * 0.02)
+        self.P = nn.Parameter(torch.randn(1, context_length, d_model) * 0.02)
+        self.layers = nn.ModuleDict(
+            {
+                f"layer_{n}": FusedBlock(d_model, num_heads, d_hidden, dropout)
+                for n in range(num_layers)
+            }
+        )
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        vocab, tokens = self.E.shape[0], ids.shape[1]
+        if tokens > self.P.shape[1]:
+            raise RuntimeError(f"the context is {self.P.shape[1]}")
+        x = F.one_hot(ids, vocab).to(self.E.dtype) @ self.E + self.P[:, :tokens]
+        print(x.shape)
+        for layer in self.layers.values():
+            x = layer(x)[0]
+        return self.norm(x) @ self.E.mT
+
+
+@accepted("GPT", "in-one-class", "The model holds all layers of all blocks, under numbered names")
+class InOneClass(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.num_heads, self.num_layers, self.p = num_heads, num_layers, dropout
+        self.context_length = context_length
+        self.token_table = nn.Embedding(vocab_size, d_model)
+        self.position_table = nn.Embedding(context_length, d_model)
+        for n in range(num_layers):
+            for name in ("query", "key", "value"):
+                setattr(self, f"{name}_{n}", nn.Linear(d_model, d_model, bias=False))
+            setattr(self, f"out_{n}", nn.Linear(d_model, d_model))
+            setattr(self, f"up_{n}", nn.Linear(d_model, d_hidden))
+            setattr(self, f"down_{n}", nn.Linear(d_hidden, d_model))
+            setattr(self, f"before_{n}", nn.LayerNorm(d_model))
+            setattr(self, f"between_{n}", nn.LayerNorm(d_model))
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def layer(self, n, x):
+        q, k, v = (
+            getattr(self, f"{name}_{n}")(getattr(self, f"before_{n}")(x))
+            .unflatten(-1, (self.num_heads, -1))
+            .transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones_like(scores[0, 0]).triu(1).bool()
+        weights = F.dropout(
+            scores.masked_fill(future, -torch.inf).softmax(-1), self.p, self.training
+        )
+        x = x + getattr(self, f"out_{n}")((weights @ v).transpose(1, 2).flatten(2))
+        wide = F.gelu(getattr(self, f"up_{n}")(getattr(self, f"between_{n}")(x)))
+        return x + getattr(self, f"down_{n}")(wide)
+
+    def forward(self, ids):
+        if ids.shape[1] > self.context_length:
+            raise ValueError
+        x = self.token_table.weight[ids] + self.position_table.weight[: ids.shape[1]]
+        for n in range(self.num_layers):
+            x = self.layer(n, x)
+        return F.linear(self.final_norm(x), self.token_table.weight)
 
 
 # --- adamw_step ----------------------------------------------------------------------------------
@@ -2236,3 +3336,814 @@ accepted(
         "return int(hit[0])": "return int((probs.cumsum(dim=-1) <= u).sum())",
     },
 )  # fmt: skip
+
+
+# --- CachedGPT -----------------------------------------------------------------------------------
+
+NEXT_X = "x, grown = block(x, of_block)"
+SEEN = "seen = 0 if cache is None else cache[0][0].shape[2]"
+REFUSED = """
+        if seen + tokens > context_length:
+            raise ValueError(f"{seen} + {tokens} tokens, and positions for {context_length}")
+"""
+WHERE = "self.position_table[seen:]"
+ALL_LOGITS = "self.final_norm(x) @ self.token_table.T, new_cache"
+# The halves of a block, as text to change.
+HALVES = (
+    "normed = block.norm1(x)\n"
+    "            attended, grown = block.attention(normed, of_block)\n"
+    "            h = x + attended\n"
+    "            x = h + block.feed_forward(block.norm2(h))"
+)
+# The same with attention in steps.
+STEPS = (
+    "a, normed = block.attention, block.norm1(x)\n"
+    "            q, k, v = (\n"
+    "                w(normed).unflatten(-1, (a.num_heads, -1)).transpose(1, 2)\n"
+    "                for w in (a.W_query, a.W_key, a.W_value)\n"
+    "            )\n"
+    "            if of_block is not None:\n"
+    "                k = torch.cat([of_block[0], k], dim=2)\n"
+    "                v = torch.cat([of_block[1], v], dim=2)\n"
+    "            grown = (k, v)\n"
+    "            hidden = torch.ones(tokens, k.shape[2], dtype=torch.bool, device=x.device)\n"
+    "            hidden = hidden.triu(seen + 1)\n"
+    "            scores = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)\n"
+    "            h = x + a.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))\n"
+    "            x = h + block.feed_forward(block.norm2(h))"
+)
+
+mistake(
+    "CachedGPT", "positions-restart", "Positions start at 0 again after a cache",
+    hint="After five tokens, at which position stands the next one?",
+    change={WHERE: "self.position_table"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "positions-one-too-far", "After a cache, positions go on one too far",
+    hint="Two tokens are in the cache: which positions are taken?",
+    change={WHERE: "self.position_table.roll(-1, 0)[seen:] if seen else self.position_table"},
+    # At the end of the table the first row comes again, so that nothing fails.
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "positions-one-too-short", "After a cache, the last position comes twice",
+    hint="Two tokens are in the cache: which positions are taken?",
+    change={WHERE: "self.position_table[max(seen - 1, 0) :]"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "one-position-for-a-chunk", "All tokens of a chunk get the position of the first",
+    hint="Three tokens come after five: which positions have they?",
+    change={WHERE: "(self.position_table[seen : seen + 1].expand(tokens, -1) if seen else "
+                   "self.position_table)"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-position", "Positions are not added",
+    hint="How does a block learn where a token stands?",
+    change={"embed_tokens(ids, self.token_table, self.position_table[seen:])": (
+        "self.token_table[ids]"
+    )},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-position-after-a-cache", "After a cache, positions are not added",
+    hint="How does a block learn where a new token stands?",
+    change={WHERE: "self.position_table * (seen == 0)"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "slice-beyond-the-end", "A single token beyond the context gets no position",
+    hint="What does a slice of a table give that starts at the table's end?",
+    breaks=("context",),
+    change={
+        REFUSED: "\n",
+        "embed_tokens(ids, self.token_table, self.position_table[seen:])": (
+            "self.token_table[ids] + (self.position_table[seen : seen + tokens] "
+            "if seen < context_length else self.position_table[:1] * 0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "empty-slice-added", "Beyond the context, an empty slice of the table is summed",
+    hint="What does a slice of a table give that starts at the table's end?",
+    breaks=("context",),
+    change={
+        REFUSED: "\n",
+        "embed_tokens(ids, self.token_table, self.position_table[seen:])": (
+            "self.token_table[ids] + nn.functional.pad("
+            "self.position_table[seen : seen + tokens], "
+            "(0, 0, 0, max(0, seen + tokens - max(seen, context_length))))[:tokens]"
+        ),
+    },
+    same_as={"slice-beyond-the-end": "no position is no position"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "new-tokens-alone-counted", "Only the new tokens may not exceed the context",
+    hint="Which tokens need a position: only the new ones?",
+    breaks=("context",),
+    change={
+        "if seen + tokens > context_length": "if tokens > context_length",
+        WHERE: "self.position_table.roll(-seen, 0)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "oldest-forgotten", "Beyond the context, positions stop at the last one",
+    hint="What should a caller hear whose old and new tokens are more than context_length?",
+    breaks=("context",),
+    change={
+        REFUSED: (
+            "\n        where = torch.arange(seen, seen + tokens)"
+            ".clamp(max=context_length - 1)\n"
+        ),
+        WHERE: "self.position_table[where]",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "context-refused-too-early", "The last position is never used",
+    hint="May old and new tokens be exactly context_length?",
+    change={"if seen + tokens > context_length": "if seen + tokens >= context_length"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "ids-as-the-cache", "The ids are kept, and everything is computed again",
+    hint="How often is the first token projected while ten more are written?",
+    breaks=("cost",),
+    change={
+        "_batch, tokens = ids.shape": (
+            "if cache is not None:\n"
+            "            ids, new = torch.cat([cache, ids], dim=1), ids.shape[1]\n"
+            "        else:\n"
+            "            new = ids.shape[1]\n"
+            "        old, cache = ids, None\n"
+            "        _batch, tokens = ids.shape"
+        ),
+        ALL_LOGITS: "(self.final_norm(x) @ self.token_table.T)[:, -new:], old",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "embeddings-as-the-cache",
+    "The embedding is kept, and the blocks compute everything again",
+    hint="How often is the first token projected while ten more are written?",
+    breaks=("cost",),
+    change={
+        SEEN: "seen = 0 if cache is None else cache.shape[1]",
+        "past = [None] * len(self.blocks) if cache is None else cache": (
+            "past = [None] * len(self.blocks)"
+        ),
+        "new_cache = []": (
+            "x = x if cache is None else torch.cat([cache, x], dim=1)\n        kept = x"
+        ),
+        "            new_cache.append(grown)\n": "",
+        ALL_LOGITS: "(self.final_norm(x) @ self.token_table.T)[:, -tokens:], kept",
+    },
+    same_as={"ids-as-the-cache": "all is computed again, from ids or from vectors"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "inputs-of-blocks-as-the-cache",
+    "Every block keeps what came into it, and projects all of it again",
+    hint="Which of a block's products are made again for the past at every step?",
+    breaks=("cost",),
+    change={
+        SEEN: "seen = 0 if cache is None else cache[0].shape[1]",
+        NEXT_X: (
+            "grown = x if of_block is None else torch.cat([of_block, x], dim=1)\n"
+            "            h = x + block.attention(block.norm1(grown))[0][:, -tokens:]\n"
+            "            x = h + block.feed_forward(block.norm2(h))"
+        ),
+    },
+    same_as={"ids-as-the-cache": "what was projected once is projected again"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-cache-used", "The past is not looked at",
+    hint="What does a new token see of the tokens before it?",
+    change={NEXT_X: "x, grown = block(x)"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "only-new-keys-kept", "The cache holds the tokens of the last call only",
+    hint="Three steps later: where are the keys of the first token?",
+    change={
+        NEXT_X: (
+            "x, grown = block(x, of_block)\n"
+            "            grown = tuple(part[:, :, -tokens:] for part in grown)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "old-cache-returned", "The cache that came in is returned as it was",
+    hint="How many tokens does the cache hold after this step?",
+    change={ALL_LOGITS: f"{ALL_LOGITS.removesuffix('new_cache')}cache or new_cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-not-returned", "The cache is not returned",
+    hint="Where does the next step get the keys of this one?",
+    breaks=("returns",),
+    change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-first", "The cache is returned first, and then the logits",
+    hint="Which of the two results comes first?",
+    breaks=("returns",),
+    change={ALL_LOGITS: "new_cache, self.final_norm(x) @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "all-logits-returned", "The logits of the past come back, too",
+    hint="For which tokens are logits asked?",
+    breaks=("returns",),
+    change={
+        ALL_LOGITS: (
+            "nn.functional.pad(self.final_norm(x) @ self.token_table.T, (0, 0, seen, 0)), new_cache"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "last-logits-only", "Only the last token's logits come back",
+    hint="A chunk of three tokens comes in: how many rows of logits are asked for?",
+    breaks=("returns",),
+    change={ALL_LOGITS: "(self.final_norm(x) @ self.token_table.T)[:, -1:], new_cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "first-blocks-cache-for-all", "All blocks read the first block's cache",
+    hint="Do two blocks have the same keys?",
+    change={NEXT_X: "x, grown = block(x, past[0])"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "last-blocks-cache-kept", "The last block's keys and values are kept for all",
+    hint="Do two blocks have the same keys?",
+    change={
+        "new_cache.append(grown)": "new_cache = [grown] * len(self.blocks)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-goes-from-block-to-block", "A block gets the cache that the last one made",
+    hint="Whose keys does a block need?",
+    change={
+        "for block, of_block in zip(self.blocks, past, strict=True)": (
+            "of_block = past[-1]\n        for block in self.blocks"
+        ),
+        NEXT_X: (
+            "x, grown = block(x, of_block)\n"
+            "            of_block = grown if seen else None"
+        ),
+    },
+    breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-reversed", "The cache comes out last block first",
+    hint="In which order are the blocks' parts put in, and in which are they taken out?",
+    change={ALL_LOGITS: f"{ALL_LOGITS}[::-1]"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "keys-and-values-swapped",
+    "A block's part comes out as (values, keys), and goes in as (keys, values)",
+    hint="In which order do you pack the two, and in which do you unpack them?",
+    change={"new_cache.append(grown)": "new_cache.append(grown[::-1])"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "new-before-old", "New keys and values are put before the old ones",
+    hint="Your mask counts on an order: which keys does it take for the last ones?",
+    change={
+        NEXT_X: STEPS.replace("[of_block[0], k]", "[k, of_block[0]]").replace(
+            "[of_block[1], v]", "[v, of_block[1]]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "mask-of-the-new-alone", "In a chunk, the triangle stands in the top left corner",
+    hint="Which keys may the first token of the second chunk see?",
+    change={NEXT_X: STEPS.replace("triu(seen + 1)", "triu(1)")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-mask-after-a-cache", "After a cache, nothing hides the future",
+    hint="Three tokens come at once: may the first of them see the third?",
+    change={NEXT_X: STEPS.replace("triu(seen + 1)", "triu(1 if seen == 0 else seen + tokens)")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-mask", "Nothing hides the future",
+    hint="Which tokens does the first token see?",
+    change={NEXT_X: STEPS.replace("triu(seen + 1)", "triu(seen + tokens)")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "values-not-cached", "Keys are kept, and values are not",
+    hint="What is mixed by the weights of the old tokens?",
+    change={
+        NEXT_X: STEPS.replace("torch.cat([of_block[1], v], dim=2)", (
+            "torch.cat([of_block[1] * 0, v], dim=2)"
+        )),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "past-not-scaled", "The scores are not scaled",
+    hint="By what are the scores divided before the softmax?",
+    change={NEXT_X: STEPS.replace(" / k.shape[-1] ** 0.5", "")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "scaled-by-d-model", "The scores are divided by the root of d_model",
+    hint="How wide is a head?",
+    change={NEXT_X: STEPS.replace("k.shape[-1] ** 0.5", "x.shape[-1] ** 0.5")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "not-normed-before-attention", "Attention gets x, and not norm1(x)",
+    hint="What does attention get in a block of GPT-2?",
+    change={NEXT_X: HALVES.replace("block.attention(normed, of_block)", (
+        "block.attention(x, of_block)"
+    ))},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-residual", "Attention's result replaces what came in",
+    hint="What would a block whose weights are all zero give?",
+    change={NEXT_X: HALVES.replace("h = x + attended", "h = attended")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "one-more-residual", "What goes into a block is added to its result again",
+    hint="Does a block add its input by itself?",
+    change={NEXT_X: f"{NEXT_X}\n            x = x + grown[1].sum() * 0 + self.position_table[0]"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-feed-forward", "The feed-forward layers are left out",
+    hint="What comes after attention in a block?",
+    change={NEXT_X: HALVES.replace(
+        "x = h + block.feed_forward(block.norm2(h))", "x = h"
+    )},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "relu", "A ReLU stands where the GELU belongs",
+    hint="What does the hidden layer do with a number a little below 0?",
+    change={NEXT_X: HALVES.replace(
+        "block.feed_forward(block.norm2(h))",
+        "block.feed_forward.down(torch.relu(block.feed_forward.up(block.norm2(h))))",
+    )},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-final-norm", "No norm comes after the last block",
+    hint="What stands between the last block and the token table?",
+    change={ALL_LOGITS: "x @ self.token_table.T, new_cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "scaled-embedding",
+    "Rows of the token table are multiplied by the root of d_model",
+    hint="What does the formula do to a token's row before its position is added?",
+    change={
+        "embed_tokens(ids, self.token_table,": (
+            "embed_tokens(ids, self.token_table * self.token_table.shape[1] ** 0.5,"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "softmaxed", "Probabilities come back, and not logits",
+    hint="Does the formula have a softmax?",
+    change={ALL_LOGITS: "(self.final_norm(x) @ self.token_table.T).softmax(-1), new_cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "one-block-for-all", "One block does the work of all layers",
+    hint="How many sets of weights does your model hold?",
+    change={
+        """self.blocks = nn.ModuleList(
+            CachedBlock(d_model, num_heads, d_hidden) for _ in range(num_layers)
+        )""": (
+            "block = CachedBlock(d_model, num_heads, d_hidden)\n"
+            "        self.blocks = nn.ModuleList([block] * num_layers)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-kept-on-self", "The module itself remembers the past",
+    hint="What happens when you continue two texts in turn?",
+    breaks=("state",),
+    change={
+        "self.final_norm = nn.LayerNorm(d_model)": (
+            "self.final_norm = nn.LayerNorm(d_model)\n        self.kept = None"
+        ),
+        "past = [None] * len(self.blocks) if cache is None else cache": (
+            "cache = None if cache is None else self.kept\n"
+            "        past = [None] * len(self.blocks) if cache is None else cache"
+        ),
+        ALL_LOGITS: f"{ALL_LOGITS.removesuffix('new_cache')}self.keep(new_cache)",
+        "    def forward(": (
+            "    def keep(self, cache):\n"
+            "        self.kept = [tuple(part.detach() for part in pair) for pair in cache]\n"
+            "        return cache\n\n"
+            "    def forward("
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "length-kept-on-self", "The module itself counts the tokens",
+    hint="What happens when you continue two texts in turn?",
+    breaks=("state",),
+    change={
+        "self.final_norm = nn.LayerNorm(d_model)": (
+            "self.final_norm = nn.LayerNorm(d_model)\n        self.count = 0"
+        ),
+        SEEN: "self.count = 0 if cache is None else self.count\n        seen = self.count",
+        "new_cache = []": "self.count, new_cache = seen + tokens, []",
+    },
+    same_as={"cache-kept-on-self": "who counts remembers"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-needed", "The model cannot be called without a cache",
+    hint="Where would the first cache come from?",
+    breaks=("none", "computes"),
+    change={"cache: Any = None": "cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "none-not-understood", "Leaving the cache out works, and passing None does not",
+    hint="What does your code do with a cache that is None?",
+    breaks=("none",),
+    change={"cache: Any = None": "cache: Any = ()", "if cache is None else cache\n": (
+        "if cache == () else cache\n"
+    ), "0 if cache is None else": "0 if cache == () else"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-written-in-place", "The keys that came in are written over",
+    hint="Who else holds the cache that you were given?",
+    breaks=("unchanged",),
+    change={
+        NEXT_X: (
+            "x, grown = block(x, of_block)\n"
+            "            if of_block is not None:\n"
+            "                of_block[0].data.zero_()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "ids-changed-in-place", "The ids are written over",
+    hint="Who else holds the tensor that you were given?",
+    breaks=("unchanged",),
+    change={
+        "embed_tokens(ids,": "embed_tokens(ids.clone(),",
+        "new_cache = []": "new_cache = []\n        ids.zero_()",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "drops-in-training", "In training, something is dropped",
+    hint="Is anything to be dropped while a model writes?",
+    breaks=("dropout",),
+    change={
+        "del dropout": "self.dropout = nn.Dropout(dropout)\n        del dropout",
+        NEXT_X: "x, grown = block(self.dropout(x), of_block)",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "drops-weights-always", "Something is dropped, even in evaluation",
+    hint="Is anything to be dropped while a model writes?",
+    breaks=("dropout",),
+    change={
+        "del dropout": "self.p = dropout\n        del dropout",
+        NEXT_X: "x, grown = block(nn.functional.dropout(x, self.p), of_block)",
+    },
+    same_as={"drops-in-training": "something is dropped"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "float32-hard-coded", "The embedding is forced into float32",
+    hint="Which dtype does your model compute in after .double()?",
+    breaks=("dtype",),
+    change={"new_cache = []": "new_cache = []\n        x = x.float().to(self.token_table.dtype)"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "cache-in-float32", "The cache is kept in float32",
+    hint="Which dtype do keys have after .double()?",
+    breaks=("dtype",),
+    change={
+        "new_cache.append(grown)": (
+            "new_cache.append(tuple(part.float().to(x.dtype) for part in grown))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "mask-on-the-cpu", "The mask is made on the CPU",
+    hint="Where do the ids live, and where does a new mask?",
+    breaks=("device",),
+    change={NEXT_X: STEPS.replace(", device=x.device", "")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "no-gradient", "No gradient flows at all",
+    hint="Do your logits have a grad_fn?",
+    breaks=("gradients",),
+    change={"    def forward(": "    @torch.no_grad()\n    def forward("},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "output-without-gradient", "At the output, the table gets no gradient",
+    hint="The table is used in two places: from how many does it learn?",
+    breaks=("gradients",),
+    change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.detach().T, new_cache"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "calls-torch-attention", "Torch's own attention does the work",
+    hint="Which functions are off limits here?",
+    breaks=("forbidden",),
+    change={NEXT_X: STEPS.replace("scores.softmax(-1) @ v", (
+        "nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden)"
+    ))},
+)  # fmt: skip
+
+
+@accepted("CachedGPT", "tuple-of-pairs", "A tuple of pairs, and fused layers")
+class TupleOfPairs(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.wte = nn.Embedding(vocab_size, n_embd)
+        self.wpe = nn.Embedding(block_size, n_embd)
+        self.h = nn.ModuleList([FusedBlock(n_embd, n_head, n_hidden) for _ in range(n_layer)])
+        self.ln_f = nn.LayerNorm(n_embd)
+
+    def forward(self, idx, past=None):
+        start = past[0][0].size(-2) if past is not None else 0
+        stop = start + idx.size(1)
+        assert stop <= self.wpe.num_embeddings
+        x = self.wte(idx) + self.wpe(torch.arange(start, stop, device=idx.device))
+        presents = ()
+        for block, layer_past in zip(self.h, past or [None] * len(self.h)):  # noqa: B905
+            x, present = block(x, layer_past)
+            presents += (present,)
+        return F.linear(self.ln_f(x), self.wte.weight), presents
+
+
+@accepted("CachedGPT", "dictionaries", "A dictionary of dictionaries, with a counter")
+class Dictionaries(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.limit, self.num_heads = context_length, num_heads
+        self.token_table = nn.Parameter(torch.randn(vocab_size, d_model))
+        self.position_table = nn.Parameter(torch.randn(context_length, d_model))
+        self.blocks = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, d_hidden, context_length, 0.0)  # noqa: F821
+            for _ in range(num_layers)
+        )
+        self.last = OwnNorm(d_model)
+
+    def forward(self, ids, cache=None):
+        cache = {"seen": 0} if cache is None else cache
+        seen, new = cache["seen"], ids.size(1)
+        if new > self.limit - seen:
+            raise RuntimeError("too many tokens")
+        after = {"seen": seen + new}
+        x = self.token_table[ids] + self.position_table[seen : seen + new]
+        for number, block in enumerate(self.blocks):
+            normed, part = block.norm1(x), block.attention
+            q, k, v = (
+                layer(normed).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+                for layer in (part.W_query, part.W_key, part.W_value)
+            )
+            old = cache.get(f"block{number}")
+            if old is not None:
+                k, v = torch.cat([old["k"], k], 2), torch.cat([old["v"], v], 2)
+            after[f"block{number}"] = {"k": k, "v": v}
+            x = x + part.out_proj(causally(q, k, v).transpose(1, 2).flatten(2))
+            x = x + block.feed_forward(block.norm2(x))
+        return self.last(x) @ self.token_table.T, after
+
+
+@accepted("CachedGPT", "one-tensor", "One tensor of all keys and values of all blocks")
+class OneTensor(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.context = context_length
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(context_length, d_model)
+        self.layers = nn.ModuleList(
+            [FusedBlock(d_model, num_heads, d_hidden, layer=Conv1D) for _ in range(num_layers)]
+        )
+        self.norm = nn.LayerNorm(d_model)
+        self.head = nn.Linear(d_model, vocab_size, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids, cache=None):
+        seen = 0 if cache is None else cache.shape[-2]
+        if seen + ids.shape[1] > self.context:
+            raise ValueError("beyond the context")
+        where = seen + torch.arange(ids.shape[1], device=ids.device)
+        x = self.embedding(ids) + self.positions(where)
+        kept = []
+        for number, layer in enumerate(self.layers):
+            x, pair = layer(x, None if cache is None else cache[number])
+            kept.append(torch.stack(pair))
+        return self.head(self.norm(x)), torch.stack(kept)
+
+
+@accepted("CachedGPT", "flat-list-and-counter", "A flat list of keys and values, and a counter")
+class FlatList(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.num_heads = num_heads
+        self.tok_emb = nn.Embedding(vocab_size, d_model)
+        self.pos_emb = nn.Embedding(context_length, d_model)
+        many = range(num_layers)
+        self.qkv = nn.ModuleList([nn.Linear(d_model, 3 * d_model, bias=False) for _ in many])
+        self.out = nn.ModuleList([nn.Linear(d_model, d_model) for _ in many])
+        self.fc1 = nn.ModuleList([nn.Linear(d_model, d_hidden) for _ in many])
+        self.fc2 = nn.ModuleList([nn.Linear(d_hidden, d_model) for _ in many])
+        self.ln1 = nn.ModuleList([nn.LayerNorm(d_model) for _ in many])
+        self.ln2 = nn.ModuleList([nn.LayerNorm(d_model) for _ in many])
+        self.ln_f = nn.LayerNorm(d_model)
+
+    def forward(self, ids, cache=None):
+        kept, seen = cache if cache is not None else ([None] * 2 * len(self.qkv), 0)
+        kept, total = list(kept), seen + ids.shape[1]
+        if total > len(self.pos_emb.weight):
+            raise IndexError(total)
+        x = self.tok_emb(ids) + self.pos_emb.weight[seen:total]
+        for n, qkv in enumerate(self.qkv):
+            q, k, v = qkv(self.ln1[n](x)).chunk(3, -1)
+            for slot, new in ((2 * n, k), (2 * n + 1, v)):
+                old = kept[slot]
+                kept[slot] = new if old is None else torch.cat((old, new), 1)
+            q, k, v = (
+                part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+                for part in (q, kept[2 * n], kept[2 * n + 1])
+            )
+            x = x + self.out[n](causally(q, k, v).transpose(1, 2).flatten(2))
+            x = x + self.fc2[n](F.gelu(self.fc1[n](self.ln2[n](x))))
+        return self.ln_f(x) @ self.tok_emb.weight.T, (kept, total)
+
+
+@accepted("CachedGPT", "room-for-all", "Room for the whole context, copied and filled")
+class RoomForAll(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.heads, self.context = num_heads, context_length
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(
+            [
+                LectureBlock(d_model, num_heads, d_hidden, context_length, 0.0)
+                for _ in range(num_layers)
+            ]
+        )
+        self.norm_f = nn.LayerNorm(d_model)
+
+    def forward(self, ids, state=None):
+        (batch, new), table = ids.shape, self.words.weight
+        if state is None:
+            n, size = len(self.blocks), table.shape[1] // self.heads
+            room = table.new_zeros(2, n, self.heads, batch, self.context, size)
+            state = {"room": room, "filled": 0}
+        filled, until = state["filled"], state["filled"] + new
+        if until > self.context:
+            raise OverflowError("no more room")
+        at = torch.arange(filled, until, device=ids.device)
+        x = table[ids] + self.places(at)
+        keys, values = (list(part) for part in state["room"])
+        for n, block in enumerate(self.blocks):
+            normed, k, v = block.ln1(x), keys[n].clone(), values[n].clone()
+            heads = block.sa.heads
+            k[:, :, filled:until] = torch.stack([head.key(normed) for head in heads])
+            v[:, :, filled:until] = torch.stack([head.value(normed) for head in heads])
+            found = [
+                causally(head.query(normed), k[h, :, :until], v[h, :, :until])
+                for h, head in enumerate(heads)
+            ]
+            keys[n], values[n] = k, v
+            x = x + block.sa.proj(torch.cat(found, -1))
+            x = x + block.ffwd(block.ln2(x))
+        room = torch.stack([torch.stack(keys), torch.stack(values)])
+        return F.linear(self.norm_f(x), table), {"room": room, "filled": until}
+
+
+@accepted("CachedGPT", "token-by-token", "Each token passes alone, and no mask is needed")
+class TokenByToken(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.token_table = nn.Embedding(vocab_size, d_model)
+        self.position_table = nn.Embedding(context_length, d_model)
+        self.blocks = nn.ModuleList(
+            CachedBlock(d_model, num_heads, d_hidden)  # noqa: F821
+            for _ in range(num_layers)  # noqa: F821
+        )
+        self.final_norm = nn.LayerNorm(d_model)
+
+    def step(self, ids, cache):
+        past = cache or [None] * len(self.blocks)
+        seen = 0 if cache is None else cache[0][0].shape[-2]
+        if seen == self.position_table.num_embeddings:
+            raise ValueError("the context is full")
+        x, after = self.token_table(ids) + self.position_table.weight[seen], []
+        for block, kept in zip(self.blocks, past, strict=True):
+            x, kept = block(x, kept)
+            after.append(kept)
+        return self.final_norm(x) @ self.token_table.weight.T, after
+
+    def forward(self, ids, cache=None):
+        found = []
+        for one in ids.split(1, dim=1):
+            logits, cache = self.step(one, cache)
+            found.append(logits)
+        return torch.cat(found, dim=1), cache
+
+
+@accepted("CachedGPT", "two-lists", "A list of keys and a list of values, tokens first")
+class TwoLists(nn.Module):
+    def __init__(
+        self, vocab_size, d_model, num_heads, num_layers, d_hidden, context_length, dropout
+    ):
+        super().__init__()
+        self.gpt = nn.ModuleDict(
+            {
+                "tokens": nn.Embedding(vocab_size, d_model),
+                "positions": nn.Embedding(context_length, d_model),
+                "blocks": nn.ModuleList(
+                    CachedBlock(d_model, num_heads, d_hidden)  # noqa: F821
+                    for _ in range(num_layers)  # noqa: F821
+                ),
+                "norm": OwnNorm(d_model),
+            }
+        )
+
+    def forward(self, ids, cache=None):
+        old_keys, old_values = cache or ([], [])
+        seen = old_keys[0].shape[1] if old_keys else 0
+        where = torch.arange(seen, seen + ids.shape[1], device=ids.device)
+        x = self.gpt["tokens"](ids) + self.gpt["positions"](where)
+        keys, values = [], []
+        for n, block in enumerate(self.gpt["blocks"]):
+            past = (old_keys[n].transpose(1, 2), old_values[n].transpose(1, 2)) if seen else None
+            x, (k, v) = block(x, past)
+            keys.append(k.transpose(1, 2).detach())
+            values.append(v.transpose(1, 2).detach())
+        return self.gpt["norm"](x) @ self.gpt["tokens"].weight.mT, [keys, values]
+
+
+@accepted("CachedGPT", "own-gpt", "A GPT of one's own whose blocks are taken apart")
+class OfOwnGPT(nn.Module):
+    def __init__(self, *sizes):
+        super().__init__()
+        self.gpt = GPT(*sizes)  # noqa: F821
+
+    def forward(self, ids, cache=None):
+        gpt = self.gpt
+        seen = 0 if cache is None else cache[1]
+        if seen + ids.shape[1] > gpt.position_table.shape[0]:
+            raise ValueError("too long")
+        x, kept = gpt.token_table[ids] + gpt.position_table[seen:][: ids.shape[1]], []
+        for n, block in enumerate(gpt.blocks):
+            part, normed = block.attention, block.norm1(x)
+            q, k, v = (
+                layer(normed).unflatten(-1, (part.num_heads, -1)).transpose(1, 2)
+                for layer in (part.W_query, part.W_key, part.W_value)
+            )
+            if cache is not None:
+                k = torch.cat([cache[0][n][:, 0], k], dim=2)
+                v = torch.cat([cache[0][n][:, 1], v], dim=2)
+            kept.append(torch.stack([k, v], dim=1))
+            x = x + part.out_proj(causally(q, k, v).transpose(1, 2).flatten(2))
+            x = x + block.feed_forward(block.norm2(x))
+        return gpt.final_norm(x) @ gpt.token_table.T, (kept, seen + ids.shape[1])

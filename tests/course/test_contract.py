@@ -21,6 +21,7 @@ from grader.course.contract import (
     check_result,
     compile_contract,
 )
+from grader.wire import Odd
 
 # --- references: only their annotations are read -------------------------------------------------
 
@@ -221,6 +222,12 @@ def test_a_modules_result_is_measured_with_the_constructors_arguments() -> None:
 def test_one_part_of_a_result_may_be_anything_and_the_others_are_checked() -> None:
     message = complaint(step, [X[0], None], (torch.zeros(4), "whatever"))
     assert message.startswith("result 1 of step should be shape (d_in=3), got (4")
+
+
+def test_what_may_be_anything_must_last_until_the_next_call() -> None:
+    memory = {"seen": 5, "past": [None, (X, Odd("an object of type Memory"))]}
+    message = complaint(step, [X[0], None], (torch.zeros(3), memory))
+    assert message.startswith("result 2 of step holds an object of type Memory, which does not")
 
 
 # --- shapes: expected, got, and what to look at --------------------------------------------------

@@ -12,7 +12,13 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.proxies.matching import Adoption, Unadoptable
-from grader.testing import adopt, assert_agrees, assert_gradients_agree
+from grader.testing import (
+    REORDERED,
+    adopt,
+    assert_agrees,
+    assert_gradients_agree,
+    assert_has_one_table,
+)
 from tests.support import seats
 
 OpenSeat = Callable[..., seats.Seat]
@@ -409,6 +415,15 @@ MODELS = {
         "return self.body(x) @ self.a",
     )
     + BLOCKS["bare parameters"],
+    "a table that was a layer first": model(
+        "self.head = nn.Linear(d, vocab, bias=False)\n"
+        + AROUND
+        + "self.tok_emb.weight = self.head.weight\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        ENTER + EACH + "return self.head(self.ln_f(x))",
+    )
+    + GPT_BLOCK,
     "blocks under names of their own": model(
         AROUND + "for n in range(layers):\n"
         "    setattr(self, f'block{n}', Block(d, heads, hidden))\n"
@@ -426,17 +441,107 @@ MODELS = {
         "    x = x + one(a(x))\n    x = x + two(b(x))\n"
         "return self.final(x) @ self.tok_emb.weight.T",
     ),
+    "lists of gains and shifts, in a list whose name is one of both": model(
+        AROUND + "self.bs = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for b in self.bs:\n    x = b(x)\nreturn self.ln_f(x) @ self.tok_emb.weight.T",
+    )
+    + block(
+        "self.gains = nn.ParameterList([torch.ones(d), torch.ones(d)])\n"
+        "self.shifts = nn.ParameterList([torch.zeros(d), torch.zeros(d)])\n"
+        "self.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(norm(x, self.gains[0], self.shifts[0]))\n"
+        "return x + self.mlp(norm(x, self.gains[1], self.shifts[1]))",
+    ),
+    "a list of each layer, in twos and threes that are alike": model(
+        AROUND + "self.heads = heads\n"
+        "many = lambda make: nn.ModuleList(make() for _ in range(layers))\n"
+        "self.q, self.k, self.v = (many(lambda: nn.Linear(d, d, bias=False)) for _ in range(3))\n"
+        "self.o, self.ups = many(lambda: nn.Linear(d, d)), many(lambda: nn.Linear(d, hidden))\n"
+        "self.downs = many(lambda: nn.Linear(hidden, d))\n"
+        "self.ln1, self.ln2 = (many(lambda: nn.LayerNorm(d)) for _ in range(2))\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for n in range(len(self.q)):\n"
+        "    y = self.ln1[n](x)\n"
+        "    y = attend(self.q[n](y), self.k[n](y), self.v[n](y), self.heads)\n"
+        "    x = x + self.o[n](y)\n"
+        "    x = x + self.downs[n](torch.tanh(self.ups[n](self.ln2[n](x))))\n"
+        "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
+    "all parts of all layers in the model, by number": model(
+        AROUND + "self.heads, self.layers = heads, layers\n"
+        "for n in range(layers):\n"
+        "    for name in ('q', 'k', 'v'):\n"
+        "        setattr(self, f'{name}_{n}', nn.Linear(d, d, bias=False))\n"
+        "    setattr(self, f'o_{n}', nn.Linear(d, d))\n"
+        "    setattr(self, f'up_{n}', nn.Linear(d, hidden))\n"
+        "    setattr(self, f'down_{n}', nn.Linear(hidden, d))\n"
+        "    setattr(self, f'before_{n}', nn.LayerNorm(d))\n"
+        "    setattr(self, f'between_{n}', nn.LayerNorm(d))\n"
+        "self.last = nn.LayerNorm(d)",
+        ENTER + "for n in range(self.layers):\n"
+        "    of = lambda name: getattr(self, f'{name}_{n}')\n"
+        "    y = of('before')(x)\n"
+        "    x = x + of('o')(attend(of('q')(y), of('k')(y), of('v')(y), self.heads))\n"
+        "    x = x + of('down')(torch.tanh(of('up')(of('between')(x))))\n"
+        "return self.last(x) @ self.tok_emb.weight.T",
+    ),
 }
 
 
+@pytest.mark.parametrize("layers", [2, 3])
 @pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
 def test_the_layers_of_a_model_find_their_weights_and_gradients(
-    adopted: Callable[..., Adopted], source: str
+    adopted: Callable[..., Adopted], source: str, layers: int
 ) -> None:
-    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, layers, 12)
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(IDS), ours(IDS))
     assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+
+
+def test_a_layer_as_large_as_an_attention_is_none(adopted: Callable[..., Adopted]) -> None:
+    source = MODELS["all parts of all layers in the model, by number"]
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 32)  # 4 · 8 · 8 = 8 · 32
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+
+
+ODD_BLOCK = (
+    block(
+        "self.a, self.b = Own(d), Own(d)\nself.attn, self.mlp = Turns(d, heads), Mlp(d, hidden)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.b", n2="self.a"),
+    )
+    + """
+class Turns(Fused):
+    def forward(self, x):
+        parts = self.c_attn(x).unflatten(-1, (self.heads, 3, -1))
+        v, k, q = (parts[..., n, :].flatten(-2) for n in range(3))
+        return self.c_proj(attend(q, k, v, self.heads))
+"""
+)
+
+
+def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
+    open_seat: OpenSeat,
+) -> None:
+    source = (
+        COMMON
+        + ODD_BLOCK
+        + model(
+            AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)",
+            ENTER + EACH + "return self.ln_f(x) @ self.tok_emb.weight.T",
+        )
+    )
+    seat = open_seat(source, Model, parameters=ALIASES)
+    student, reference = seat.student(), seat.reference(Make("nesting", "Model", "large"))
+    for sizes in ((13, 8, 2, 3, 12), (13, 128, 4, 2, 512)):
+        theirs, ours = student.Model(*sizes), reference.Model(*sizes)
+        with torch.no_grad():
+            for weight in ours.parameters():
+                weight *= 0.3  # where sums are long, rounding is soon as large as they are
+        adopt(theirs, ours)
+        assert_agrees(theirs(IDS), ours(IDS), within=REORDERED)
 
 
 def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
@@ -458,6 +563,45 @@ def test_an_output_table_of_its_own_gets_the_weights_of_the_table_that_it_should
     assert_agrees(theirs(IDS), ours(IDS))
     tables = {slot.path for slot in adoption.slots if slot.role == "token_table"}
     assert tables == {"tok_emb.weight", "head.weight"}
+
+
+def test_an_output_table_that_lies_the_other_way_round_gets_them_too(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = (
+        model(
+            AROUND + LISTED + "self.ln_f = nn.LayerNorm(d)\n"
+            "self.unembed = nn.Parameter(torch.rand(d, vocab))",
+            ENTER + EACH + "return self.ln_f(x) @ self.unembed",
+        )
+        + GPT_BLOCK
+    )
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=r"tok_emb\.weight and unembed are two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
+def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = MODELS["embeddings, and a list of blocks"].replace(
+        "self.ln_f = nn", "self.unused = nn.Linear(d, vocab, bias=False)\n        self.ln_f = nn"
+    )
+    theirs, _, _ = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert_has_one_table(theirs, "token_table", 13)
+
+
+def test_a_bias_at_the_output_is_not_the_tables(adopted: Callable[..., Adopted]) -> None:
+    source = MODELS["a head that shares its table"].replace(
+        "nn.Linear(d, vocab, bias=False)", "nn.Linear(d, vocab)"
+    )
+    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert adoption.extra == ("head.bias",)
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=r"head\.bias has a number for each row"):
+        assert_has_one_table(theirs, "token_table", 13)
 
 
 PAIRS = {

@@ -163,6 +163,22 @@ def test_an_integer_in_a_tensor_without_dimensions_arrives_as_an_integer(
     assert student.chosen(X[0], 3) == 3
 
 
+def doubled(x: Float[Tensor, " n"], cache: Any = None) -> tuple[Float[Tensor, " n"], Any]:
+    return 2 * x, {"seen": x} if cache is None else cache
+
+
+def test_what_may_be_anything_tells_no_mistake_from_another(open_seat: OpenSeat) -> None:
+    heard = []
+    for cache in ("[x, None]", "{'seen': 3, 'past': (x, x)}"):
+        source = f"def doubled(x, cache=None):\n    return 2 * x, {cache}"
+        seat = open_seat(source, doubled)
+        result, kept = seat.student().doubled(X[0])
+        assert torch.equal(result, 2 * X[0])
+        assert kept is not None
+        heard.append(seat.calls.seen.gave())
+    assert heard[0] == heard[1]
+
+
 def test_a_result_that_breaks_the_contract_is_told_in_named_dimensions(
     open_seat: OpenSeat,
 ) -> None:

@@ -211,6 +211,21 @@ def test_nothing_hidden_stands_in_a_bundle(bundle: Path, hidden: dict[str, str])
     assert leaks(bundle, hidden) == []
 
 
+def pieces(path: Path) -> list[bytes]:
+    """Some of a file's bytes, from every part of it."""
+    data = path.read_bytes()
+    return [data[start : start + 64] for start in range(0, len(data), 4096)]
+
+
+def test_no_trained_weights_stand_in_a_bundle(bundle: Path) -> None:
+    trained = list((COURSE.solutions / "trained").iterdir())
+    assert trained
+    for name in files_in(bundle):
+        assert name.name not in {path.name for path in trained}
+        data = (bundle / name).read_bytes()
+        assert not any(piece in data for path in trained for piece in pieces(path)), name
+
+
 @pytest.mark.parametrize(
     ("name", "wrapped"),
     [

@@ -15,7 +15,7 @@ Masks in this kit are boolean and True for what does NOT count, as `masked_fill`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch  # noqa: F401 - your answers will need it
 from torch import nn
@@ -130,6 +130,100 @@ def next_token_loss(
     Formula 1 there is a sum that should grow; this is the mean of its terms with a minus.
     """
     raise NotImplementedError
+
+
+class GPT(nn.Module):
+    """Compute a score for every token of the vocabulary, at every position, as the next token.
+
+        x      = token_table[ids] + position_table[0], position_table[1], …
+        x      = block(x)                           for every block in turn
+        logits = final_norm(x) · token_tableᵀ
+
+    A block is what `TransformerBlock` computes: h = x + attention(norm1(x)), and then
+    h + feed_forward(norm2(h)). Here are `num_layers` of them, each with weights of its own. The
+    last norm is a LayerNorm with gain and shift, like those of the blocks. The last product
+    compares a vector with every row of the token table: no other layer makes the logits. They are
+    scores, so no softmax comes after them.
+
+    Your own earlier answers are welcome, and so are `nn.Embedding`, `nn.LayerNorm` and `nn.GELU`,
+    in its exact form or the tanh form. Names of parameters are free, and so is how you initialise
+    them; but a model whose tables start near a standard deviation of 0.02 learns much faster than
+    one whose tables start near 1.
+
+    Why: this is GPT-2, smaller. The token table serves twice, to read and to write: tokens that are
+    used alike get similar rows, and similar rows get similar scores. It is also the largest part of
+    a small model, and only there once.
+
+    Made with:
+        vocab_size: int, how many tokens there are; ids lie below it.
+        d_model: int, the width of a token inside, a multiple of num_heads.
+        num_heads: int, the heads of every block.
+        num_layers: int, how many blocks there are.
+        d_hidden: int, the hidden width of every feed-forward layer.
+        context_length: int, the number of tokens of the longest text, and of positions.
+        dropout: float, 0 ≤ dropout < 1, the probability with which an attention weight is dropped
+            in training.
+
+    Takes:
+        ids: int (batch, tokens), a batch of texts, int64, with tokens ≤ context_length.
+
+    Returns:
+        (batch, tokens, vocab_size): the logits of the token that follows each position.
+
+    Rules:
+        forbidden: Ready-made attention and the layers of torch that use it are off limits; torch's
+            softmax is welcome.
+        causal: No logit depends on a token that comes later in the text; without this, at most half
+            of the points.
+        tied: The output uses the token table itself, not a second table and not a copy, and has no
+            bias; without this, at most half of the points.
+        context: More than `context_length` tokens raise an exception, any ordinary one.
+        shorter: Texts may have fewer tokens than `context_length`, and another number in each call.
+        bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
+            and every norm has a gain and a shift. Nothing else is learned.
+        dropout: In training, attention weights are dropped, unless `dropout` is 0; more dropout in
+            other places is up to you.
+        eval: After `.eval()` nothing is dropped.
+        device: Masks and positions are on the module's device: buffers, or built on the device of
+            the ids.
+        dtype: After `.double()`, everything is computed in float64, though a root may be taken in
+            float32.
+        unchanged: `ids` stays as it was.
+        gradients: Gradients flow to every parameter; the token table gets its gradient from both
+            ends.
+
+    Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come in. Id 4
+    has a row of zeros, so all of its scores are 0.
+
+    >>> model = GPT(5, 4, 2, 2, 7, 4, 0.0)
+    >>> for weight in model.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
+    >>> model(torch.tensor([[0, 2]])).detach()
+    tensor([[[ 0.2732,  0.0423,  0.0423,  0.0423,  0.0000],
+             [ 0.0213,  0.1990,  0.1990, -0.0192,  0.0000]]])
+
+    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3,
+    https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf;
+    the shared table: Press and Wolf 2017, "Using the Output Embedding to Improve Language Models",
+    section 3, https://arxiv.org/abs/1608.05859. Queries, keys and values have a bias in GPT-2, and
+    none here.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_hidden: int,
+        context_length: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens vocab_size"]:
+        raise NotImplementedError
 
 
 def adamw_step(
@@ -311,3 +405,96 @@ def sample_next(
     top_p, 3.2 for top_k and 3.3 for the temperature, https://arxiv.org/abs/1904.09751.
     """
     raise NotImplementedError
+
+
+class CachedGPT(nn.Module):
+    """Compute the logits of `GPT` for new tokens, whose past comes as a cache.
+
+        x      = token_table[ids] + position_table[seen], position_table[seen + 1], …
+        x      = block(x, its part of the cache)    for every block in turn
+        logits = final_norm(x) · token_tableᵀ
+
+    `seen` counts the tokens in the cache, 0 without one. The model is a `GPT` with the same
+    parameters; only the new tokens go through it. In every block, the attention layer looks at the
+    keys and values of the past as well, as `CachedAttention` does. Norms and feed-forward layers
+    work on each token alone, so they need no past. Fed one token at a time, or in chunks of any
+    size, every token gets the logits that it gets when all tokens come at once.
+
+    What your cache is made of is up to you: tensors, numbers and None, in tuples, lists and
+    dictionaries, whose keys are strings. It goes through another process between two calls, so an
+    object of a class of your own does not arrive. The layers are as free as those of `GPT`.
+
+    Why: a model writes one token at a time. Without a cache, the 100th token costs a hundred times
+    as much as the first, and nearly all of it repeats what was computed before.
+
+    Made with:
+        vocab_size: int, how many tokens there are; ids lie below it.
+        d_model: int, the width of a token inside, a multiple of num_heads.
+        num_heads: int, the heads of every block.
+        num_layers: int, how many blocks there are.
+        d_hidden: int, the hidden width of every feed-forward layer.
+        context_length: int, the number of positions: of past and new tokens together.
+        dropout: float, 0 ≤ dropout < 1; it is there so that both models are made alike.
+
+    Takes:
+        ids: int (batch, tokens), the new tokens, int64, any number of them.
+        cache: What an earlier call returned as its second result, or None if there is no past.
+
+    Returns:
+        A pair (logits, cache). `logits` is (batch, tokens, vocab_size), for the new tokens only.
+        The new cache holds all tokens so far.
+
+    Rules:
+        forbidden: Ready-made attention and the layers of torch that use it are off limits; torch's
+            softmax is welcome.
+        cost: The past is not computed again: one new token after 64 takes at most twice the work of
+            one after 16, and each element that leaves torch through .item(), .tolist(), float() or
+            iteration counts as one operation; without this, at most half of the points.
+        context: More than `context_length` tokens, old and new together, raise an exception, any
+            ordinary one.
+        none: Leaving `cache` out and passing None mean the same.
+        state: The module itself remembers nothing, so that it can continue two texts in turn.
+        dropout: Nothing is ever dropped, whatever `dropout` is, not even in training.
+        device: Masks and positions are on the module's device: buffers, or built on the device of
+            the ids.
+        dtype: After `.double()`, everything is computed in float64, the cache too; a root may be
+            taken in float32.
+        unchanged: `ids` and the cache that comes in stay as they were.
+        gradients: Gradients flow to every parameter.
+
+    Example: identity matrices, and 0.1 for every bias, gain and shift. Ids 0 and 2 come first, and
+    then id 1. The last line is what the third token gets when all three come at once.
+
+    >>> model = CachedGPT(5, 4, 2, 2, 7, 4, 0.0)
+    >>> for weight in model.parameters():
+    ...     _ = nn.init.eye_(weight) if weight.ndim == 2 else nn.init.constant_(weight, 0.1)
+    >>> logits, cache = model(torch.tensor([[0, 2]]))
+    >>> logits.detach()
+    tensor([[[ 0.2732,  0.0423,  0.0423,  0.0423,  0.0000],
+             [ 0.0213,  0.1990,  0.1990, -0.0192,  0.0000]]])
+    >>> logits, cache = model(torch.tensor([[1]]), cache)
+    >>> logits.detach()
+    tensor([[[ 0.0132,  0.1996,  0.1996, -0.0124,  0.0000]]])
+
+    Source: Shazeer 2019, "Fast Transformer Decoding", section 2.4,
+    https://arxiv.org/abs/1911.02150, for one layer; the model is that of Radford et al. 2019,
+    section 2.3.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_hidden: int,
+        context_length: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        raise NotImplementedError
+
+    def forward(
+        self, ids: Int[Tensor, "batch tokens"], cache: Any = None
+    ) -> tuple[Float[Tensor, "batch tokens vocab_size"], Any]:
+        raise NotImplementedError
