@@ -1,9 +1,10 @@
 """Unit 12, gpt: a language model of your own.
 
 A language model reads token ids, which are numbers of words or letters in a list, the vocabulary.
-For each position it gives a score for every id: which one comes next? Here you write what stands
-around the blocks: ids become vectors, scores become a loss, the loss changes the weights, and
-scores become a text.
+For each position it gives a score for every id: which one comes next? Here you build the model from
+your blocks, and what stands around it: ids become vectors, scores become a loss, the loss changes
+the weights, and scores become a text. At the end, the model learns to write without reading
+everything again.
 
 This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
 that a model gives for them are called logits: any numbers, which a softmax turns into
