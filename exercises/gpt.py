@@ -455,6 +455,9 @@ class CachedGPT(nn.Module):
             ordinary one.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
+        tied: The output uses the token table itself, as in `GPT`, and has no bias.
+        bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
+            and every norm has a gain and a shift. Nothing else is learned.
         dropout: Nothing is ever dropped, whatever `dropout` is, not even in training.
         device: Masks and positions are on the module's device: buffers, or built on the device of
             the ids.
