@@ -282,10 +282,11 @@ def test_gpt_hides_the_tokens_to_come(student, reference, make):
 
 
 @rung.property("GPT", rules=("context",))
-def test_gpt_refuses_a_text_that_is_too_long(student, make):
+def test_gpt_refuses_a_text_that_is_too_long(student, reference, make):
     """Eight tokens raise an exception, since there are seven positions."""
+    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.0), reference.GPT(*SMALL, 0.0))
     assert_refuses(
-        student.GPT(*SMALL, 0.0),
+        theirs,
         small_texts(make, tokens=8),
         why="8 tokens are more than the context of 7, and no exception was raised",
     )
@@ -638,9 +639,9 @@ def test_cached_gpt_understands_none(student, reference, make):
 
 
 @rung.property("CachedGPT", rules=("context",))
-def test_cached_gpt_refuses_a_text_that_is_too_long(student, make):
+def test_cached_gpt_refuses_a_text_that_is_too_long(student, reference, make):
     """Five tokens and three more raise an exception, since there are seven positions."""
-    model = student.CachedGPT(*SMALL, 0.0)
+    model, _ = cached_models(student, reference)
     _logits, cache = model(small_texts(make, tokens=5))
     assert_refuses(
         model,
@@ -648,6 +649,20 @@ def test_cached_gpt_refuses_a_text_that_is_too_long(student, make):
         cache,
         why="3 tokens after 5 are more than the context of 7, and no exception was raised",
     )
+
+
+@rung.property("CachedGPT", rules=("tied",))
+def test_cached_gpt_has_one_table_for_tokens(student, reference):
+    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    theirs, _ = cached_models(student, reference)
+    assert_has_one_table(theirs, "token_table", SMALL[0])
+
+
+@rung.property("CachedGPT", rules=("bias",))
+def test_cached_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
+    """Queries, keys and values have no bias, and nothing else is learned."""
+    theirs, _ = cached_models(student, reference)
+    assert_learns_no_more(theirs, "queries, keys and values have no bias here", but=SMALL[0])
 
 
 @rung.property("CachedGPT", rules=("dropout",))
@@ -695,9 +710,10 @@ def test_cached_gpt_can_be_trained(student, reference, make):
 
 
 @rung.efficiency("CachedGPT", rules=("cost",))
-def test_cached_gpt_reads_only_new_tokens(student, make):
+def test_cached_gpt_reads_only_new_tokens(student, reference, make):
     """One token after 64 takes at most twice the work of one after 16."""
-    model = student.CachedGPT(29, 96, 4, 2, 250, 70, 0.0)
+    sizes = (29, 96, 4, 2, 250, 70, 0.0)
+    model, _ = with_one_set_of_weights(student.CachedGPT(*sizes), reference.CachedGPT(*sizes))
     ids = make.integers(0, 29, batch=1, tokens=65)
     with torch.no_grad():
         short, long = ((ids[:, seen : seen + 1], model(ids[:, :seen])[1]) for seen in (16, 64))

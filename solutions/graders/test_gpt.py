@@ -347,7 +347,11 @@ def too_long(tokens, seen=0):
 @rung.property("GPT", rules=("bias",))
 def test_gpt_learns_what_the_statement_names(student, reference):
     """Queries, keys and values have no bias; all else that the statement names is there."""
-    theirs, ours = both(student, reference, "GPT")
+    assert_learns_what_is_named(*both(student, reference, "GPT"))
+
+
+def assert_learns_what_is_named(theirs, ours):
+    """Fail unless a model has all parameters of the reference, and learns no more."""
     missing = [role for role, _ in ours.named_parameters() if lacks(theirs, role)]
     assert_that(
         not missing,
@@ -795,6 +799,19 @@ def test_cached_gpt_refuses_more_tokens_than_its_context(student, reference, mak
         assert_refuses(theirs, texts(make, tokens=more), cache, why=too_long(more, seen))
 
 
+@rung.property("CachedGPT", rules=("tied",))
+def test_cached_gpt_reads_and_writes_with_one_table(student, reference):
+    """The table that looks up tokens is the one that scores them, and no bias is added."""
+    theirs, _ours = both(student, reference, "CachedGPT")
+    assert_has_one_table(theirs, "token_table", MODEL[0])
+
+
+@rung.property("CachedGPT", rules=("bias",))
+def test_cached_gpt_learns_what_the_statement_names(student, reference):
+    """Queries, keys and values have no bias; all else that the statement names is there."""
+    assert_learns_what_is_named(*both(student, reference, "CachedGPT"))
+
+
 @rung.property("CachedGPT", rules=("dropout",))
 def test_cached_gpt_never_drops_anything(student, reference, make):
     """In training too, two calls agree, and nothing is dropped."""
@@ -843,10 +860,10 @@ def test_cached_gpt_has_the_right_gradients(student, reference, make):
 
 
 @rung.efficiency("CachedGPT", points=4, rules=("cost",))
-def test_cached_gpt_does_not_compute_the_past_again(student, make):
+def test_cached_gpt_does_not_compute_the_past_again(student, reference, make):
     """A step after 64 tokens takes little more work than a step after 16."""
     # A token's way through a layer takes about four times the work of its meeting 64 others.
-    model = student.CachedGPT(29, 96, 4, 2, 250, 70, 0.0)
+    model, _ours = both(student, reference, "CachedGPT", (29, 96, 4, 2, 250, 70))
     ids = texts(make, (29,), 1, 65)
     short, long = ((ids[:, seen : seen + 1], cache_of(model, ids[:, :seen])) for seen in (16, 64))
     assert_work_grows_at_most(model, short, long, 2)

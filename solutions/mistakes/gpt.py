@@ -3374,6 +3374,63 @@ STEPS = (
 )
 
 mistake(
+    "CachedGPT", "untied", "The output has a table of its own",
+    hint="How many tables with vocab_size rows does your model learn, and how many should it?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size, bias=False)",
+        ALL_LOGITS: "self.head(self.final_norm(x)), new_cache",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "output-bias", "The output adds a bias",
+    hint="Is there a parameter with one number for each token, besides the table?",
+    breaks=("tied",),
+    change={
+        LAST_NORM: f"{LAST_NORM}\n        self.bias = nn.Parameter(torch.zeros(vocab_size))",
+        ALL_LOGITS: "self.final_norm(x) @ self.token_table.T + self.bias, new_cache",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "qkv-bias", "Queries, keys and values have a bias",
+    hint="What does nn.Linear learn besides its weight, if you say nothing about it?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            for name in ('W_query', 'W_key', 'W_value'):\n"
+            "                setattr(block.attention, name, nn.Linear(d_model, d_model))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "output-layer-without-bias", "The last layer of attention has no bias",
+    hint="Which layers have a bias, and which have none?",
+    breaks=("bias",),
+    change={
+        LAST_NORM: (
+            f"{LAST_NORM}\n        for block in self.blocks:\n"
+            "            block.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "post-norm", "Norms come after attention and feed-forward layer, and not before",
+    hint="In GPT-2, what does attention get: x, or norm1(x)?",
+    change={
+        NEXT_X: (
+            "attended, grown = block.attention(x, of_block)\n"
+            "            h = block.norm1(x + attended)\n"
+            "            x = block.norm2(h + block.feed_forward(h))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "positions-restart", "Positions start at 0 again after a cache",
     hint="After five tokens, at which position stands the next one?",
     change={WHERE: "self.position_table"},

@@ -1,9 +1,10 @@
 """Unit 12, gpt: a language model of your own.
 
 A language model reads token ids, which are numbers of words or letters in a list, the vocabulary.
-For each position it gives a score for every id: which one comes next? Here you write what stands
-around the blocks: ids become vectors, scores become a loss, the loss changes the weights, and
-scores become a text.
+For each position it gives a score for every id: which one comes next? Here you build the model from
+your blocks, and what stands around it: ids become vectors, scores become a loss, the loss changes
+the weights, and scores become a text. At the end, the model learns to write without reading
+everything again.
 
 This holds for all exercises of this unit. A vocabulary has `vocab` ids, 0 to vocab - 1. The scores
 that a model gives for them are called logits: any numbers, which a softmax turns into
@@ -454,6 +455,9 @@ class CachedGPT(nn.Module):
             ordinary one.
         none: Leaving `cache` out and passing None mean the same.
         state: The module itself remembers nothing, so that it can continue two texts in turn.
+        tied: The output uses the token table itself, as in `GPT`, and has no bias.
+        bias: Queries, keys and values have no bias. Every other linear layer of a block has one,
+            and every norm has a gain and a shift. Nothing else is learned.
         dropout: Nothing is ever dropped, whatever `dropout` is, not even in training.
         device: Masks and positions are on the module's device: buffers, or built on the device of
             the ids.
