@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from grader import wire
 from grader.course.contract import Contract
-from grader.course.course import Course, below
+from grader.course.course import Course
 from grader.course.references import open_oracle
 from grader.grading.behaviour import right_behaviour
 from grader.grading.desk import Desk, replay
@@ -238,7 +238,8 @@ class _Recorder:
             named[name] = [
                 NamedMistake(v.slug, v.title, v.hint, v in pairs, tuple(v.same_as)) for v in kept
             ]
-            for base in below(self._desk.course, name):
+            # What is wrong further below is named by the checks of the exercises between.
+            for base in self._desk.course.exercises[name].requires:
                 standing = list(self._standing(name, base))
                 for mistake in known.mistakes(base) if standing else ():
                     self._built(mistake, standing, built)
