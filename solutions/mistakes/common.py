@@ -635,9 +635,21 @@ common(
 )  # fmt: skip
 
 common(
+    "qkv-bias", "Queries, keys and values have a bias",
+    hint="What does nn.Linear do when you say nothing about the bias?",
+    breaks=("bias",),
+)  # fmt: skip
+
+common(
     "scale-num-heads", "The scores are divided by the root of the number of heads",
     hint="What was summed up in a dot product: heads, or features?",
     change={ROOT: "self.num_heads**0.5"},
+)  # fmt: skip
+
+common(
+    "scale-d-in", "The scores are divided by the root of d_in",
+    hint="How long are the vectors that meet in a dot product?",
+    change={ROOT: "x.shape[-1] ** 0.5"},
 )  # fmt: skip
 
 common(

@@ -814,8 +814,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "bias-left-on", "Queries, keys and values have a bias",
-    hint="What does nn.Linear do when you say nothing about the bias?",
+    "CrossAttention", "bias-left-on", common="qkv-bias",
     change={
         "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
             "self.W_query = nn.Linear(d_query, d_out)"
@@ -1916,8 +1915,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "EncoderSelfAttention", "bias-left-on", "Queries, keys and values have a bias",
-    hint="What does nn.Linear do when you say nothing about the bias?",
+    "EncoderSelfAttention", "bias-left-on", common="qkv-bias",
     change={
         "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
             "self.W_query = nn.Linear(d_in, d_out)"

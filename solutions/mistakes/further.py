@@ -31,11 +31,7 @@ mistake(
     change={"head_dim**0.5": "W_query.shape[-1] ** 0.5"},
 )  # fmt: skip
 
-mistake(
-    "head_weights", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("head_weights", "scale-d-in")
 
 mistake(
     "head_weights", common="scale-num-heads",
@@ -1336,11 +1332,7 @@ mistake(
     change={"| None = None": "| None"},
 )  # fmt: skip
 
-mistake(
-    "LatentCachedAttention", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("LatentCachedAttention", "scale-d-in")
 
 mistake(
     "LatentCachedAttention", "scale-total",
@@ -2286,11 +2278,7 @@ mistake(
     change={"| None = None": "| None"},
 )  # fmt: skip
 
-mistake(
-    "RotaryAttention", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("RotaryAttention", "scale-d-in")
 
 mistake(
     "RotaryAttention", "scale-total", "The scores are divided by the root of the number of keys",
@@ -3654,9 +3642,7 @@ class MaskOnTheCpu(Translating):
 
 
 @mistake(
-    "EncoderDecoderBlock", "biased", "Queries, keys and values have a bias",
-    hint="What does nn.Linear do when you say nothing about the bias?",
-    breaks=("bias",),
+    "EncoderDecoderBlock", "biased", common="qkv-bias",
 )  # fmt: skip
 class Biased(Translating):
     biased = True

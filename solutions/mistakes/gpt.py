@@ -1500,9 +1500,7 @@ mistake(
 mistake("GPT", common="nothing-returned")
 
 mistake(
-    "GPT", "qkv-bias", "Queries, keys and values have a bias",
-    hint="What does nn.Linear learn besides its weight, if you say nothing about it?",
-    breaks=("bias",),
+    "GPT", common="qkv-bias",
     change={
         LAST_NORM: (
             f"{LAST_NORM}\n        for block in self.blocks:\n"
@@ -3394,9 +3392,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "qkv-bias", "Queries, keys and values have a bias",
-    hint="What does nn.Linear learn besides its weight, if you say nothing about it?",
-    breaks=("bias",),
+    "CachedGPT", common="qkv-bias",
     change={
         LAST_NORM: (
             f"{LAST_NORM}\n        for block in self.blocks:\n"

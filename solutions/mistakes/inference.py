@@ -592,11 +592,7 @@ common_mistakes(
     "GroupedQueryAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
-mistake(
-    "GroupedQueryAttention", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("GroupedQueryAttention", "scale-d-in")
 
 common_mistakes("GroupedQueryAttention", "scale-always-two")
 mistake("GroupedQueryAttention", "scaled-after-softmax", common="scale-after-softmax")
@@ -1933,11 +1929,7 @@ common_mistakes(
     "CachedAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
-mistake(
-    "CachedAttention", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("CachedAttention", "scale-d-in")
 
 common_mistakes("CachedAttention", "scale-always-two")
 mistake("CachedAttention", "scaled-after-softmax", common="scale-after-softmax")
@@ -2576,11 +2568,7 @@ common_mistakes(
     "LatentAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
 )  # fmt: skip
 
-mistake(
-    "LatentAttention", "scale-d-in", "The scores are divided by the root of d_in",
-    hint="How long are the vectors that meet in a dot product?",
-    change={"head_dim**0.5": "x.shape[-1] ** 0.5"},
-)  # fmt: skip
+common_mistakes("LatentAttention", "scale-d-in")
 
 common_mistakes("LatentAttention", "scale-always-two")
 mistake("LatentAttention", "scaled-after-softmax", common="scale-after-softmax")

@@ -1950,7 +1950,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "TransformerBlock", "qkv-biases", "Queries, keys and values have a bias",
+    "TransformerBlock", "qkv-biases", common="qkv-bias",
     hint="What does your attention do with its last argument?",
     change={"context_length, dropout, num_heads)": "context_length, dropout, num_heads, True)"},
     breaks=("bias",),
