@@ -39,7 +39,7 @@ from grader.records.faults import CallError
 from grader.wire import payload
 from grader.wire.models import TableModel
 
-SCHEMA = 1
+SCHEMA = 2
 PASSED = -1  # in place of the number of what was heard
 
 
@@ -74,6 +74,20 @@ class RecordedCall(msgspec.Struct, frozen=True):
     arguments: list[wire.Input]
     result: wire.Value
     state: dict[str, wire.TensorData] = {}  # a module's weights as they were
+    # What the check's backward brought to the tensors among the arguments, and to weights by path.
+    gradients: list[wire.TensorData | None] = []
+    learned: dict[str, wire.TensorData] = {}
+
+
+def with_tensors(call: RecordedCall, other: Callable[[Any], Any]) -> RecordedCall:
+    """The same call, with every value in it replaced."""
+    return RecordedCall(
+        [other(value) for value in call.arguments],
+        other(call.result),
+        {path: other(value) for path, value in call.state.items()},
+        [None if value is None else other(value) for value in call.gradients],
+        {path: other(value) for path, value in call.learned.items()},
+    )
 
 
 class NamedMistake(msgspec.Struct, frozen=True):
@@ -265,11 +279,7 @@ class Recorded:
         """What is known of a reference in one case of a check."""
         unit = self._unit_of(case)
         for call in unit.sheet.calls.get(case, {}).get(exercise, []):
-            yield RecordedCall(
-                [unit.restored(value) for value in call.arguments],
-                unit.restored(call.result),
-                {path: unit.restored(value) for path, value in call.state.items()},
-            )
+            yield with_tensors(call, unit.restored)
 
     def made(self, exercise: str, case: str) -> list[Made]:
         """The modules that checks make of a reference."""
@@ -413,13 +423,50 @@ def _result(
         known = True
         state = {path: payload.unpack_tensor(value) for path, value in call.state.items()}
         if module is None or _alike(state, dict(module.state_dict())):
-            return payload.unpack(call.result)
+            return _answer(call, arguments, module)
     if not known or module is None:
         raise _unknown(name, case)
     lacking = " and ".join(roles_at_zero(module)) or "some of its weights"
     raise AssertionError(
         f"no place was found in your module for {lacking}: does it have a parameter for each?"
     )
+
+
+def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | None) -> Any:
+    """The recorded result; a backward from it brings the recorded gradients."""
+    weights = dict(module.named_parameters()) if module is not None else {}
+    brought = [
+        *zip(payload.tensors_of(arguments), call.gradients, strict=False),
+        *((weights[path], data) for path, data in call.learned.items() if path in weights),
+    ]
+    into = [
+        (leaf, payload.unpack_tensor(data))
+        for leaf, data in brought
+        if data is not None and leaf.requires_grad
+    ]
+    if not into or not torch.is_grad_enabled():
+        return payload.unpack(call.result)
+    leaves, gradients = zip(*into, strict=True)
+
+    def take(data: wire.TensorData) -> Tensor:
+        result = payload.unpack_tensor(data)
+        joined: Tensor = _Brought.apply(result, gradients, *leaves)  # type: ignore[no-untyped-call]
+        return joined if result.is_floating_point() else result
+
+    return payload.unpack(call.result, take)
+
+
+class _Brought(torch.autograd.Function):
+    """A result as it is; whatever is pushed back from it, its leaves get these gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, result: Tensor, gradients: Sequence[Tensor], *_: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return result.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> Any:
+        return None, None, *ctx.gradients
 
 
 def _unknown(name: str, case: str) -> CallError:

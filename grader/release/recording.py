@@ -44,6 +44,7 @@ from grader.grading.recorded import (
     key_of,
     on_example,
     swapped,
+    with_tensors,
 )
 from grader.mistakes import Variant
 from grader.proxies.adoption import biases, probe, without_biases
@@ -152,6 +153,32 @@ class _OfCase:
             self._note(exercise, _call(arguments, result))
         else:
             self._note_silenced(exercise, module, arguments)
+        if any(tensor.requires_grad for tensor in payload.tensors_of(result)):
+            state = _state(module) if module is not None else {}
+            self.notes.endings.append(
+                lambda: self._note_gradients(exercise, module, arguments, state)
+            )
+
+    def _note_gradients(
+        self,
+        exercise: str,
+        module: nn.Module | None,
+        arguments: Sequence[Any],
+        state: dict[str, wire.TensorData],
+    ) -> None:
+        """What the check's backward brought to the tensors of a call, if there was one."""
+        passed = [payload.pack_input(value) for value in arguments]
+        gradients = [_gradient(tensor) for tensor in payload.tensors_of(arguments)]
+        learned = {
+            path: data
+            for path, parameter in (module.named_parameters() if module is not None else ())
+            if (data := _gradient(parameter)) is not None
+        }
+        calls = self.notes.calls[self.case, exercise]
+        for at, call in enumerate(calls):
+            known = call.arguments == passed and call.state == state
+            if known and (learned or any(data is not None for data in gradients)):
+                calls[at] = msgspec.structs.replace(call, gradients=gradients, learned=learned)
 
     def _question(self, exercise: str, arguments: Sequence[Any]) -> bytes:
         return msgspec.msgpack.encode(
@@ -171,14 +198,14 @@ class _OfCase:
         for module in _silenced(made):
             with torch.no_grad():
                 result = (module.eval() if evaluated else module)(*inputs)
-            state = {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
             call = _call(inputs, result)
-            self._note(exercise, RecordedCall(call.arguments, call.result, state))
+            self._note(exercise, RecordedCall(call.arguments, call.result, _state(module)))
 
     def _note(self, exercise: str, call: RecordedCall) -> None:
         """Keep a call, once."""
         calls = self.notes.calls.setdefault((self.case, exercise), [])
-        if call not in calls:
+        plain = [msgspec.structs.replace(one, gradients=[], learned={}) for one in calls]
+        if call not in plain:
             calls.append(call)
 
 
@@ -200,6 +227,15 @@ def _weights(module: nn.Module) -> Iterator[Weight]:
         owner = module.get_submodule(path.rpartition(".")[0])
         dtype = payload.NAMES[parameter.dtype]
         yield Weight(path, type(owner).__name__, tuple(parameter.shape), dtype)
+
+
+def _state(module: nn.Module) -> dict[str, wire.TensorData]:
+    return {path: payload.pack_tensor(p) for path, p in module.named_parameters()}
+
+
+def _gradient(tensor: Tensor) -> wire.TensorData | None:
+    has_any = tensor.is_leaf and tensor.grad is not None
+    return payload.pack_tensor(tensor.grad) if has_any and tensor.grad is not None else None
 
 
 def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
@@ -329,14 +365,7 @@ class _Recorder:
     def _calls(self) -> dict[str, dict[str, list[RecordedCall]]]:
         found: dict[str, dict[str, list[RecordedCall]]] = {}
         for (case, name), calls in self._notes.calls.items():
-            found.setdefault(case, {})[name] = [
-                RecordedCall(
-                    [self._stored(value) for value in call.arguments],
-                    self._stored(call.result),
-                    {path: self._stored(value) for path, value in call.state.items()},
-                )
-                for call in calls
-            ]
+            found.setdefault(case, {})[name] = [with_tensors(call, self._stored) for call in calls]
         return found
 
     def _stored(self, value: Any) -> Any:

@@ -42,6 +42,43 @@ def test_a_mistake_is_called_by_its_name(bundle: Course, grader: Grader) -> None
     assert re.search(r"✗ softmax_rows\n +[A-Z].*\n +.*\?\n", ran.out), "a name, and a question"
 
 
+CUT_OFF = {
+    "running_mean_loop": (
+        "averaging",
+        "import torch\ndef running_mean_loop(x):\n    x = x.detach()\n"
+        "    return torch.stack([x[:, : t + 1].mean(1) for t in range(x.shape[1])], 1)\n",
+        "no gradient reaches argument 1",
+    ),
+    "SelfAttention_v2": (
+        "self_attention",
+        "import torch\nfrom torch import nn\nclass SelfAttention_v2(nn.Module):\n"
+        "    def __init__(self, d_in, d_out, qkv_bias=False):\n        super().__init__()\n"
+        "        for name in ('W_query', 'W_key', 'W_value'):\n"
+        "            setattr(self, name, nn.Linear(d_in, d_out, bias=qkv_bias))\n"
+        "    def forward(self, x):\n"
+        "        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5\n"
+        "        return scores.softmax(-1).detach() @ self.W_value(x)\n",
+        "the gradient of argument 1:",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUT_OFF)
+def test_a_gradient_that_is_cut_off_fails_without_the_references_too(
+    bundle: Course, grader: Grader, name: str
+) -> None:
+    unit, text, told = CUT_OFF[name]
+    path = bundle.stub_file(unit)
+    before = path.read_text("utf-8")
+    path.write_text(text, "utf-8")
+    try:
+        ran = grader("check", name, "--course", bundle.folder)
+    finally:
+        path.write_text(before, "utf-8")
+    assert ran.code == 1
+    assert told in ran.out
+
+
 def test_solved_every_unit_passes_and_units_may_import_one_another(
     bundle: Course, grader: Grader
 ) -> None:
