@@ -642,6 +642,22 @@ def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
     assert_has_one_table(theirs, "token_table", 13)
 
 
+def test_a_second_table_that_gets_the_values_of_the_first_in_every_call_is_one_too_many(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = model(
+        AROUND + LISTED + "self.ln_f, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)",
+        "with torch.no_grad():\n    self.head.weight.copy_(self.tok_emb.weight)\n"
+        + ENTER
+        + EACH
+        + "return self.head(self.ln_f(x))",
+    )
+    theirs, ours, _ = adopted(Model, source + GPT_BLOCK, 13, 8, 2, 3, 12)
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match="two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
 def test_a_bias_at_the_output_is_not_the_tables(adopted: Callable[..., Adopted]) -> None:
     source = MODELS["a head that shares its table"].replace(
         "nn.Linear(d, vocab, bias=False)", "nn.Linear(d, vocab)"
