@@ -82,7 +82,10 @@ def _in_layers(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     if layers.is_stacked:  # by other views, a layer's rows do not stand together
         within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
     shapes = dict(outer)
-    for one, other in product(around, within):
+    # What stands around is quickly tried, but not to the cost of all ways to match a block.
+    few = MAX_CANDIDATES // (2 * max(1, len(around)))
+    deeper = ((other, one) for one, other in product(around, within[few:]))
+    for other, one in chain(product(within[:few], around), deeper):
         yield _copied(_joined(one, *_lifted(other, layers, list(blocks))), wanted, shapes)
 
 

@@ -504,6 +504,12 @@ MODELS = {
         "    x = x + torch.tanh(y) @ self.out[n] + self.out_b[n]\n"
         "return self.ln_f(x) @ self.tok_emb.weight.T",
     ),
+    "letters in every block, and a last norm whose shift is made first": model(
+        AROUND + LISTED + "self.u = nn.Parameter(torch.zeros(d))\n"
+        "self.t = nn.Parameter(torch.ones(d))",
+        ENTER + EACH + "return norm(x, self.t, self.u) @ self.tok_emb.weight.T",
+    )
+    + BLOCKS["letters in the order of the alphabet, whatever they are names of"],
     "a last norm of a_2 and b_2, which are no two layers": model(
         AROUND + LISTED + "self.norm = Last(d)",
         ENTER + EACH + "return self.norm(x) @ self.tok_emb.weight.T",
