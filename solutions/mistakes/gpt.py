@@ -1055,20 +1055,6 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "copied-in-every-call", "The table is copied into a layer of the output in every call",
-    hint="Which of the two does a loss send its gradient to, and what does the copy do with that?",
-    breaks=("tied",),
-    change={
-        LAST_NORM: f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size, bias=False)",
-        OUTPUT: "self.head(self.final_norm(x))",
-        f"x = {EMBEDDED}": f"""
-        with torch.no_grad():
-            self.head.weight.copy_(self.token_table)
-        x = {EMBEDDED}""",
-    },
-)  # fmt: skip
-
-mistake(
     "GPT", "output-bias", "The output adds a bias",
     hint="Is there a parameter with one number for each token, besides the table?",
     breaks=("tied",),
