@@ -203,7 +203,8 @@ class _Plan:
     def by_shape(self) -> Iterator[Adoption]:
         """What shapes allow for the weights that no name identifies."""
         named = {group: self.named(group) for group in self.groups if group.is_weight}
-        fixed = {group: roles for group, roles in named.items() if roles}
+        # A name of one letter may be chance: what cannot hold a weight is not called after it.
+        fixed = {g: roles for g, roles in named.items() if roles and self.holds(g, roles)}
         covered = [role for roles in fixed.values() for role in roles]
         if len(set(covered)) != len(covered):
             fixed, covered = {}, []

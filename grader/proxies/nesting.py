@@ -20,8 +20,8 @@ from itertools import chain, islice, permutations, product
 import msgspec
 
 from grader.proxies import matching
-from grader.proxies.groups import is_floating, is_vector
-from grader.proxies.layouts import PLAIN, Layout
+from grader.proxies.groups import bare, is_floating, is_vector
+from grader.proxies.layouts import ADDED, PLAIN, Layout
 from grader.proxies.matching import MAX_CANDIDATES, Adoption, NameAliases, Slot, Unadoptable
 from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.norms import Norm, norms_among
@@ -29,6 +29,7 @@ from grader.proxies.trees import Layers, branches, layers_of, size_of
 from grader.wire import ParameterInfo
 
 LAYER = re.compile(r"(?P<list>.+)\.(?P<number>\d+)\.(?P<role>.+)")
+WHOLE = (*PLAIN, *ADDED)  # layouts in which what is stacked has the rows of one, then another
 MAX_ORDERS = 24  # in which parts without a name are tried
 
 Roles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -78,8 +79,13 @@ def _in_layers(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
         Wanted(tuple(outer), _as_tables(layers.around, tuple(outer)), wanted.counts), aliases
     )
     within = candidates(Wanted(inner, layers.first, wanted.counts), aliases)
+    if layers.is_stacked:  # by other views, a layer's rows do not stand together
+        within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
     shapes = dict(outer)
-    for one, other in product(around, within):
+    # What stands around is quickly tried, but not to the cost of all ways to match a block.
+    few = MAX_CANDIDATES // (2 * max(1, len(around)))
+    deeper = ((other, one) for one, other in product(around, within[few:]))
+    for other, one in chain(product(within[:few], around), deeper):
         yield _copied(_joined(one, *_lifted(other, layers, list(blocks))), wanted, shapes)
 
 
@@ -97,9 +103,17 @@ def _as_tables(infos: Sequence[ParameterInfo], roles: Roles) -> tuple[ParameterI
 
 def _lifted(found: Adoption, layers: Layers, names: Sequence[str]) -> Iterator[Adoption]:
     """A match of the first layer's weights, as one of each layer's."""
-    for name, paths in zip(names, layers.paths, strict=True):
+    shapes = {info.path: info.shape for info in layers.first}
+    for number, (name, paths) in enumerate(zip(names, layers.paths, strict=True)):
+        slots = []
+        for slot in found.slots:
+            height, _ = found.layout(slot.path).size(shapes[slot.path])
+            above = number * height if layers.is_stacked else 0
+            start, stop = slot.start + above, slot.stop + above
+            role = f"{name}.{slot.role}"
+            slots.append(replace(slot, path=paths[slot.path], role=role, start=start, stop=stop))
         yield Adoption(
-            tuple(replace(s, path=paths[s.path], role=f"{name}.{s.role}") for s in found.slots),
+            tuple(slots),
             frozenset((paths[path], layout) for path, layout in found.layouts),
             tuple(f"{name}.{role}" for role in found.missing),
             tuple(paths[path] for path in found.extra),
@@ -193,7 +207,7 @@ def _joined(*found: Adoption) -> Adoption:
         tuple(chain.from_iterable(one.slots for one in found)),
         frozenset(chain.from_iterable(one.layouts for one in found)),
         tuple(chain.from_iterable(one.missing for one in found)),
-        tuple(chain.from_iterable(one.extra for one in found)),
+        tuple(dict.fromkeys(chain.from_iterable(one.extra for one in found))),
     )
 
 
@@ -272,15 +286,17 @@ def _of_others(
             found[branch] = able
             taken |= {info.path for info in held}
     refused: list[Unadoptable] = []
-    matched = False
+    matched: list[
+        tuple[list[str | None], list[Sequence[Adoption]]]
+    ] = []  # by branch, the rest last
     # A branch may hold as many numbers as a part, and be none: then none of them counts.
     for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
         if not placed and matched:
-            return
+            break
         over = [i for b in found if b not in placed.values() for i in infos if _is_in(i, b)]
         loose = (*(info for info in infos if info.path not in taken), *over)
         rest = [(part, held) for part, held in parts if part not in placed]
-        options = [
+        options: list[Sequence[Adoption]] = [
             [_renamed(way, dict.fromkeys(dict(roles[part]), part)) for way in dict(found[b])[part]]
             for part, b in placed.items()
         ]
@@ -289,11 +305,42 @@ def _of_others(
         except Unadoptable as error:
             refused.append(error)
             continue
-        matched = True
-        for combination in product(*options, around):
-            yield _joined(*combination)
+        matched.append(([*placed.values(), None], [*options, around]))
     if not matched:
         raise refused[0]
+    for alike in (True, False):
+        for homes, options in matched:
+            forms = [_form(home, infos) for home in homes]
+            yield from (_joined(*some) for some in _combined(options, forms, alike=alike))
+
+
+def _form(branch: str | None, infos: Sequence[ParameterInfo]) -> object:
+    """What stands below a branch: the same for two attentions of one class."""
+    if branch is None:
+        return None
+    held = (info for info in infos if _is_in(info, branch))
+    return tuple((info.path[len(branch) :], tuple(info.shape)) for info in held)
+
+
+def _combined(
+    ways: Sequence[Sequence[Adoption]], forms: Sequence[object], *, alike: bool
+) -> Iterator[tuple[Adoption, ...]]:
+    """One way for each branch: where branches are of one form, the same for all of these, or not.
+
+    Who wrote a class once meant the same by it twice. So these are few, and come first.
+    """
+    if alike:
+        sizes = {
+            form: min(len(w) for w, f in zip(ways, forms, strict=True) if f == form)
+            for form in forms
+        }
+        for chosen in product(*(range(size) for size in sizes.values())):
+            at = dict(zip(sizes, chosen, strict=True))
+            yield tuple(way[at[form]] for way, form in zip(ways, forms, strict=True))
+        return
+    for numbers in product(*(range(len(way)) for way in ways)):
+        if len(set(zip(forms, numbers, strict=True))) > len(set(forms)):
+            yield tuple(way[number] for way, number in zip(ways, numbers, strict=True))
 
 
 def _is_in(info: ParameterInfo, branch: str) -> bool:
@@ -312,7 +359,10 @@ def _whole(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
     except Unadoptable:
         return ()
     matrices = {role for role, _ in wanted.roles if not role.endswith(".bias")}
-    return tuple(one for one in found if matrices.isdisjoint(one.missing))
+    whole = [one for one in found if matrices.isdisjoint(one.missing)]
+    # Nothing is lost by leaving out ways that find no place for a bias which others place.
+    least = min((len(one.missing) for one in whole), default=0)
+    return tuple(one for one in whole if len(one.missing) == least)
 
 
 def _numbers(roles: Roles) -> int:
@@ -377,7 +427,7 @@ def _pools(
     """Parts that can be matched together, with the parameters that may be theirs.
 
     Of two attentions, roles have the same names: what belongs to the second is told by a word in
-    its name, as ``cross_q`` beside ``q``.
+    its name, as ``cross_q`` beside ``q``; or by a number, as ``q2`` beside ``q1``.
     """
     pool: list[tuple[str, Roles]] = []
     left = list(infos)
@@ -388,9 +438,19 @@ def _pools(
             continue
         spelled = _spelled([part], aliases)
         own = [i for i in left if any(_plain(w) in spelled for w in re.split(r"[._]", i.path))]
+        own = own or _second_of_two(left)
         left = [info for info in left if info not in own]
         yield [(part, roles)], tuple(own)
     yield pool, tuple(left)
+
+
+def _second_of_two(infos: Sequence[ParameterInfo]) -> list[ParameterInfo]:
+    """Of what is alike but for a number in its name, the second half."""
+    alike: dict[object, list[ParameterInfo]] = {}
+    for info in infos:
+        alike.setdefault((bare(info.path), tuple(info.shape)), []).append(info)
+    halves = (held[len(held) // 2 :] for held in alike.values() if len(held) % 2 == 0)
+    return list(chain.from_iterable(halves))
 
 
 def _renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:

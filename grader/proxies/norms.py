@@ -50,9 +50,10 @@ def norms_among(
     lacking = len(wanted) - len(modules)
     # What all paths begin with is no word of a norm: the list of blocks may be called ``bs``.
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
-    found = [*modules, *(_bare_norms(bare, lacking, start) if lacking > 0 else ())]
-    if not found:
-        found = _stacked_norms(infos, len(wanted), sizes)
+    matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
+    found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
+    if not found or any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False)):
+        found = _stacked_norms(infos, len(wanted), sizes) or found
     held = {path for norm in found for path in (norm.gain, norm.shift)}
     order = {info.path: number for number, info in enumerate(infos)}
     found.sort(key=lambda norm: min(order[path] for path in (norm.gain, norm.shift) if path))
@@ -95,7 +96,12 @@ def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:
     return Norm(owner, first.path, second.path, shape, len(shifts) == 1)
 
 
-def _bare_norms(vectors: Sequence[ParameterInfo], count: int, start: int) -> list[Norm]:
+def _bare_norms(
+    vectors: Sequence[ParameterInfo],
+    count: int,
+    start: int,
+    matrices: Sequence[frozenset[str]],  # the words of the block's matrices
+) -> list[Norm]:
     """Norms whose parameters stand in the block itself, as far as their names say so."""
     words = {info.path: _words(info.path[start:]) for info in vectors}
     shifts = [info for info in vectors if words[info.path] & SHIFT]
@@ -107,10 +113,12 @@ def _bare_norms(vectors: Sequence[ParameterInfo], count: int, start: int) -> lis
     others = gains[count:]
     for gain in gains[:count]:
         stem = words[gain.path] - GAIN - NORM
-        own = next((s for s in shifts if words[s.path] - SHIFT - NORM == stem), None)
+        able = [s for s in shifts if words[s.path] - SHIFT - NORM == stem]
+        # Beside a matrix W2, b2 is that one's bias.
+        own = next((s for s in able if words[s.path] - SHIFT not in matrices), None)
         # Or s1 beside g1, whatever they say.
         guess = None if own else next((o for o in others if _numbers(o) == _numbers(gain)), None)
-        held = own or guess
+        held = own or guess or next(iter(able), None)
         shifts = [info for info in shifts if info is not held]
         others = [info for info in others if info is not held]
         named = "_".join(word for word in WORD.findall(gain.path.lower()) if word not in GAIN)
@@ -123,10 +131,13 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
     """Norms whose gains are the rows of one matrix, and their shifts those of another."""
     held = [i for i in infos if i.owner != "Linear" and i.shape[:1] == (count,) == i.shape[:-1]]
     held = [info for info in held if info.shape[1] in sizes]
-    shifts = [info.path for info in held if _words(info.path) & SHIFT]
+    shifts, is_sure = [info.path for info in held if _words(info.path) & SHIFT], True
     named = [i for i in held if _words(i.path) & (GAIN | NORM) and i.path not in shifts]
+    if not named and not shifts and len(held) == 2:  # names that say nothing, of the right sizes
+        named, shifts = held[:1], [held[1].path]
+        is_sure = False
     return [
-        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], row=row)
+        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], is_sure, row)
         for gain, shift in zip(named[:1], [*shifts, None], strict=False)
         for row in range(count)
     ]

@@ -21,10 +21,11 @@ class Layers:
     around: tuple[ParameterInfo, ...]
     first: tuple[ParameterInfo, ...]  # the first layer's, by the path that all layers share
     paths: tuple[Mapping[str, str], ...]  # of each layer: such a path, and the one in the module
+    is_stacked: bool = False  # whether each parameter holds that of all layers, the first on top
 
 
 def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers | None:
-    """Find `count` layers whose matrices hold so many `numbers` each; None if there are none.
+    """Find `count` layers whose matrices hold at least `numbers` each; None if there are none.
 
     Layers may stand in a list, under names of their own, or as several lists: one of all
     attentions, one of all norms.
@@ -32,13 +33,25 @@ def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layer
     around: list[ParameterInfo] = []
     found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
     _gather("", infos, around, found)
-    if size_of(found[0].values()) != numbers:
-        return None
+    # Or more: a layer may keep the gains of its norms in a matrix, or have one too many.
+    if size_of(found[0].values()) < numbers:
+        return _stacked(infos, count, numbers)
     return Layers(
         tuple(around),
         tuple(msgspec.structs.replace(i, path=path) for path, i in found[0].items()),
         tuple({path: info.path for path, info in layer.items()} for layer in found),
     )
+
+
+def _stacked(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers | None:
+    """Layers whose weights are one parameter of each kind, as ``qkv`` of (layers, d, 3 · d)."""
+    held = [info for info in infos if not info.owner and info.shape[:1] == (count,)]
+    first = tuple(msgspec.structs.replace(info, shape=info.shape[1:]) for info in held)
+    if size_of(first) != numbers:
+        return None
+    paths = {info.path: info.path for info in held}
+    around = tuple(info for info in infos if info.path not in paths)
+    return Layers(around, first, (paths,) * count, is_stacked=True)
 
 
 def _gather(
@@ -51,7 +64,9 @@ def _gather(
     children = _children(at, infos)
     for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
-        numbered = all(DIGITS.search(step) for step in steps)
+        # The norm of one book holds a_2 and b_2, which are no two layers.
+        stems = {DIGITS.sub("", step) for step in steps}
+        numbered = all(DIGITS.search(step) for step in steps) and len(stems) == 1
         # Three lists of three, one of each kind, are no three layers.
         apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])

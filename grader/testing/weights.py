@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import nn
 
 from grader.proxies import adoption as _adoption
@@ -59,10 +62,14 @@ def assert_learns_no_more(theirs: RemoteModule, layers: str, *, but: int = 0) ->
 def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
     """Fail if a module has the adopted weights of a table twice, and its result depends on both.
 
-    Or if it learns a bias for each of the table's `rows`.
+    Or if both get a gradient, as where one is copied into the other in every call. Or if it learns
+    a bias for each of the table's `rows`.
     """
     paths = sorted({slot.path for slot in theirs.adoption.slots if slot.role == table})
-    used = _adoption.that_matter(theirs, paths) if len(paths) > 1 else paths
+    used = paths
+    if len(paths) > 1:
+        learning = {*_adoption.that_matter(theirs, paths), *_taught(theirs, paths)}
+        used = [path for path in paths if path in learning]
     assert_that(
         len(used) == 1,
         f"{' and '.join(used)} are two tables, which learn apart from one another: the output "
@@ -74,6 +81,21 @@ def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
         not others,
         f"{', '.join(others)} has a number for each row of the table: the output adds no bias",
     )
+
+
+def _taught(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
+    """Those of some parameters that get a gradient other than zero."""
+    result = theirs(*_adoption.probe(theirs.contract, theirs.made_with))
+    first = result[0] if isinstance(result, (tuple, list)) else result
+    if not first.requires_grad:
+        return []
+    mirrors = [theirs.parameters()[path] for path in paths]
+    gradients = torch.autograd.grad(first.square().sum(), mirrors, allow_unused=True)
+    return [
+        path
+        for path, gradient in zip(paths, gradients, strict=True)
+        if gradient is not None and bool(gradient.any())
+    ]
 
 
 def _shape(theirs: RemoteModule, path: str) -> tuple[int, ...]:

@@ -338,6 +338,28 @@ BLOCKS = {
         "x = x + self.attn(norm(x, self.gains[0], self.shifts[0]))\n"
         "return x + self.mlp(norm(x, self.gains[1], self.shifts[1]))",
     ),
+    "bare parameters, of which b2 is the bias of W2 and not the shift beside g2": block(
+        "self.h = heads\n"
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.Wq, self.Wk, self.Wv, self.Wo, self.bo = p(d, d), p(d, d), p(d, d), p(d, d), p(d)\n"
+        "self.W1, self.b1, self.W2, self.b2 = p(d, hidden), p(hidden), p(hidden, d), p(d)\n"
+        "self.g1, self.s1, self.g2, self.s2 = p(d), p(d), p(d), p(d)",
+        "n = norm(x, self.g1, self.s1)\n"
+        "x = x + attend(n @ self.Wq, n @ self.Wk, n @ self.Wv, self.h) @ self.Wo + self.bo\n"
+        "n = norm(x, self.g2, self.s2)\n"
+        "return x + torch.tanh(n @ self.W1 + self.b1) @ self.W2 + self.b2",
+    ),
+    "letters in the order of the alphabet, whatever they are names of": block(
+        "self.heads = heads\n"
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.a, self.b, self.c, self.d, self.e = p(d, d), p(d, d), p(d, d), p(d, d), p(d)\n"
+        "self.f, self.g, self.h, self.i = p(d, hidden), p(hidden), p(hidden, d), p(d)\n"
+        "self.j, self.k = p(2, d), p(2, d)",
+        "n = norm(x, self.j[0], self.k[0])\n"
+        "x = x + attend(n @ self.a, n @ self.b, n @ self.c, self.heads) @ self.d + self.e\n"
+        "n = norm(x, self.j[1], self.k[1])\n"
+        "return x + torch.tanh(n @ self.f + self.g) @ self.h + self.i",
+    ),
     "a sequence with the norm inside": block(
         "self.attn = nn.Sequential(nn.LayerNorm(d), Fused(d, heads))\n"
         "self.ff = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, hidden), nn.Tanh(),"
@@ -468,6 +490,39 @@ MODELS = {
         "    x = x + self.downs[n](torch.tanh(self.ups[n](self.ln2[n](x))))\n"
         "return self.ln_f(x) @ self.tok_emb.weight.T",
     ),
+    "one parameter of each kind for all layers": model(
+        AROUND + "self.heads, self.layers = heads, layers\n"
+        "p = lambda *shape: nn.Parameter(torch.rand(layers, *shape))\n"
+        "self.ln1_g, self.ln1_b, self.ln2_g, self.ln2_b = p(d), p(d), p(d), p(d)\n"
+        "self.qkv, self.proj, self.proj_b = p(d, 3 * d), p(d, d), p(d)\n"
+        "self.fc, self.fc_b, self.out, self.out_b = p(d, hidden), p(hidden), p(hidden, d), p(d)\n"
+        "self.ln_f = nn.LayerNorm(d)",
+        ENTER + "for n in range(self.layers):\n"
+        "    y = norm(x, self.ln1_g[n], self.ln1_b[n]) @ self.qkv[n]\n"
+        "    x = x + attend(*y.chunk(3, -1), self.heads) @ self.proj[n] + self.proj_b[n]\n"
+        "    y = norm(x, self.ln2_g[n], self.ln2_b[n]) @ self.fc[n] + self.fc_b[n]\n"
+        "    x = x + torch.tanh(y) @ self.out[n] + self.out_b[n]\n"
+        "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
+    "letters in every block, and a last norm whose shift is made first": model(
+        AROUND + LISTED + "self.u = nn.Parameter(torch.zeros(d))\n"
+        "self.t = nn.Parameter(torch.ones(d))",
+        ENTER + EACH + "return norm(x, self.t, self.u) @ self.tok_emb.weight.T",
+    )
+    + BLOCKS["letters in the order of the alphabet, whatever they are names of"],
+    "a last norm of a_2 and b_2, which are no two layers": model(
+        AROUND + LISTED + "self.norm = Last(d)",
+        ENTER + EACH + "return self.norm(x) @ self.tok_emb.weight.T",
+    )
+    + GPT_BLOCK
+    + """
+class Last(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.a_2, self.b_2 = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))
+    def forward(self, x):
+        return norm(x, self.a_2, self.b_2)
+""",
     "all parts of all layers in the model, by number": model(
         AROUND + "self.heads, self.layers = heads, layers\n"
         "for n in range(layers):\n"
@@ -593,6 +648,22 @@ def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
     assert_has_one_table(theirs, "token_table", 13)
 
 
+def test_a_second_table_that_gets_the_values_of_the_first_in_every_call_is_one_too_many(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = model(
+        AROUND + LISTED + "self.ln_f, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)",
+        "with torch.no_grad():\n    self.head.weight.copy_(self.tok_emb.weight)\n"
+        + ENTER
+        + EACH
+        + "return self.head(self.ln_f(x))",
+    )
+    theirs, ours, _ = adopted(Model, source + GPT_BLOCK, 13, 8, 2, 3, 12)
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match="two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
 def test_a_bias_at_the_output_is_not_the_tables(adopted: Callable[..., Adopted]) -> None:
     source = MODELS["a head that shares its table"].replace(
         "nn.Linear(d, vocab, bias=False)", "nn.Linear(d, vocab)"
@@ -635,6 +706,39 @@ PAIRS = {
         "return x + self.fc2(torch.tanh(self.fc1(self.n[2](x))))",
         "Pair",
     ),
+    "all layers in the block itself, told apart by numbers": block(
+        "self.heads = heads\n"
+        "for name in ('q1', 'k1', 'v1', 'q2', 'k2', 'v2'):\n"
+        "    setattr(self, name, nn.Linear(d, d, bias=False))\n"
+        "self.o1, self.o2 = nn.Linear(d, d), nn.Linear(d, d)\n"
+        "self.fc1, self.fc2 = nn.Linear(d, hidden), nn.Linear(hidden, d)\n"
+        "self.ln1, self.ln2, self.ln3 = (nn.LayerNorm(d) for _ in range(3))",
+        "y = self.ln1(x)\n"
+        "x = x + self.o1(attend(self.q1(y), self.k1(y), self.v1(y), self.heads))\n"
+        "y, (c,) = self.ln2(x), more\n"
+        "x = x + self.o2(attend(self.q2(y), self.k2(c), self.v2(c), self.heads, False))\n"
+        "return x + self.fc2(torch.tanh(self.fc1(self.ln3(x))))",
+        "Pair",
+    ),
+    "lists without a name, the last layer first": block(
+        "self.heads = heads\n"
+        "self.b, self.a = Back(d), Back(d)\n"
+        "self.c = nn.Sequential(nn.Linear(d, hidden), nn.Tanh(), nn.Linear(hidden, d))\n"
+        "self.l, self.m, self.n = (nn.LayerNorm(d) for _ in range(3))",
+        "y = self.m(x)\nx = x + self.a(y, y, self.heads, True)\n"
+        "x = x + self.b(self.n(x), *more, self.heads, False)\nreturn x + self.c(self.l(x))",
+        "Pair",
+    )
+    + """
+class Back(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        linears = [nn.Linear(d, d), *(nn.Linear(d, d, bias=False) for _ in range(3))]
+        self.m = nn.ModuleList(linears)
+    def forward(self, x, context, heads, causal):
+        out, v, k, q = self.m
+        return out(attend(q(x), k(context), v(context), heads, causal))
+""",
 }
 
 
