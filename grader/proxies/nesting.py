@@ -73,7 +73,8 @@ def _in_layers(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     if layers is None:
         raise Unadoptable(
             f"{len(blocks)} layers are asked for, and the module has no {len(blocks)} parts that "
-            "are alike and hold the weights of one layer each: are they in an nn.ModuleList?"
+            "are alike and hold the weights of one layer each: are they in an nn.ModuleList, and "
+            "is every layer in them as wide as the statement says?"
         )
     around = candidates(
         Wanted(tuple(outer), _as_tables(layers.around, tuple(outer)), wanted.counts), aliases
