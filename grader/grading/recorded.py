@@ -447,26 +447,40 @@ def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | No
     if not into or not torch.is_grad_enabled():
         return payload.unpack(call.result)
     leaves, gradients = zip(*into, strict=True)
+    results = [payload.unpack_tensor(data) for data in _tensors_in(call.result)]
+    floating = [result for result in results if result.is_floating_point()]
+    joined = iter(_Brought.apply(gradients, len(floating), *floating, *leaves))  # type: ignore[no-untyped-call]
 
     def take(data: wire.TensorData) -> Tensor:
         result = payload.unpack_tensor(data)
-        joined: Tensor = _Brought.apply(result, gradients, *leaves)  # type: ignore[no-untyped-call]
-        return joined if result.is_floating_point() else result
+        return next(joined) if result.is_floating_point() else result
 
     return payload.unpack(call.result, take)
 
 
+def _tensors_in(value: wire.Value) -> list[wire.TensorData]:
+    """The tensors of a result, in order."""
+    found: list[wire.TensorData] = []
+
+    def note(data: wire.TensorData) -> wire.TensorData:
+        found.append(data)
+        return data
+
+    swapped(value, note)
+    return found
+
+
 class _Brought(torch.autograd.Function):
-    """A result as it is; whatever is pushed back from it, its leaves get these gradients."""
+    """Results as they are; whatever is pushed back from them, their leaves get these gradients."""
 
     @staticmethod
-    def forward(ctx: Any, result: Tensor, gradients: Sequence[Tensor], *_: Tensor) -> Tensor:
-        ctx.gradients = gradients
-        return result.clone()
+    def forward(ctx: Any, gradients: Sequence[Tensor], count: int, *tensors: Tensor) -> Any:
+        ctx.gradients, ctx.count = gradients, count
+        return tuple(result.clone() for result in tensors[:count])
 
     @staticmethod
     def backward(ctx: Any, *_: Tensor) -> Any:
-        return None, None, *ctx.gradients
+        return None, None, *[None] * ctx.count, *ctx.gradients
 
 
 def _unknown(name: str, case: str) -> CallError:

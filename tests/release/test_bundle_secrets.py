@@ -38,6 +38,7 @@ def public() -> str:
     """What a student may see anyway: stubs and checks, and the engine."""
     files = [*sources(ROOT / "exercises"), *sources(ROOT / "grader")]
     files += [ROOT / "exercises" / "course.toml", *(ROOT / "exercises").glob("*.md")]
+    files += (ROOT / "exercises").rglob("*.txt")  # a book
     return squeezed("\n".join(path.read_text("utf-8") for path in files))
 
 

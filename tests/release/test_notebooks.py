@@ -76,6 +76,16 @@ def parts(cells: list[Any], unit: Unit, part: str) -> Iterator[tuple[str, Any]]:
         yield exercise.name, by_id[f"{exercise.name}-{part}"]
 
 
+def helpers(unit: Unit) -> list[str]:
+    """What a unit's references define besides exercises."""
+    tree = ast.parse((COURSE.solutions / f"{unit.name}.py").read_text("utf-8"))
+    return [
+        ast.unparse(node)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name not in COURSE.exercises
+    ]
+
+
 @pytest.mark.parametrize("unit", COURSE.units, ids=lambda unit: unit.name)
 def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, unit: Unit) -> None:
     notebook = notebook_of(folder, unit)
@@ -108,7 +118,7 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             r"^from \.(\w+) import", (COURSE.solutions / f"{unit.name}.py").read_text(), re.M
         )
         for cell in before:
-            cell.source = "\n\n".join(map(reference, imported))
+            cell.source = "\n\n".join([*map(reference, imported), *helpers(unit)])
         for name, cell in parts(notebook.cells, unit, "answer"):
             cell.source = definition(unit.name, name)
         for cell in (*stuck, *look, *experiments):
@@ -175,6 +185,9 @@ def test_a_cell_to_play_in_needs_its_answer_and_no_other_cell(folder: Path, unit
             for node in ast.walk(tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.ClassDef, ast.arg)):
+                made.add(node.name if isinstance(node, ast.ClassDef) else node.arg)
         others = used.keys() - made - vars(builtins).keys()
         assert others <= COURSE.exercises.keys(), others
         assert name in others
