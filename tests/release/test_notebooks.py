@@ -118,9 +118,9 @@ def test_a_notebook_runs_unsolved_and_its_checks_pass_when_solved(folder: Path, 
             r"^from \.(\w+) import", (COURSE.solutions / f"{unit.name}.py").read_text(), re.M
         )
         for cell in before:
-            cell.source = "\n\n".join([*map(reference, imported), *helpers(unit)])
+            cell.source = "\n\n".join(map(reference, imported))
         for name, cell in parts(notebook.cells, unit, "answer"):
-            cell.source = definition(unit.name, name)
+            cell.source = "\n\n".join([*helpers(unit), definition(unit.name, name)])
         for cell in (*stuck, *look, *experiments):
             del cell.metadata["tags"]
         nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
