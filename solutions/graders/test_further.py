@@ -297,7 +297,7 @@ def out_of(result):
 
 
 def make_loud(*layers, rows):
-    """Let heads of width 4 score 400 or more wherever the first feature of tokens is 1.
+    """Let scores of heads of width 4 reach 400 and more, wherever tokens begin with a 1.
 
     `rows` are the features of queries and keys that do it. A softmax does not see what all scores
     of a row have in common: right results stay as small.
@@ -309,7 +309,7 @@ def make_loud(*layers, rows):
 
 
 def make_low(queries, keys, rows):
-    """The same, below zero: scores of -400 or less."""
+    """The same with the sign turned: scores of -400 and less."""
     make_loud(queries, keys, rows=rows)
     with torch.no_grad():
         keys.weight[rows, 0] *= -1.0
@@ -331,7 +331,7 @@ ODD_LATENTS = [(2, 7, 5, 12, 3, 1), (2, 7, 5, 12, 3, 13)]
 
 
 def two_latent_modules(student, reference):
-    """The student's module and ours, of three heads of four features, with the same weights."""
+    """A module of the student's, and ours: three heads, four features each, weights alike."""
     theirs = student.LatentCachedAttention(7, 12, 3, 5)
     ours = reference.LatentCachedAttention(7, 12, 3, 5)
     adopt(theirs, ours)

@@ -435,7 +435,7 @@ PARAMETERS = {
 
 
 def state_of(make, dtype=torch.float32, **sizes):
-    """A parameter, its gradient, and both running means."""
+    """A parameter, what came back to it, and the running means of that and of its square."""
     return (
         make.normal(2.0, dtype=dtype, **sizes),
         make.normal(dtype=dtype, **sizes),
