@@ -518,7 +518,7 @@ SLOW = [2, 3, 6, 7, 10, 11]
 
 def two_rotary_modules(student, reference):
     """The student's module and ours, of three heads of four features, with the same weights."""
-    theirs, ours = student.RotaryAttention(5, 12, 3), reference.RotaryAttention(5, 12, 3)
+    theirs, ours = (who.RotaryAttention(5, 12, 3) for who in (student, reference))
     adopt(theirs, ours)
     return theirs, ours
 
