@@ -447,27 +447,11 @@ def _answer(call: RecordedCall, arguments: Sequence[Any], module: nn.Module | No
     if not into or not torch.is_grad_enabled():
         return payload.unpack(call.result)
     leaves, gradients = zip(*into, strict=True)
-    results = [payload.unpack_tensor(data) for data in _tensors_in(call.result)]
+    results = list(payload.tensors_of(payload.unpack(call.result)))
     floating = [result for result in results if result.is_floating_point()]
     joined = iter(_Brought.apply(gradients, len(floating), *floating, *leaves))  # type: ignore[no-untyped-call]
-
-    def take(data: wire.TensorData) -> Tensor:
-        result = payload.unpack_tensor(data)
-        return next(joined) if result.is_floating_point() else result
-
-    return payload.unpack(call.result, take)
-
-
-def _tensors_in(value: wire.Value) -> list[wire.TensorData]:
-    """The tensors of a result, in order."""
-    found: list[wire.TensorData] = []
-
-    def note(data: wire.TensorData) -> wire.TensorData:
-        found.append(data)
-        return data
-
-    swapped(value, note)
-    return found
+    whole = iter([next(joined) if one.is_floating_point() else one for one in results])
+    return payload.unpack(call.result, lambda _: next(whole))
 
 
 class _Brought(torch.autograd.Function):

@@ -234,8 +234,9 @@ def _state(module: nn.Module) -> dict[str, wire.TensorData]:
 
 
 def _gradient(tensor: Tensor) -> wire.TensorData | None:
-    has_any = tensor.is_leaf and tensor.grad is not None
-    return payload.pack_tensor(tensor.grad) if has_any and tensor.grad is not None else None
+    if not tensor.is_leaf or tensor.grad is None:
+        return None
+    return payload.pack_tensor(tensor.grad)
 
 
 def _call(arguments: Sequence[Any], result: Any) -> RecordedCall:
