@@ -272,7 +272,7 @@ def test_gpt_scores_every_token_at_every_position(student, make, sizes, batch, t
     student.GPT(*sizes, 0.0)(texts(make, sizes, batch, tokens))
 
 
-@rung.value("GPT", points=10, rules=("computes", "causal"))
+@rung.value("GPT", points=14, rules=("computes", "causal"))
 @pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
 def test_gpt_agrees_with_the_reference(student, reference, make, sizes, batch, tokens):
     """With the same weights, the logits are those of the reference."""
@@ -292,7 +292,7 @@ def test_gpt_takes_texts_up_to_its_context(student, reference, make):
         )
 
 
-@rung.value("GPT", points=3, rules=("computes", "causal"))
+@rung.property("GPT", rules=("computes", "causal"))
 def test_gpt_adds_with_trained_weights(student, reference):
     """With weights that have learned to add two numbers, it writes the digits of their sums."""
     theirs, ours, lines = trained(student, reference, "GPT")
@@ -729,7 +729,7 @@ def test_cached_gpt_has_the_shapes_of_the_contract(student, make, sizes, batch, 
         _logits, cache = model(texts(make, sizes, batch, more), cache)
 
 
-@rung.value("CachedGPT", points=3)
+@rung.value("CachedGPT", points=4)
 @pytest.mark.parametrize(("sizes", "batch", "tokens"), TEXTS)
 def test_cached_gpt_agrees_with_the_reference_without_a_cache(
     student, reference, make, sizes, batch, tokens
@@ -740,7 +740,7 @@ def test_cached_gpt_agrees_with_the_reference_without_a_cache(
     assert_agrees(theirs(ids)[0], ours(ids)[0], within=REORDERED, what="the logits")
 
 
-@rung.value("CachedGPT", points=11)
+@rung.value("CachedGPT", points=14)
 @pytest.mark.parametrize("lengths", FEEDS, ids=lambda lengths: "+".join(map(str, lengths)))
 def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, make, lengths):
     """Fed one token at a time, or in chunks, every token gets what it gets all at once."""
@@ -751,7 +751,7 @@ def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, mak
     assert_agrees(found, ours(ids)[0], within=REORDERED, what=f"the logits of {how} tokens")
 
 
-@rung.value("CachedGPT", points=2)
+@rung.property("CachedGPT")
 def test_cached_gpt_adds_with_trained_weights(student, reference):
     """With weights that have learned to add, it writes the same digits with and without a cache."""
     theirs, ours, lines = trained(student, reference, "CachedGPT")
