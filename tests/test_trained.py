@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.nn.functional import gelu
 
 from grader.course.course import load_course
 from grader.course.references import open_oracle
+from grader.course.tolerances import RECOGNISED
 from tests.support.places import REAL
 from tests.tools.trained import (
     ENOUGH,
@@ -22,8 +29,12 @@ from tests.tools.trained import (
 )
 
 
+def references() -> Mapping[str, Any]:
+    return open_oracle(load_course(REAL)).definitions
+
+
 def new_model() -> nn.Module:
-    model = open_oracle(load_course(REAL)).definitions["GPT"](*SIZES)
+    model = references()["GPT"](*SIZES)
     assert isinstance(model, nn.Module)
     return model
 
@@ -41,6 +52,21 @@ def test_the_reference_adds_numbers_with_them_that_no_training_saw(
     assert share_of_right_sums(model, lines) < 0.05
     model.load_state_dict({path: value.float() for path, value in kept.items()}, strict=False)
     assert share_of_right_sums(model, lines) >= ENOUGH
+
+
+def test_the_exact_gelu_and_the_tanh_form_give_the_same_with_them(
+    kept: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = kept.pop("held_out").long()[:, :-1]
+    model = new_model()
+    model.load_state_dict({path: value.float() for path, value in kept.items()}, strict=False)
+    with torch.no_grad():
+        exact = model(lines)
+        module = sys.modules[references()["gelu"].__module__]
+        monkeypatch.setattr(module, "gelu", partial(gelu, approximate="tanh"))
+        by_tanh = model(lines)
+    assert not torch.equal(exact, by_tanh)
+    assert RECOGNISED.holds(by_tanh, exact)
 
 
 def test_they_are_small_and_no_line_of_theirs_was_learned_from(kept: dict[str, Tensor]) -> None:

@@ -16,6 +16,7 @@ from grader.testing import (
     agree,
     assert_agrees,
     assert_agrees_to_float64,
+    assert_drops_only_weights,
     assert_gradients_agree,
     assert_has_one_table,
     assert_input_unchanged,
@@ -300,12 +301,29 @@ def test_gpt_has_no_bias_for_queries_keys_and_values(student, reference):
 
 
 @rung.property("GPT", rules=("dropout",))
-def test_gpt_drops_something_in_training(student, reference, make):
-    """In training, two calls differ."""
-    theirs, _ = with_one_set_of_weights(student.GPT(*SMALL, 0.5), reference.GPT(*SMALL, 0.5))
-    ids = small_texts(make, batch=4, tokens=7)
-    once, again = theirs.train().each([(ids,), (ids,)])
-    assert_that(not agree(once, again), "in training, two calls should drop differently")
+def test_gpt_drops_something_in_training(student, reference):
+    """In training, a head whose only weight is dropped adds nothing to the first token."""
+    sizes = (11, 8, 2, 2, 14, 7, 0.5)
+    theirs, ours = student.GPT(*sizes), reference.GPT(*sizes)
+    # The first block's attention finds a thousand times its input, and all else adds nothing. The
+    # first eight logits are the features; id 8 has small ones.
+    with torch.no_grad():
+        for path, weight in ours.named_parameters():
+            if path == "token_table":
+                weight[:8], weight[8:] = torch.eye(8), 1e-5 * weight[8:]
+            elif path == "blocks.0.attention.W_value.weight":
+                weight.copy_(1000.0 * torch.eye(8))
+            elif path.endswith("out_proj.weight"):
+                weight.copy_(torch.eye(8))
+            elif path == "final_norm.weight":
+                weight.fill_(1.0)
+            elif ".norm" not in path:
+                weight.zero_()
+    adopt(theirs, ours)
+    ids = torch.full((1, 7), 8)
+    calm = ours.eval()(ids)[0, 0, :8].view(2, 4)
+    found = theirs.train()(ids.expand(400, 7))[:, 0, :8].detach().view(400, 2, 4)
+    assert_drops_only_weights(found, calm, 0.5)
 
 
 @rung.property("GPT", rules=("eval",))

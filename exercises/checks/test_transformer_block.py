@@ -17,6 +17,7 @@ from grader.testing import (
     assert_agrees,
     assert_agrees_to_float64,
     assert_causal,
+    assert_drops_only_weights,
     assert_gradients_agree,
     assert_input_unchanged,
     assert_learns_no_more,
@@ -508,14 +509,21 @@ def test_transformer_block_has_the_exact_gelu(student, reference, make):
 
 @rung.property("TransformerBlock", rules=("dropout",))
 def test_transformer_block_drops_while_it_trains(student, reference, make):
-    """In training, two calls differ."""
-    block, _ = small_block(student, reference, dropout=0.5)
-    x = make.normal(12.0, batch=3, tokens=7, d_model=8)
-    once, again = block.train().each([(x,), (x,)])
-    assert_that(
-        not torch.equal(once, again),
-        "with dropout 0.5 two calls in training gave the same: who drops the attention weights?",
+    """In training, a head whose only weight is dropped adds nothing to the first token."""
+    theirs, ours = (
+        student.TransformerBlock(8, 2, 10, 7, 0.5),
+        reference.TransformerBlock(8, 2, 10, 7, 0.5),
     )
+    with torch.no_grad():  # attention finds a thousand times its input, and nothing else counts
+        ours.get_submodule("attention.W_value").weight.copy_(1000.0 * torch.eye(8))
+        ours.get_submodule("attention.out_proj").weight.copy_(torch.eye(8))
+        for weight in ours.get_submodule("feed_forward.down").parameters():
+            weight.zero_()
+    adopt(theirs, ours)
+    x = make.normal(12.0, batch=1, tokens=7, d_model=8)
+    calm = ours.eval()(x)[0, 0].view(2, 4)
+    found = theirs.train()(x.expand(400, 7, 8))[:, 0].detach().view(400, 2, 4)
+    assert_drops_only_weights(found, calm, 0.5)
 
 
 @rung.property("TransformerBlock", rules=("eval",))

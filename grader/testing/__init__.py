@@ -41,7 +41,7 @@ from grader.testing.costs import (
     assert_work_at_most,
     assert_work_grows_at_most,
 )
-from grader.testing.dropout import assert_drops_weights
+from grader.testing.dropout import assert_drops_only_weights, assert_drops_weights
 from grader.testing.gradients import assert_gradients_agree
 from grader.testing.models import table_model
 from grader.testing.properties import (
@@ -72,10 +72,11 @@ __all__ = [
     "ALL_DIGITS", "DIGITS", "GRADIENTS", "LARGE_ROWS", "LARGE_SCORES", "PRINTED", "REORDERED",
     "ROUGHLY_GELU", "UNMOVED", "Make", "Reference", "Student", "StudentRaised", "TableModel",
     "adopt", "adopt_identity_weights", "agree", "assert_agrees", "assert_agrees_to_float64",
-    "assert_batch_rows_do_not_mix", "assert_causal", "assert_drops_weights",
-    "assert_gradients_agree", "assert_has_one_table", "assert_input_unchanged",
-    "assert_learns_no_more", "assert_maxima_do_not_run_ahead", "assert_memory_grows_at_most",
-    "assert_moves", "assert_one_bias", "assert_operations_do_not_grow", "assert_reduces_at_most",
-    "assert_refuses", "assert_rises_in_float64", "assert_rows_sum_to_one", "assert_that",
-    "assert_uses", "assert_work_at_most", "assert_work_grows_at_most", "rung", "table_model",
+    "assert_batch_rows_do_not_mix", "assert_causal", "assert_drops_only_weights",
+    "assert_drops_weights", "assert_gradients_agree", "assert_has_one_table",
+    "assert_input_unchanged", "assert_learns_no_more", "assert_maxima_do_not_run_ahead",
+    "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
+    "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
+    "assert_rises_in_float64", "assert_rows_sum_to_one", "assert_that", "assert_uses",
+    "assert_work_at_most", "assert_work_grows_at_most", "rung", "table_model",
 ]  # fmt: skip

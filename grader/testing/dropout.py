@@ -51,3 +51,27 @@ def assert_drops_weights(dropped: Tensor, twins: Tensor, weights: Tensor, p: flo
         bool((first_key.any(dim=-1) & ~first_key.all(dim=-1)).any()),
         "a key is lost to all queries or to none: drop the weights, not the tokens",
     )
+
+
+def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
+    """Fail unless heads lose their only attention weight about as often as `p` says.
+
+    Both are what attention finds for the first token, which sees itself alone, so that each head
+    has one weight there: `found` (sentences, heads, width) while dropping, and `calm` (heads,
+    width) without. A head whose weight was dropped adds nothing, and the same number stands in all
+    of its places. Whatever else is dropped on the way to these numbers does not count, and neither
+    does a path that is dropped as a whole once more.
+    """
+    lost = _spread(found) < 0.05 * _spread(calm)
+    share = lost.double().mean().item()
+    room = furthest_share(p, len(found))
+    assert_that(
+        p - room < share < 1 - (1 - p) ** 2 + room,
+        f"with dropout {p} in training, the first token should lose its only attention weight in "
+        f"about {p:.0%} of all heads, and it does in {share:.0%}: where are weights dropped?",
+    )
+
+
+def _spread(features: Tensor) -> Tensor:
+    """How far the features of each head are from their mean."""
+    return features.std(dim=-1)
