@@ -114,7 +114,10 @@ def _definition(name: str) -> Any:
 
 
 def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
-    """Where each of these answers is; raises `CallError` that names all that are not written."""
+    """Where each of these answers is, and after them each other answer that they are built on.
+
+    Raises `CallError` that names all that are not written.
+    """
     for name in names:
         course.one(name, "name its exercises")
     listing = _answers(course, read_answers(course.folder, course)).listing
@@ -123,7 +126,9 @@ def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
     if unwritten:
         one = UNWRITTEN if len(unwritten) == 1 else ALL_UNWRITTEN
         raise CallError(one.format(", ".join(unwritten)))
-    return {name: at(found[name].place) for name in names}
+    below = {base for name in names for base in found[name].bases}
+    in_order = [*names, *(name for name in course.exercises if name in below.difference(names))]
+    return {name: at(found[name].place) for name in in_order}
 
 
 @dataclass(frozen=True)

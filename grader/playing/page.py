@@ -15,7 +15,7 @@ from grader.feedback.terminal import safe
 from grader.playing import words
 from grader.playing.attention import Head, most_on
 from grader.playing.curve import loss_svg, shares_svg
-from grader.playing.learning import Learning, Sample
+from grader.playing.learning import Learning
 from grader.playing.opening import Opened
 
 COLORS = {"right": "#1f9d57", "wrong": "#d8453c", "mark": "#d8453c"}  # on light and on dark
@@ -32,7 +32,7 @@ def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
             f"<p>{_text(remark)}</p>" for remark in words.remarks(learning, opened.name)
         ),
         curves=curves(learning),
-        samples=_samples(learning.samples, backwards=game.backwards),
+        samples=_samples(learning),
         heads=_heads(learning, heads),
         pieces=_pairs((name, f"from {where}") for name, where in opened.places.items()),
         recipe=_pairs(recipe(learning)),
@@ -59,7 +59,7 @@ def cell(learning: Learning, below: Iterable[str] = ()) -> str:
     lines = [words.progress(learning), *(words.shares(learning) or ())]
     return (
         f"<div><p><strong>{'<br>'.join(map(_text, lines))}</strong></p>{curves(learning)}"
-        f"{_samples(learning.samples, backwards=learning.game.backwards)}"
+        f"{_samples(learning)}"
         f"{''.join(f'<p>{_text(line)}</p>' for line in below)}</div>"
     )
 
@@ -120,13 +120,15 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
     )
 
 
-def _samples(samples: Sequence[Sample], *, backwards: bool) -> str:
+def _samples(learning: Learning) -> str:
+    game = learning.game
     lines = (
-        "".join(_piece(*part) for part in words.parts_of(sample, backwards=backwards))
-        for sample in samples
+        "".join(_piece(*part) for part in words.parts_of(sample, backwards=game.backwards))
+        for sample in learning.samples
     )
     joined = "\n".join(lines)
-    return f'<pre class="samples">{joined}</pre>' if samples else ""
+    told = f'<p class="faint">{_text(words.in_brackets(game))}</p>' if game.exam else ""
+    return f'<pre class="samples">{joined}</pre>{told}' if learning.samples else ""
 
 
 def _piece(text: str, kind: str) -> str:

@@ -33,6 +33,8 @@ HELD_OUT = "it never learnt from this one"
 def train(learning: Learning, console: Console, *, plain: bool = False) -> None:
     """Learn to the end, or until Ctrl-C, and show how it goes."""
     terminal.print_plain(console, STOP, "dim")
+    if learning.game.exam is not None:
+        terminal.print_plain(console, words.in_brackets(learning.game), "dim")
     try:
         if plain or not console.is_terminal:
             _in_lines(learning, console)

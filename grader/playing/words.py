@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from grader.playing import removal
 from grader.playing.attention import Head
-from grader.playing.game import Scene
+from grader.playing.game import Game, Scene
 from grader.playing.learning import Learning, Sample
 from grader.records.rows import counted
 
@@ -62,6 +62,11 @@ def parts_of(
     shown = right[::-1] if backwards else right
     verdict = (f"  {good}", "right") if sample.correct else (f"  {bad} {shown}", "mark")
     return [(sample.prompt, "prompt"), *(pieces[::-1] if backwards else pieces), verdict]
+
+
+def in_brackets(game: Game) -> str:
+    """What the brackets in an answer mean."""
+    return f"In its answers, {game.characters} in [brackets] are wrong."
 
 
 def _visible(text: str) -> str:

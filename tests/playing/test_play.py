@@ -254,6 +254,17 @@ def test_the_page_stands_alone_and_says_whose_work_it_is(cold_grader: Grader, fo
     assert "grader play addition --steps 3 --heads 2" in page
     assert page.count("<svg") == 2 + 4  # two curves, and two heads in two layers
     assert "This is layer" in page
+    assert "digits in [brackets] are wrong" in page
+
+
+def test_the_page_names_the_answers_that_others_are_built_on(
+    cold_grader: Grader, folder: Path
+) -> None:
+    with (folder / "course.toml").open("a", encoding="utf-8") as toml:
+        toml.write('\n[[unit.exercise]]\nname = "Block"\ntitle = "A block"\npoints = 1\n')
+    play(cold_grader, folder, *FEW, "--out", "mine.html")
+    pieces = re.findall(r"<dt>(\w+)</dt><dd>from ", Path("mine.html").read_text("utf-8"))
+    assert pieces == ["GPT", "adamw_step", "generate", "next_token_loss", "Block"]
 
 
 def test_a_text_is_written_on(
