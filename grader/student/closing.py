@@ -36,12 +36,13 @@ def closing(
 
     Of answers that do not live `in_place` nobody knows what else is solved.
     """
-    solved = {result.name for result in results if result.solved}
+    solved = [result.name for result in results if result.solved]
     of = len(results) if named or in_cells else all_asked(course)
     wrong = next((result.name for result in results if not result.solved), None)
     todo = None if named else wrong
     if wrong is None and in_place:
-        todo = before.with_(solved).first_unsolved(course.asked)
+        last = solved[-1] if solved else None
+        todo = before.with_(solved).first_unsolved(course.asked, after=last)
     return Closing(
         f"{len(solved)} of {of} pass the public checks",
         HIDDEN if wrong is None else "",

@@ -7,7 +7,7 @@ was solved once, may change at each check: that stands in a file of its own, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,9 +47,14 @@ class Progress:
             levels[name] = max(level, levels.get(name, 0))
         return Progress(ever, levels, failing)
 
-    def first_unsolved(self, names: Iterable[str]) -> str | None:
-        """The first of these exercises that was never solved, or fails now."""
-        return next((name for name in names if name not in self.solved - self.failing), None)
+    def first_unsolved(self, names: Sequence[str], after: str | None = None) -> str | None:
+        """The first of these exercises that was never solved, or fails now.
+
+        Those that follow `after` come first: who begins in the middle goes on from there.
+        """
+        begin = names.index(after) + 1 if after in names else 0
+        ordered = [*names[begin:], *names[:begin]]
+        return next((name for name in ordered if name not in self.solved - self.failing), None)
 
 
 def read_progress(folder: Path) -> Progress:

@@ -89,6 +89,13 @@ def test_a_check_records_what_it_solves(grader: Grader, folder: Path) -> None:
     assert "next: Projection, in layers.py" in ran.out
 
 
+def test_who_begins_in_the_middle_goes_on_from_there(grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
+    assert "next: weigh, in basics.py" in grader("check", "staircase", "--course", folder).out
+    solve(folder, "layers")
+    assert "next: center, in basics.py" in grader("check", "Projection", "--course", folder).out
+
+
 def test_what_was_solved_once_and_fails_now_is_marked(grader: Grader, folder: Path) -> None:
     solve(folder, "basics")
     grader("check", "center", "--course", folder)
