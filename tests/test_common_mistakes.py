@@ -124,6 +124,26 @@ def test_what_changes_the_same_words_is_not_combined(course: Course) -> None:
     assert library.combined(added, added) is None
 
 
+def test_what_python_warns_of_when_two_changes_meet_is_not_combined(course: Course) -> None:
+    path = course.mistakes_files()["basics"]
+    with path.open("a", encoding="utf-8") as file:
+        for slug, old, new in (("list", "x - ", "[x] - "), ("row", "- x.mean()", "[0, 1]")):
+            file.write(
+                f'mistake("center", "{slug}", "{slug}", hint="?", change={{"{old}": "{new}"}})\n'
+            )
+    library = load_library(course)
+    one, other = found(library, "center/list"), found(library, "center/row")
+    assert library.combined(one, other) is None
+
+
+def test_a_reference_that_imports_what_is_no_unit_is_refused(course: Course) -> None:
+    path = course.reference_files()["basics"]
+    path.write_text(f"from .helpers import thing\n{path.read_text('utf-8')}", "utf-8")
+    library = load_library(course)
+    with pytest.raises(CallError, match=r"basics\.py imports from helpers\.py, which is no unit"):
+        library.submission("center")
+
+
 def test_without_names_an_exercise_gets_all_that_fit_and_that_it_does_not_bring_itself(
     course: Course,
 ) -> None:

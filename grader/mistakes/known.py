@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,11 @@ from grader.mistakes.declared import (
 )
 from grader.records.faults import CallError
 from grader.wire import SourceText
+
+IMPORTS_NO_UNIT = (
+    "solutions/{0}.py imports from {1}.py, which is no unit of this course: references are read "
+    "unit by unit, so move what it needs into one of their files"
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class Library:
         for one in needed:  # grows meanwhile
             for node in ast.parse(self.sources[one]).body:
                 if isinstance(node, ast.ImportFrom) and node.level and node.module:
+                    if node.module not in self.sources:
+                        raise CallError(IMPORTS_NO_UNIT.format(one, node.module))
                     needed += {node.module} - {*needed}
         return needed
 
@@ -80,6 +88,8 @@ class Library:
                 text = _changed(_changed(original, one), other)
             except BadVariant:
                 continue
+            if not _compiles(text):
+                continue
             return Variant(
                 first.exercise,
                 f"{first.slug}+{second.slug}",
@@ -89,6 +99,17 @@ class Library:
                 text,
             )
         return None
+
+
+def _compiles(text: str) -> bool:
+    """Whether it is Python of which Python does not say that it makes no sense."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SyntaxWarning)
+        try:
+            compile(text, "<two changes>", "exec")
+        except SyntaxError:
+            return False
+    return True
 
 
 def _orders(first: Change, second: Change) -> Iterator[tuple[Change, Change]]:
