@@ -159,7 +159,7 @@ def found_course(given: str | Path | None) -> Path:
 def _remembered(
     course: Course, results: tuple[ExerciseResult, ...], named: bool, notes: Sequence[str]
 ) -> Checked:
-    """Progress that cannot be kept costs a note, and no verdict; so does a text that is unfit."""
+    """Progress that cannot be kept costs a note, and no verdict."""
     before, brought, more = Progress(), None, [*notes]
     try:
         before = record_checks(course.folder, results)
@@ -167,11 +167,8 @@ def _remembered(
         more.append(f"progress is not recorded: {error}")
     else:
         if len(results) == 1 and results[0].solved:
-            try:
-                brought = reward(course, results[0].name, before)
-                brought = replace(brought, look=LAST_CELL if brought.look else "")
-            except CallError as error:
-                more.append(str(error))
+            brought = reward(course, results[0].name, before)
+            brought = replace(brought, look=LAST_CELL if brought.look else "")
     below = closing(course, results, before, named=named, in_cells=True)
     return Checked(results, before.solved, below, brought, tuple(more))
 

@@ -18,6 +18,7 @@ from grader.student.progress import Progress
 
 SOLVE_FIRST = "solve {} first: what there is to read about it would give too much away"
 NOTHING_TO_READ = "this course has no text to read after {}"
+NO_TEXT = "The text to read after it cannot be shown"
 LOOK = "This unit is complete. To see it at work: {}"
 
 
@@ -31,16 +32,24 @@ class Reward:
 
 
 def reward(course: Course, name: str, progress: Progress) -> Reward:
-    """What this exercise brings to someone who has solved it; raises as `afterwards` does."""
+    """What this exercise brings to someone who has solved it."""
     unit = course.unit_of[name]
     solved = progress.solved - progress.failing | {name}
-    texts = afterwards(course, name)
     complete = solved >= {*course.asked_in(unit)}
     return Reward(
         progress_line(course, unit, solved),
-        texts.sections if texts is not None else (),
+        _sections(course, name),
         f"grader look {unit}" if complete and course.look_file(unit).is_file() else "",
     )
+
+
+def _sections(course: Course, name: str) -> tuple[tuple[str, str], ...]:
+    """The texts; an author's slip takes nothing else from a student."""
+    try:
+        texts = afterwards(course, name)
+    except CallError as error:
+        return ((NO_TEXT, str(error)),)
+    return texts.sections if texts is not None else ()
 
 
 def progress_line(course: Course, unit: str, solved: Collection[str]) -> str:
@@ -68,11 +77,13 @@ def in_lines(found: Reward) -> Iterator[Text]:
 
 
 def after(course: Course, name: str, progress: Progress) -> Reward:
-    """What there is to read after an exercise; raises `CallError` unless it was solved once."""
+    """What there is to read after an exercise; raises `CallError` unless it was solved once.
+
+    So does a text that is there and not right.
+    """
     course.one(name, "name one of its exercises")
     if name not in progress.solved:
         raise CallError(SOLVE_FIRST.format(name))
-    found = reward(course, name, progress)
-    if not found.sections:
+    if afterwards(course, name) is None:
         raise CallError(NOTHING_TO_READ.format(name))
-    return found
+    return reward(course, name, progress)

@@ -91,6 +91,14 @@ def test_a_text_with_an_unknown_key_is_told_with_its_file(grader: Grader, folder
     assert "because" in ran.err
 
 
+def test_a_text_that_cannot_be_read_takes_no_verdict_away(grader: Grader, folder: Path) -> None:
+    (folder / "afterwards" / "basics.toml").write_text('[center]\nbecause = "so"\n', "utf-8")
+    out = check(grader, folder, RIGHT)
+    assert "✓ center" in out
+    assert "cannot be shown" in out
+    assert "2 of 6 points" in out
+
+
 def test_a_hint_says_that_it_costs_nothing(cold_grader: Grader, folder: Path) -> None:
     assert "hints cost no points" in cold_grader("hint", "center", "--course", folder).out
 

@@ -14,6 +14,7 @@ from grader.course.course import Course
 from grader.intake.own import own_folders
 from grader.records.grade import ExerciseResult
 from grader.student.progress import record_progress
+from grader.student.reward import NO_TEXT
 from grader.student.showing import Showing
 from grader.student.watch import words
 from grader.student.watch.lesson import Lesson
@@ -271,7 +272,7 @@ def test_a_text_that_cannot_be_read_costs_no_verdict(course: Course) -> None:
     save(course, "right")
 
     async def scenario(desk: Desk) -> None:
-        await desk.sees("✓ center", "2 of 6 points", words.NO_TEXT)
+        await desk.sees("✓ center", "2 of 6 points", NO_TEXT)
 
     play(course, scenario, start="center")
 

@@ -22,7 +22,7 @@ from grader.records.grade import ExerciseResult
 from grader.records.rows import listed
 from grader.student.progress import FILE, Progress, read_progress, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
-from grader.student.reward import Reward, progress_line, reward
+from grader.student.reward import Reward, reward
 from grader.student.running import told_of_file
 from grader.student.scripts import see_why
 from grader.student.watch import words
@@ -311,7 +311,7 @@ class Lesson:
                 said = self._record(failed=[name])
         for one in {name, self.name}:  # what another check finds changes how far one is
             if one in self._results and self._results[one].solved:
-                self._rewards[one] = self._reward(one)
+                self._rewards[one] = reward(self.course, one, self.progress)
         if name == self.name:
             self.trouble = news.text if isinstance(news, Failed) else ""
             self.checked_at = self._clock()
@@ -334,15 +334,6 @@ class Lesson:
         broken = [row.name for row in self.rows() if row.failing]
         faults = sum(not known for known in found.values())
         return words.all_checked(self.course, len(passing), broken, faults)
-
-    def _reward(self, name: str) -> Reward:
-        try:
-            return reward(self.course, name, self.progress)
-        except CallError as error:  # an author's slip takes nothing from a student
-            unit, solved = self.course.unit_of[name], self.progress.solved
-            return Reward(
-                progress_line(self.course, unit, solved), ((words.NO_TEXT, str(error)),), ""
-            )
 
     def _record(self, **news: Any) -> str:
         try:

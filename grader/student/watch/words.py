@@ -53,7 +53,6 @@ SHOWING = "Running your lines of {}, to show the shapes in them. This takes a fe
 SHOWN = "{}: your lines at work, and what they printed"
 ELSEWHERE = "You changed {}. j goes {}."
 NOTHING_ELSEWHERE = "You changed no other exercise since you came to this one."
-NO_TEXT = "The text to read after it cannot be shown"
 REST = "d shows the rest: {}."
 CHECKING_ALL = "Checking all of them: {} of {}."
 
