@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
 from grader.proxies.groups import Group, bare, grouped, is_floating
-from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
+from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
 from grader.wire import ParameterInfo
 
 MAX_CANDIDATES = 600
@@ -253,16 +253,16 @@ class _Plan:
         """Every choice in every layout that shapes allow, with every way to take turns."""
         for choice in choices:
             for layout in _layouts(choice, self.shapes):
-                for turns in product(*(self.turns(roles) for roles in choice.values())):
+                for turns in product(*(self.turns(*one, layout) for one in choice.items())):
                     chosen = {
                         group: _Choice(roles, count)
                         for (group, roles), count in zip(choice.items(), turns, strict=True)
                     }
                     yield from self.settle(chosen, layout)
 
-    def turns(self, roles: tuple[str, ...]) -> list[int]:
+    def turns(self, group: Group, roles: tuple[str, ...], layout: _Layouts) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
-        if len(roles) == 1:
+        if len(roles) == 1 or layout[group].by_input:
             return [1]
         heights = {self.shapes[role][0] for role in roles}
         counts = dict.fromkeys([*self.wanted.counts, *heights])
@@ -375,14 +375,15 @@ def _layouts(
 def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
     """The layouts that a group may have, by who owns it and how it is cut."""
     linear = all(info.owner == "Linear" for info in group.infos)
+    several = len(group.infos) > 1
     stacked = len(group.infos[0].shape) > 2
-    fused = len(roles) > 1  # its roles stand below each other, and never beside
+    fused = len(roles) > 1
     yield from (LINEAR,) if linear else PLAIN
     if linear:
-        yield from ADDED[1:] if len(group.infos) > 1 and not fused else ()
+        yield from BY_INPUT[1:] if several and not fused else ()
         return
-    if (stacked or len(group.infos) > 1) and not fused:
-        yield from ADDED
+    if fused != (stacked or several):  # one role in parts, or several roles in one matrix
+        yield from BY_INPUT
     if stacked and not fused:
         yield CUT
     if stacked:

@@ -21,7 +21,7 @@ import msgspec
 
 from grader.proxies import matching
 from grader.proxies.groups import bare, is_floating, is_vector
-from grader.proxies.layouts import ADDED, PLAIN, Layout
+from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
 from grader.proxies.matching import MAX_CANDIDATES, Adoption, NameAliases, Slot, Unadoptable
 from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.norms import Norm, norms_among
@@ -29,7 +29,7 @@ from grader.proxies.trees import Layers, branches, layers_of, size_of
 from grader.wire import ParameterInfo
 
 LAYER = re.compile(r"(?P<list>.+)\.(?P<number>\d+)\.(?P<role>.+)")
-WHOLE = (*PLAIN, *ADDED)  # layouts in which what is stacked has the rows of one, then another
+WHOLE = (*PLAIN, *BY_INPUT)  # layouts in which what is stacked has the rows of one, then another
 MAX_ORDERS = 24  # in which parts without a name are tried
 
 Roles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -131,11 +131,10 @@ def _copied(found: Adoption, wanted: Wanted, shapes: Mapping[str, tuple[int, ...
     slots: list[Slot] = []
     for path in found.extra:
         for slot in found.slots:
-            if slot.role not in shapes or slot.path == path:
-                continue
-            layout = _layout_of_copy(infos[path], infos[slot.path], layouts.get(slot.path))
+            shape = shapes.get(slot.role, ())
+            layout = _layout_of_copy(infos[path], shape, found.layout(slot.path))
             if layout is not None:
-                slots.append(replace(slot, path=path))
+                slots.append(Slot(path, slot.role, 0, shape[0], 0))
                 layouts[path] = layout
                 break
     copies = {slot.path for slot in slots}
@@ -147,17 +146,12 @@ def _copied(found: Adoption, wanted: Wanted, shapes: Mapping[str, tuple[int, ...
     )
 
 
-def _layout_of_copy(
-    info: ParameterInfo, like: ParameterInfo, layout: Layout | None
-) -> Layout | None:
-    """How a matrix holds what a table does, as it is or turned around; None if it cannot."""
-    if layout not in PLAIN or not is_floating(info) or len(info.shape) != 2:
+def _layout_of_copy(info: ParameterInfo, shape: tuple[int, ...], like: Layout) -> Layout | None:
+    """How a matrix holds all of a table, and nothing else; None if it cannot."""
+    if not is_floating(info) or len(info.shape) != 2:
         return None
-    if info.shape == like.shape:
-        return layout
-    if info.shape == like.shape[::-1]:
-        return next(other for other in PLAIN if other != layout)
-    return None
+    likely = sorted(PLAIN, key=lambda layout: layout != like)  # of a square, both would do
+    return next((layout for layout in likely if layout.size(info.shape) == shape), None)
 
 
 # --- parts ---------------------------------------------------------------------------------------

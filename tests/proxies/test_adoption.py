@@ -228,6 +228,14 @@ RIGHT_SINGLES = {
         "self.W_qkv = nn.Parameter(torch.rand(d_in, 3 * d_out))",
         "return attend(*(x @ self.W_qkv).chunk(3, dim=-1))",
     ),
+    "fused as a bare W_qkv, matrices (d_in, d_out) below each other": single(
+        "self.d_in = d_in\nself.W_qkv = nn.Parameter(torch.rand(3 * d_in, d_out))",
+        "return attend(*(x @ weight for weight in self.W_qkv.split(self.d_in)))",
+    ),
+    "fused as a bare W_qkv, matrices (d_out, d_in) side by side": single(
+        "self.d_in = d_in\nself.W_qkv = nn.Parameter(torch.rand(d_out, 3 * d_in))",
+        "return attend(*(x @ weight.T for weight in self.W_qkv.split(self.d_in, dim=1)))",
+    ),
     "fused under a name that says nothing": single(
         "self.everything = nn.Linear(d_in, 3 * d_out, bias=False)",
         "return attend(*self.everything(x).chunk(3, dim=-1))",

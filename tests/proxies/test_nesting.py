@@ -412,6 +412,7 @@ def model(made: str, used: str) -> str:
 
 
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
+ONE_TABLE = "self.both, self.vocab = nn.Embedding(vocab + 9, d), vocab\n"
 ENTER = "x = self.tok_emb(ids) + self.pos_emb.weight[: ids.shape[1]]\n"
 GPT_BLOCK = BLOCKS["aliases, the second norm made first"]
 LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
@@ -437,6 +438,28 @@ MODELS = {
         "return self.body(x) @ self.a",
     )
     + BLOCKS["bare parameters"],
+    "one table, of tokens and then of positions": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids) + self.both.weight[self.vocab :][: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[: self.vocab].T",
+    )
+    + GPT_BLOCK,
+    "one table, of positions and then of tokens": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids + 9) + self.both.weight[: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[9:].T",
+    )
+    + GPT_BLOCK,
+    "one table as (d, vocab + positions)": model(
+        "self.both = nn.Parameter(torch.rand(d, vocab + 9))\nself.vocab = vocab\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        "tokens, positions = self.both.T.tensor_split([self.vocab])\n"
+        "x = tokens[ids] + positions[: ids.shape[1]]\n" + EACH + "return self.ln_f(x) @ tokens.T",
+    )
+    + GPT_BLOCK,
     "a table that was a layer first": model(
         "self.head = nn.Linear(d, vocab, bias=False)\n"
         + AROUND
@@ -636,6 +659,29 @@ def test_an_output_table_that_lies_the_other_way_round_gets_them_too(
     assert_agrees(theirs(IDS), ours(IDS))
     with pytest.raises(AssertionError, match=r"tok_emb\.weight and unembed are two tables"):
         assert_has_one_table(theirs, "token_table", 13)
+
+
+def test_an_output_table_beside_one_table_of_tokens_and_positions_gets_them_too(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = MODELS["one table, of tokens and then of positions"]
+    untied = source.replace(
+        "nn.LayerNorm(d)", "nn.LayerNorm(d)\n        self.head = nn.Linear(d, vocab, bias=False)", 1
+    ).replace("self.ln_f(x) @ self.both.weight[: self.vocab].T", "self.head(self.ln_f(x))")
+    theirs, ours, adoption = adopted(Model, untied, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=r"both\.weight and head\.weight are two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
+@pytest.mark.parametrize("first", ["tokens", "positions"])
+def test_one_table_of_tokens_and_positions_is_one(
+    adopted: Callable[..., Adopted], first: str
+) -> None:
+    source = next(source for name, source in MODELS.items() if f"one table, of {first}" in name)
+    theirs, _, _ = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert_has_one_table(theirs, "token_table", 13)
 
 
 def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
