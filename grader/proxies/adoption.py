@@ -92,6 +92,8 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
+    # The latest says most: with the identity matrices of an example, any order agrees.
+    likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.

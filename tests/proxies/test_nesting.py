@@ -15,6 +15,7 @@ from grader.proxies.matching import Adoption, Unadoptable
 from grader.testing import (
     REORDERED,
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_gradients_agree,
     assert_has_one_table,
@@ -600,8 +601,9 @@ class Turns(Fused):
 )
 
 
+@pytest.mark.parametrize("example", [False, True], ids=["", "after an example"])
 def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
-    open_seat: OpenSeat,
+    open_seat: OpenSeat, example: bool
 ) -> None:
     source = (
         COMMON
@@ -613,7 +615,10 @@ def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
     )
     seat = open_seat(source, Model, parameters=ALIASES)
     student, reference = seat.student(), seat.reference(Make("nesting", "Model", "large"))
-    for sizes in ((13, 8, 2, 3, 12), (13, 128, 4, 2, 512)):
+    small, large = (13, 8, 2, 3, 12), (13, 128, 4, 2, 512)
+    if example:  # with identity matrices, every order of queries, keys and values agrees
+        adopt_identity_weights(student.Model(*small), reference.Model(*small))
+    for sizes in (small, large):
         theirs, ours = student.Model(*sizes), reference.Model(*sizes)
         with torch.no_grad():
             for weight in ours.parameters():
