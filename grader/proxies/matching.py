@@ -210,6 +210,9 @@ class _Plan:
             fixed, covered = {}, []
         rest = [role for role in self.weights if role not in covered]
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
+        if rest and not free:  # what has a role's name may be a copy, beside one table for two
+            fixed, rest = {}, self.weights
+            free = [group for group in named if self.could_hold(group, rest)]
         if len(free) > MAX_FREE:
             return iter(())
         return self.settled(

@@ -666,17 +666,20 @@ def test_an_output_table_that_lies_the_other_way_round_gets_them_too(
         assert_has_one_table(theirs, "token_table", 13)
 
 
+@pytest.mark.parametrize("name", ["head", "wte"])
 def test_an_output_table_beside_one_table_of_tokens_and_positions_gets_them_too(
-    adopted: Callable[..., Adopted],
+    adopted: Callable[..., Adopted], name: str
 ) -> None:
     source = MODELS["one table, of tokens and then of positions"]
     untied = source.replace(
-        "nn.LayerNorm(d)", "nn.LayerNorm(d)\n        self.head = nn.Linear(d, vocab, bias=False)", 1
-    ).replace("self.ln_f(x) @ self.both.weight[: self.vocab].T", "self.head(self.ln_f(x))")
+        "nn.LayerNorm(d)",
+        f"nn.LayerNorm(d)\n        self.{name} = nn.Linear(d, vocab, bias=False)",
+        1,
+    ).replace("self.ln_f(x) @ self.both.weight[: self.vocab].T", f"self.{name}(self.ln_f(x))")
     theirs, ours, adoption = adopted(Model, untied, 13, 8, 2, 3, 12)
     assert (adoption.missing, adoption.extra) == ((), ())
     assert_agrees(theirs(IDS), ours(IDS))
-    with pytest.raises(AssertionError, match=r"both\.weight and head\.weight are two tables"):
+    with pytest.raises(AssertionError, match=rf"both\.weight and {name}\.weight are two tables"):
         assert_has_one_table(theirs, "token_table", 13)
 
 
