@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.proxies.groups import Group, bare, grouped, is_floating
+from grader.proxies.groups import Group, grouped, is_floating
 from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
+from grader.proxies.names import NameAliases, bare, core, plain
 from grader.wire import ParameterInfo
 
 MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
-# Words that people add to a name without changing what it means.
-NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
 
 LAYER = re.compile(r"\.\d+\.")  # in a role of a model: blocks.2.norm1
 
-# Spellings by role; a fused projection is several roles in one.
-NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
+Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
 
 
 class Unadoptable(AssertionError):
@@ -91,11 +89,40 @@ class Adoption:
         return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
 
 
+def joined(*found: Adoption) -> Adoption:
+    """Matches of several parts as one."""
+    return Adoption(
+        tuple(chain.from_iterable(one.slots for one in found)),
+        frozenset(chain.from_iterable(one.layouts for one in found)),
+        tuple(chain.from_iterable(one.missing for one in found)),
+        tuple(dict.fromkeys(chain.from_iterable(one.extra for one in found))),
+    )
+
+
+def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
+    """A match of a part's roles, under the names that they have in the whole."""
+
+    def named(role: str) -> str:
+        return f"{home[role]}.{role}".lstrip(".")
+
+    return replace(
+        found,
+        slots=tuple(replace(slot, role=named(slot.role)) for slot in found.slots),
+        missing=tuple(named(role) for role in found.missing),
+    )
+
+
+def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:
+    """One that leaves nothing over is likelier than one that does, where a probe takes both."""
+    some = islice(found, MAX_CANDIDATES)
+    return tuple(sorted(some, key=lambda one: len(one.missing) + len(one.extra)))
+
+
 @dataclass(frozen=True)
 class WantedRoles:
     """Places for these roles, among these parameters."""
 
-    roles: tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
+    roles: Roles
     parameters: tuple[ParameterInfo, ...]
     counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
 
@@ -115,8 +142,7 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     found = plans[0].by_name() or _by_shape(plans[:2]) or _by_shape(plans[2:])
     if not found:
         raise Unadoptable(plans[0].nothing_fits())
-    # One that leaves nothing over is likelier than one that does, where a probe takes both.
-    return tuple(sorted(found, key=lambda one: len(one.missing) + len(one.extra)))
+    return likeliest(found)
 
 
 def _by_shape(plans: Iterable[_Plan]) -> list[Adoption]:
@@ -149,11 +175,11 @@ class _Plan:
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
         self.weights = [role for role in self.shapes if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several.
-        self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
+        self.spelled: dict[str, tuple[str, ...]] = {plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
             if all(role in self.weights for role in meant):
-                self.spelled |= {_plain(spelling): meant for spelling in spellings}
+                self.spelled |= {plain(spelling): meant for spelling in spellings}
 
     def named(self, group: Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
@@ -163,11 +189,11 @@ class _Plan:
 
     def _meant(self, group: Group) -> tuple[str, ...] | None:
         for step in reversed(group.key.split(".")):
-            core = _core(step)
-            meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
+            kept = core(step)
+            meant = self.spelled.get(plain(step)) or self.spelled.get(kept)
             if meant is None and group.is_bias:  # b_q, bq, qb
-                meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
-                    core.removesuffix("b")
+                meant = self.spelled.get(kept.removeprefix("b")) or self.spelled.get(
+                    kept.removesuffix("b")
                 )
             if meant:
                 return meant
@@ -351,16 +377,6 @@ class _Plan:
 
 
 _Layouts = Mapping[Group, Layout]  # of weights; what is not there is a bias
-
-
-@lru_cache(maxsize=4096)
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
-
-
-@lru_cache(maxsize=4096)
-def _core(name: str) -> str:
-    return NOISE.sub("", name.lower()) or name.lower()
 
 
 def _layouts(
