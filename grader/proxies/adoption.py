@@ -1,7 +1,7 @@
 """Adoption: give a student's module the reference's weights, by role.
 
-Which of its parameters may hold which weights is for `matching` to say; where it leaves more than
-one way, each is tried on a probe input.
+Which of its parameters may hold which weights is for `nesting` to say, from names and shapes. Where
+it leaves more than one way, each is tried on a probe input, likeliest first.
 
 Everything is brought to one form: per role (``W_query``) one matrix (d_out, d_in) in which the
 parts of several heads stand below each other. A student's parameter covers some rows of it.
@@ -24,9 +24,10 @@ from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import MAX_FREE, Adoption, WantedRoles
+from grader.proxies.matching import MAX_FREE
 from grader.proxies.nesting import candidates
 from grader.proxies.remote import RemoteModule
+from grader.proxies.slots import Adoption, WantedRoles
 from grader.wire.payload import DTYPES
 
 HEAD = re.compile(

@@ -13,9 +13,9 @@ from itertools import islice, product
 
 from grader.proxies import matching, norms, parts
 from grader.proxies.groups import is_vector
-from grader.proxies.matching import MAX_CANDIDATES, Adoption, Roles, joined, likeliest
-from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.names import NameAliases
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, joined, likeliest
+from grader.proxies.slots import WantedRoles as Wanted
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same

@@ -7,129 +7,17 @@ say nothing at all by what shapes allow. Values play no part here: see `adoption
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
 from grader.proxies.groups import Group, grouped, is_floating
 from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
-from grader.proxies.names import NameAliases, bare, core, plain
-from grader.wire import ParameterInfo
+from grader.proxies.names import NameAliases, core, plain
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
-MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
-
-LAYER = re.compile(r"\.\d+\.")  # in a role of a model: blocks.2.norm1
-
-Roles = tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
-
-
-class Unadoptable(AssertionError):
-    """The student's module has no place for a weight; the text is for the student."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix.
-
-    In a layout by input, they hold its columns.
-    """
-
-    path: str
-    role: str
-    start: int
-    stop: int
-    at: int
-
-
-@dataclass(frozen=True)
-class Adoption:
-    """How the weights were matched. `missing` and `extra` are for tests of structure."""
-
-    slots: tuple[Slot, ...]
-    layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
-    missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
-    extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
-
-    @cached_property
-    def habit(self) -> object:
-        """What matches of one class share, whatever its sizes: the layout, and roles in order.
-
-        And however many layers it has.
-        """
-        roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
-        laid = frozenset((bare(path), layout) for path, layout in self.layouts)
-        return laid, tuple(roles)
-
-    @cached_property
-    def _layout_of(self) -> Mapping[str, Layout]:
-        return dict(self.layouts)
-
-    def layout(self, path: str) -> Layout:
-        """The layout of a parameter; what has none is a bias."""
-        return self._layout_of.get(path, FLAT)
-
-    def homes(self) -> dict[str, set[str]]:
-        """The paths of the student's layers that hold adopted weights, with the roles of these."""
-        roles: dict[str, set[str]] = {}
-        for slot in self.slots:
-            roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
-        return roles
-
-    def in_roles(self) -> str:
-        """What the student's module has and lacks, whatever it is called and however it is cut."""
-        homes = self.homes()
-        beside = [
-            f"{role} {path.rpartition('.')[2]}"
-            for path in self.extra
-            for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
-        ]
-        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
-
-
-def joined(*found: Adoption) -> Adoption:
-    """Matches of several parts as one."""
-    return Adoption(
-        tuple(chain.from_iterable(one.slots for one in found)),
-        frozenset(chain.from_iterable(one.layouts for one in found)),
-        tuple(chain.from_iterable(one.missing for one in found)),
-        tuple(dict.fromkeys(chain.from_iterable(one.extra for one in found))),
-    )
-
-
-def renamed(found: Adoption, home: Mapping[str, str]) -> Adoption:
-    """A match of a part's roles, under the names that they have in the whole."""
-
-    def named(role: str) -> str:
-        return f"{home[role]}.{role}".lstrip(".")
-
-    return replace(
-        found,
-        slots=tuple(replace(slot, role=named(slot.role)) for slot in found.slots),
-        missing=tuple(named(role) for role in found.missing),
-    )
-
-
-def likeliest(found: Iterable[Adoption]) -> tuple[Adoption, ...]:
-    """One that leaves nothing over is likelier than one that does, where a probe takes both."""
-    some = islice(found, MAX_CANDIDATES)
-    return tuple(sorted(some, key=lambda one: len(one.missing) + len(one.extra)))
-
-
-@dataclass(frozen=True)
-class WantedRoles:
-    """Places for these roles, among these parameters."""
-
-    roles: Roles
-    parameters: tuple[ParameterInfo, ...]
-    counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
-
-    @property
-    def weights(self) -> list[ParameterInfo]:
-        """The parameters that can hold weights."""
-        return [info for info in self.parameters if is_floating(info)]
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same

@@ -16,9 +16,9 @@ import msgspec
 from grader.proxies import blocks
 from grader.proxies.groups import is_floating
 from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
-from grader.proxies.matching import MAX_CANDIDATES, Adoption, Roles, Slot, Unadoptable, joined
-from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.names import NameAliases
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, Slot, Unadoptable, joined
+from grader.proxies.slots import WantedRoles as Wanted
 from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 

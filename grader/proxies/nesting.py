@@ -20,8 +20,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from grader.proxies import blocks, models
-from grader.proxies.matching import Adoption, WantedRoles, likeliest
 from grader.proxies.names import NameAliases
+from grader.proxies.slots import Adoption, WantedRoles, likeliest
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same

@@ -17,8 +17,8 @@ from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
-from grader.proxies.matching import Adoption, Slot
 from grader.proxies.names import NameAliases, meant, spellings
+from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
 
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import chain, islice, permutations, product
 
 from grader.proxies import matching
-from grader.proxies.matching import Adoption, Roles, Unadoptable, joined, renamed
-from grader.proxies.matching import WantedRoles as Wanted
 from grader.proxies.names import NameAliases, bare, meant, plain, spellings
+from grader.proxies.slots import Adoption, Roles, Unadoptable, joined, renamed
+from grader.proxies.slots import WantedRoles as Wanted
 from grader.proxies.trees import branches, size_of
 from grader.wire import ParameterInfo
 

@@ -69,9 +69,8 @@ def _gather(
         apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
         if len(steps) == len(found) and apart and whole:
-            for layer, step in zip(
-                found, sorted(steps, key=lambda step: last_number(step) or 0), strict=True
-            ):
+            in_order = sorted(steps, key=lambda step: last_number(step) or 0)
+            for layer, step in zip(found, in_order, strict=True):
                 shared = at + stem(steps[0])
                 for info in children[step]:
                     rest = info.path[len(at) + len(step) :]

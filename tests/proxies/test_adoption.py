@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.proxies.adoption import also_learned, joined_gradients
-from grader.proxies.matching import Adoption, Unadoptable, WantedRoles, candidates
+from grader.proxies.matching import candidates
+from grader.proxies.slots import Adoption, Unadoptable, WantedRoles
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from grader.wire import ParameterInfo
 from tests.support import seats

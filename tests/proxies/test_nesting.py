@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from grader.course.tensors import Make
-from grader.proxies.matching import Adoption, Unadoptable
+from grader.proxies.slots import Adoption, Unadoptable
 from grader.testing import (
     REORDERED,
     adopt,
