@@ -627,6 +627,20 @@ def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
         assert_agrees(theirs(IDS), ours(IDS), within=REORDERED)
 
 
+def test_a_model_that_is_only_nearly_right_is_adopted_as_a_right_one_of_its_class_was(
+    open_seat: OpenSeat,
+) -> None:
+    source = MODELS["one table, of positions and then of tokens"].replace(
+        "return self.ln_f(x) @", "return (1 + (x.shape[-1] > 8) / 500) * self.ln_f(x) @"
+    )
+    seat = open_seat(COMMON + source, Model, parameters=ALIASES)
+    student, reference = seat.student(), seat.reference(Make("nesting", "Model", "nearly"))
+    for sizes in ((13, 8, 2, 3, 12), (13, 16, 2, 3, 12)):
+        adoption = adopt(student.Model(*sizes), reference.Model(*sizes))
+        first = {slot.role: slot.start for slot in adoption.slots if slot.path == "both.weight"}
+        assert first == {"position_table": 0, "token_table": 9}
+
+
 def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
     adopted: Callable[..., Adopted],
 ) -> None:
