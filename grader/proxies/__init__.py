@@ -10,8 +10,8 @@ What an auditor wants to know of it is how an answer becomes something that a te
 3. `adoption`: a reference's weights given to a student's module, whatever it is made of.
 4. `nesting`: which of its weights are which, level by level, and in which order this is tried: a
    model in `models`, a block in `blocks` (its `norms`, and its `parts` that hold matrices), one
-   part in `matching`. `slots` says what they all find.
-5. What these read: a tree of modules (`trees`), parameters that are one matrix in pieces (`groups`),
-   rows of a matrix (`layouts`), words and numbers in a name (`names`).
+   part in `matching`. What all of these find, `slots` describes.
+5. What these read: a tree of modules (`trees`), a matrix in pieces (`groups`), rows of a matrix
+   (`layouts`), words and numbers in a name (`names`).
 6. `facts`: what an answer's result does when its input moves.
 """
