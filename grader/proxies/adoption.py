@@ -1,7 +1,7 @@
 """Adoption: give a student's module the reference's weights, by role.
 
-Which of its parameters may hold which weights is for `matching` to say; where it leaves more than
-one way, each is tried on a probe input.
+Which of its parameters may hold which weights is for `nesting` to say, from names and shapes. Where
+it leaves more than one way, each is tried on a probe input, likeliest first.
 
 Everything is brought to one form: per role (``W_query``) one matrix (d_out, d_in) in which the
 parts of several heads stand below each other. A student's parameter covers some rows of it.
@@ -24,9 +24,10 @@ from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import MAX_FREE, Adoption, WantedRoles
+from grader.proxies.matching import MAX_FREE
 from grader.proxies.nesting import candidates
 from grader.proxies.remote import RemoteModule
+from grader.proxies.slots import Adoption, WantedRoles
 from grader.wire.payload import DTYPES
 
 HEAD = re.compile(
@@ -75,11 +76,12 @@ def _choose(
     joined: Mapping[str, Tensor],
     most: int,
 ) -> tuple[Adoption, bool]:
-    """The one under which the student's module gives the reference's result, or the first.
+    """The one under which the student's module gives the reference's result, or the likeliest.
 
     And whether it gives that, as far as anybody asked: `most` are tried at most.
 
-    A class that was matched before, with other sizes or weights, is tried first as it was then.
+    A class that was matched before, with other sizes or weights, is tried first as it was then. So
+    it is matched where no way gives that result: the tanh form of a GELU may be too far off.
     """
     if len(found) == 1 and not _unclaimed(found[0], theirs):
         return found[0], True
@@ -92,6 +94,8 @@ def _choose(
     for one in found:
         known = one.habit in habits and len(one.missing) == least
         (likely if known else others).append(one)
+    # The latest says most: with the identity matrices of an example, any order agrees.
+    likely.sort(key=lambda one: habits.index(one.habit), reverse=True)
     likely, others = likely[:most], others[: max(0, most - len(likely))]
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
@@ -104,7 +108,7 @@ def _choose(
                 theirs.remember_habit(one.habit)
                 return one, True
     # A recording may not know what the reference gives here.
-    return found[0], all(result is None for result in expected.values())
+    return (likely or found)[0], all(result is None for result in expected.values())
 
 
 def _tried(

@@ -9,20 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.proxies.names import NUMBER, counts
 from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
-# head_1, head1, heads.1, 1_head and head1_q count the same, as far as the number goes.
-NUMBER = re.compile(r"_?[0-9]{1,9}(?=_|$)")
 SUFFIX = re.compile(r"[._]?(weight|bias)$")
 # What a bare weight or bias has in its name for being one.
 MARK = re.compile(r"(^|(?<=\.))(bias|weight|[bw])_|_?(bias|weight|_[bw])$")
 BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
-
-
-def bare(path: str) -> str:
-    """A path without the numbers that count heads and layers."""
-    return ".".join(NUMBER.sub("", step) for step in path.split("."))
 
 
 def is_vector(shape: Sequence[int]) -> bool:
@@ -86,10 +80,6 @@ def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) ->
         added = is_vector(info.shape) if by_shape else is_bias(info)
         found.setdefault((key, added), []).append(info)
     return [
-        Group(key, tuple(sorted(group, key=lambda i: [int(n) for n in _numbers(i.path)])), added)
+        Group(key, tuple(sorted(group, key=lambda info: counts(info.path))), added)
         for (key, added), group in found.items()
     ]
-
-
-def _numbers(path: str) -> list[str]:
-    return [number for step in path.split(".") for number in re.findall(r"[0-9]{1,9}(?=_|$)", step)]

@@ -34,7 +34,8 @@ FLAT = Layout("flat")  # a bias: (d,), (1, d) or (heads, head_dim)
 LINEAR = Layout("last")  # (d_out, d_in), or a part of it for each head
 # Of bare parameters, the likeliest first: (d_in, d_out), as x @ W wants it.
 PLAIN = (Layout("swapped"), LINEAR)
-# One layer for each head, whose results are added up; and (heads, head_dim, d_out).
-ADDED = (Layout("last", by_input=True), Layout("swapped", by_input=True))
+# Columns below each other: of one layer for each head, whose results are added up; of (heads,
+# head_dim, d_out); of one table that holds tokens and positions.
+BY_INPUT = (Layout("last", by_input=True), Layout("swapped", by_input=True))
 CUT = Layout("first")  # an output matrix of shape (d_out, heads, head_dim)
 SPREAD = Layout("spread")  # (d_in, heads, head_dim), (d_in, 3, d_out), (d_in, 3, heads, head_dim)

@@ -7,102 +7,17 @@ say nothing at all by what shapes allow. Values play no part here: see `adoption
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.proxies.groups import Group, bare, grouped, is_floating
-from grader.proxies.layouts import ADDED, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
-from grader.wire import ParameterInfo
+from grader.proxies.groups import Group, grouped, is_floating
+from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
+from grader.proxies.names import NameAliases, core, plain
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
-MAX_CANDIDATES = 600
 MAX_FREE = 8  # weights without a name: more than any right answer has
-# Words that people add to a name without changing what it means.
-NOISE = re.compile(r"weights?|bias|projection|proj|layer|linear|lin|matrix|mat|params?|\d+|_")
-
-LAYER = re.compile(r"\.\d+\.")  # in a role of a model: blocks.2.norm1
-
-# Spellings by role; a fused projection is several roles in one.
-NameAliases = tuple[tuple[str, tuple[str, ...]], ...]
-
-
-class Unadoptable(AssertionError):
-    """The student's module has no place for a weight; the text is for the student."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Rows [start, stop) of a student's parameter hold rows [at, …) of a role's matrix.
-
-    In a layout by input, they hold its columns.
-    """
-
-    path: str
-    role: str
-    start: int
-    stop: int
-    at: int
-
-
-@dataclass(frozen=True)
-class Adoption:
-    """How the weights were matched. `missing` and `extra` are for tests of structure."""
-
-    slots: tuple[Slot, ...]
-    layouts: frozenset[tuple[str, Layout]]  # of the student's weights, by path
-    missing: tuple[str, ...]  # roles of the reference without a partner; zero there from now on
-    extra: tuple[str, ...]  # parameters of the student without a partner; biases among them zero
-
-    @cached_property
-    def habit(self) -> object:
-        """What matches of one class share, whatever its sizes: the layout, and roles in order.
-
-        And however many layers it has.
-        """
-        roles = dict.fromkeys((bare(s.path), LAYER.sub(".", s.role)) for s in self.slots)
-        laid = frozenset((bare(path), layout) for path, layout in self.layouts)
-        return laid, tuple(roles)
-
-    @cached_property
-    def _layout_of(self) -> Mapping[str, Layout]:
-        return dict(self.layouts)
-
-    def layout(self, path: str) -> Layout:
-        """The layout of a parameter; what has none is a bias."""
-        return self._layout_of.get(path, FLAT)
-
-    def homes(self) -> dict[str, set[str]]:
-        """The paths of the student's layers that hold adopted weights, with the roles of these."""
-        roles: dict[str, set[str]] = {}
-        for slot in self.slots:
-            roles.setdefault(slot.path.rpartition(".")[0], set()).add(slot.role)
-        return roles
-
-    def in_roles(self) -> str:
-        """What the student's module has and lacks, whatever it is called and however it is cut."""
-        homes = self.homes()
-        beside = [
-            f"{role} {path.rpartition('.')[2]}"
-            for path in self.extra
-            for role in sorted(homes.get(path.rpartition(".")[0], {"elsewhere"}))
-        ]
-        return f"lacks {sorted(self.missing)}, has {sorted(set(beside))}"
-
-
-@dataclass(frozen=True)
-class WantedRoles:
-    """Places for these roles, among these parameters."""
-
-    roles: tuple[tuple[str, tuple[int, ...]], ...]  # each with the shape of its matrix
-    parameters: tuple[ParameterInfo, ...]
-    counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
-
-    @property
-    def weights(self) -> list[ParameterInfo]:
-        """The parameters that can hold weights."""
-        return [info for info in self.parameters if is_floating(info)]
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
@@ -115,8 +30,7 @@ def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...
     found = plans[0].by_name() or _by_shape(plans[:2]) or _by_shape(plans[2:])
     if not found:
         raise Unadoptable(plans[0].nothing_fits())
-    # One that leaves nothing over is likelier than one that does, where a probe takes both.
-    return tuple(sorted(found, key=lambda one: len(one.missing) + len(one.extra)))
+    return likeliest(found)
 
 
 def _by_shape(plans: Iterable[_Plan]) -> list[Adoption]:
@@ -149,11 +63,11 @@ class _Plan:
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
         self.weights = [role for role in self.shapes if not role.endswith(".bias")]
         # Spelling → the roles it means; a fused projection means several.
-        self.spelled: dict[str, tuple[str, ...]] = {_plain(r): (r,) for r in self.weights}
+        self.spelled: dict[str, tuple[str, ...]] = {plain(r): (r,) for r in self.weights}
         for names, spellings in aliases:
             meant = tuple(names.split())
             if all(role in self.weights for role in meant):
-                self.spelled |= {_plain(spelling): meant for spelling in spellings}
+                self.spelled |= {plain(spelling): meant for spelling in spellings}
 
     def named(self, group: Group) -> tuple[str, ...] | None:
         """The roles that a group's name means, innermost part of the path first."""
@@ -163,11 +77,11 @@ class _Plan:
 
     def _meant(self, group: Group) -> tuple[str, ...] | None:
         for step in reversed(group.key.split(".")):
-            core = _core(step)
-            meant = self.spelled.get(_plain(step)) or self.spelled.get(core)
+            kept = core(step)
+            meant = self.spelled.get(plain(step)) or self.spelled.get(kept)
             if meant is None and group.is_bias:  # b_q, bq, qb
-                meant = self.spelled.get(core.removeprefix("b")) or self.spelled.get(
-                    core.removesuffix("b")
+                meant = self.spelled.get(kept.removeprefix("b")) or self.spelled.get(
+                    kept.removesuffix("b")
                 )
             if meant:
                 return meant
@@ -210,6 +124,9 @@ class _Plan:
             fixed, covered = {}, []
         rest = [role for role in self.weights if role not in covered]
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
+        if rest and not free:  # what has a role's name may be a copy, beside one table for two
+            fixed, rest = {}, self.weights
+            free = [group for group in named if self.could_hold(group, rest)]
         if len(free) > MAX_FREE:
             return iter(())
         return self.settled(
@@ -253,16 +170,16 @@ class _Plan:
         """Every choice in every layout that shapes allow, with every way to take turns."""
         for choice in choices:
             for layout in _layouts(choice, self.shapes):
-                for turns in product(*(self.turns(roles) for roles in choice.values())):
+                for turns in product(*(self.turns(*one, layout) for one in choice.items())):
                     chosen = {
                         group: _Choice(roles, count)
                         for (group, roles), count in zip(choice.items(), turns, strict=True)
                     }
                     yield from self.settle(chosen, layout)
 
-    def turns(self, roles: tuple[str, ...]) -> list[int]:
+    def turns(self, group: Group, roles: tuple[str, ...], layout: _Layouts) -> list[int]:
         """In how many turns a fused projection may alternate: one, a head each, a row each."""
-        if len(roles) == 1:
+        if len(roles) == 1 or layout[group].by_input:
             return [1]
         heights = {self.shapes[role][0] for role in roles}
         counts = dict.fromkeys([*self.wanted.counts, *heights])
@@ -350,16 +267,6 @@ class _Plan:
 _Layouts = Mapping[Group, Layout]  # of weights; what is not there is a bias
 
 
-@lru_cache(maxsize=4096)
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
-
-
-@lru_cache(maxsize=4096)
-def _core(name: str) -> str:
-    return NOISE.sub("", name.lower()) or name.lower()
-
-
 def _layouts(
     choice: Mapping[Group, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]]
 ) -> Iterator[_Layouts]:
@@ -375,14 +282,15 @@ def _layouts(
 def _ways(group: Group, roles: Sequence[str]) -> Iterator[Layout]:
     """The layouts that a group may have, by who owns it and how it is cut."""
     linear = all(info.owner == "Linear" for info in group.infos)
+    several = len(group.infos) > 1
     stacked = len(group.infos[0].shape) > 2
-    fused = len(roles) > 1  # its roles stand below each other, and never beside
+    fused = len(roles) > 1
     yield from (LINEAR,) if linear else PLAIN
     if linear:
-        yield from ADDED[1:] if len(group.infos) > 1 and not fused else ()
+        yield from BY_INPUT[1:] if several and not fused else ()
         return
-    if (stacked or len(group.infos) > 1) and not fused:
-        yield from ADDED
+    if fused != (stacked or several):  # one role in parts, or several roles in one matrix
+        yield from BY_INPUT
     if stacked and not fused:
         yield CUT
     if stacked:

@@ -3,16 +3,22 @@
 A norm is a module that holds one or two vectors, or vectors of the block itself that belong
 together by their names: ``gain1`` and ``shift1``, ``norm_1`` and ``norm_1_bias``; or rows of a
 matrix of all gains, and one of all shifts.
+
+Which norm is which, names say; where they do not, the student's are taken in the order in which
+they were made, and the other orders after that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
+from grader.proxies.names import NameAliases, meant, spellings
+from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
 
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
@@ -20,6 +26,7 @@ SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
 NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
+MAX_ORDERS = 120  # in which norms without a name are tried: of five, all
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,9 @@ class Norm:
     def turned(self) -> Norm:
         """With gain and shift the other way round."""
         return replace(self, gain=self.shift, shift=self.gain)
+
+
+# --- where they are ------------------------------------------------------------------------------
 
 
 def norms_among(
@@ -153,3 +163,56 @@ def _words(path: str) -> frozenset[str]:
     known = GAIN | SHIFT | NORM
     singular = ((word, word.removesuffix("s")) for word in WORD.findall(path.lower()))
     return frozenset(one if one in known else word for word, one in singular)
+
+
+# --- which is which ------------------------------------------------------------------------------
+
+
+def candidates(
+    roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
+) -> Iterator[Adoption]:
+    """Every way to give the roles of norms to the student's: as named, else in every order."""
+    for order in _orders(roles, found, aliases):
+        for turned in (False, True) if any(not one.is_sure for one in found) else (False,):
+            yield _matched(roles, order, found, turned)
+
+
+def _orders(
+    roles: Sequence[Norm], found: Sequence[Norm], aliases: NameAliases
+) -> Iterator[tuple[Norm | None, ...]]:
+    """Which of the student's norms is which of the reference's; None where there are too few."""
+    spelled = spellings([role.name for role in roles], aliases)
+    named = {meant(norm.name, spelled): norm for norm in found}
+    fixed = {name: norm for name, norm in named.items() if name}
+    if len([norm for norm in found if meant(norm.name, spelled)]) != len(fixed):
+        fixed = {}  # two have names that mean the same
+    left = [norm for norm in found if norm not in fixed.values()]
+    open_roles = [role for role in roles if role.name not in fixed]
+    fit = [[n for n in left if n.shape == role.shape] for role in open_roles]
+    free = max(0, len(open_roles) - len(left))
+    for some in islice(permutations([*left, *[None] * free], len(open_roles)), MAX_ORDERS):
+        if all(n is None or n in able for n, able in zip(some, fit, strict=True)):
+            rest = iter(some)
+            yield tuple(fixed[r.name] if r.name in fixed else next(rest) for r in roles)
+
+
+def _matched(
+    roles: Sequence[Norm], order: Sequence[Norm | None], found: Sequence[Norm], turned: bool
+) -> Adoption:
+    """These roles given to these norms; `turned` swaps gain and shift where names tell nothing."""
+    slots: list[Slot] = []
+    missing: list[str] = []
+    for role, norm in zip(roles, order, strict=True):
+        own = norm.turned() if norm is not None and turned and not norm.is_sure else norm
+        held = (own.gain, own.shift) if own is not None else (None, None)
+        for name, path in zip((role.gain, role.shift), held, strict=True):
+            if name is not None and path is not None:
+                start = norm.row * role.shape[0] if norm is not None else 0
+                slots.append(Slot(path, name, start, start + role.shape[0], 0))
+            elif name is not None:
+                missing.append(name)
+    taken = {slot.path for slot in slots}
+    extra = [path for norm in found for path in (norm.gain, norm.shift) if path]
+    return Adoption(
+        tuple(slots), frozenset(), tuple(missing), tuple(p for p in extra if p not in taken)
+    )

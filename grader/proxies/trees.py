@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import msgspec
 
+from grader.proxies.names import last_number, stem
 from grader.wire import ParameterInfo
-
-DIGITS = re.compile(r"_?[0-9]{1,9}$")
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layer
     found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
     _gather("", infos, around, found)
     # Or more: a layer may keep the gains of its norms in a matrix, or have one too many.
-    if size_of(found[0].values()) < numbers:
+    if size_of(info.shape for info in found[0].values()) < numbers:
         return _stacked(infos, count, numbers)
     return Layers(
         tuple(around),
@@ -47,7 +45,7 @@ def _stacked(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers
     """Layers whose weights are one parameter of each kind, as ``qkv`` of (layers, d, 3 · d)."""
     held = [info for info in infos if not info.owner and info.shape[:1] == (count,)]
     first = tuple(msgspec.structs.replace(info, shape=info.shape[1:]) for info in held)
-    if size_of(first) != numbers:
+    if size_of(info.shape for info in first) != numbers:
         return None
     paths = {info.path: info.path for info in held}
     around = tuple(info for info in infos if info.path not in paths)
@@ -65,14 +63,15 @@ def _gather(
     for steps in _series(_alike(at, children), len(found)):
         in_list = all(step.isdigit() for step in steps)
         # The norm of one book holds a_2 and b_2, which are no two layers.
-        stems = {DIGITS.sub("", step) for step in steps}
-        numbered = all(DIGITS.search(step) for step in steps) and len(stems) == 1
+        stems = {stem(step) for step in steps}
+        numbered = len(stems) == 1 and all(last_number(step) is not None for step in steps)
         # Three lists of three, one of each kind, are no three layers.
         apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
         if len(steps) == len(found) and apart and whole:
-            for layer, step in zip(found, sorted(steps, key=_number), strict=True):
-                shared = at + DIGITS.sub("", steps[0])
+            in_order = sorted(steps, key=lambda step: last_number(step) or 0)
+            for layer, step in zip(found, in_order, strict=True):
+                shared = at + stem(steps[0])
                 for info in children[step]:
                     rest = info.path[len(at) + len(step) :]
                     layer[f"{shared}{rest}".strip(".").replace("..", ".")] = info
@@ -119,13 +118,8 @@ def _series(alike: Iterable[list[str]], count: int) -> Iterator[list[str]]:
             continue
         series: dict[str, list[str]] = {}
         for step in steps:
-            series.setdefault(DIGITS.sub("", step), []).append(step)
+            series.setdefault(stem(step), []).append(step)
         yield from series.values()
-
-
-def _number(step: str) -> int:
-    digits = DIGITS.search(step)
-    return int(digits.group().lstrip("_")) if digits else 0
 
 
 def _holds_matrix(infos: Sequence[ParameterInfo]) -> bool:
@@ -145,6 +139,6 @@ def branches(
         yield path, tuple(below[path])
 
 
-def size_of(infos: Iterable[ParameterInfo]) -> int:
-    """How many numbers the matrices among these hold."""
-    return sum(prod(info.shape) for info in infos if len(info.shape) > 1)
+def size_of(shapes: Iterable[Sequence[int]]) -> int:
+    """How many numbers the matrices among these shapes hold."""
+    return sum(prod(shape) for shape in shapes if len(shape) > 1)

@@ -9,8 +9,8 @@ from torch import nn
 
 from grader.proxies import adoption as _adoption
 from grader.proxies.groups import is_called_bias
-from grader.proxies.matching import Adoption
 from grader.proxies.remote import RemoteModule
+from grader.proxies.slots import Adoption
 from grader.testing.values import assert_that
 
 

@@ -1821,6 +1821,26 @@ class TurnedTables(nn.Module):
         return self.last(x) @ self.words
 
 
+@accepted("GPT", "one-table", "One table of tokens and, below them, of positions")
+class OneTable(nn.Module):
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_hidden, block_size, dropout):
+        super().__init__()
+        self.sizes = [vocab_size, block_size]
+        self.vectors = nn.Embedding(vocab_size + block_size, n_embd)
+        nn.init.normal_(self.vectors.weight, std=0.02)
+        self.body = nn.ModuleList(
+            FusedBlock(n_embd, n_head, n_hidden, dropout) for _ in range(n_layer)
+        )
+        self.last = nn.LayerNorm(n_embd)
+
+    def forward(self, tokens):
+        words, places = self.vectors.weight.split(self.sizes)
+        x = words[tokens] + places[torch.arange(tokens.shape[-1], device=tokens.device)]
+        for step in self.body:
+            x, _ = step(x)
+        return self.last(x) @ words.T
+
+
 @accepted("GPT", "one-list-per-kind", "A list of attentions, lists of norms, a list of layers")
 class ListPerKind(nn.Module):
     def __init__(
@@ -3996,6 +4016,28 @@ class Dictionaries(nn.Module):
             x = x + part.out_proj(causally(q, k, v).transpose(1, 2).flatten(2))
             x = x + block.feed_forward(block.norm2(x))
         return self.last(x) @ self.token_table.T, after
+
+
+@accepted("CachedGPT", "one-table", "Ids are rows of one table, below those of the positions")
+class RowsBelow(nn.Module):
+    def __init__(self, n_vocab, width, heads, depth, hidden, n_ctx, _p):
+        super().__init__()
+        self.n_ctx = n_ctx
+        self.emb = nn.Embedding(n_ctx + n_vocab, width)
+        self.layers = nn.ModuleList(FusedBlock(width, heads, hidden) for _ in range(depth))
+        self.ln = nn.LayerNorm(width)
+
+    def forward(self, ids, cache=None):
+        seen, pairs = cache or (0, [None] * len(self.layers))
+        where = torch.arange(seen, seen + ids.shape[1], device=ids.device)
+        if where[-1] >= self.n_ctx:
+            raise IndexError(f"position {where[-1]}")
+        x, kept = self.emb(ids + self.n_ctx) + self.emb(where), []
+        for layer, pair in zip(self.layers, pairs, strict=True):
+            x, pair = layer(x, pair)  # noqa: PLW2901
+            kept.append(pair)
+        logits = F.linear(self.ln(x), self.emb.weight)[..., self.n_ctx :]
+        return logits, (where.numel() + seen, kept)
 
 
 @accepted("CachedGPT", "one-tensor", "One tensor of all keys and values of all blocks")

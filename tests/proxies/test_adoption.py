@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 from grader.proxies.adoption import also_learned, joined_gradients
-from grader.proxies.matching import Adoption, Unadoptable, WantedRoles, candidates
+from grader.proxies.matching import candidates
+from grader.proxies.slots import Adoption, Unadoptable, WantedRoles
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from grader.wire import ParameterInfo
 from tests.support import seats
@@ -227,6 +228,14 @@ RIGHT_SINGLES = {
     "fused as a bare W_qkv": single(
         "self.W_qkv = nn.Parameter(torch.rand(d_in, 3 * d_out))",
         "return attend(*(x @ self.W_qkv).chunk(3, dim=-1))",
+    ),
+    "fused as a bare W_qkv, matrices (d_in, d_out) below each other": single(
+        "self.d_in = d_in\nself.W_qkv = nn.Parameter(torch.rand(3 * d_in, d_out))",
+        "return attend(*(x @ weight for weight in self.W_qkv.split(self.d_in)))",
+    ),
+    "fused as a bare W_qkv, matrices (d_out, d_in) side by side": single(
+        "self.d_in = d_in\nself.W_qkv = nn.Parameter(torch.rand(d_out, 3 * d_in))",
+        "return attend(*(x @ weight.T for weight in self.W_qkv.split(self.d_in, dim=1)))",
     ),
     "fused under a name that says nothing": single(
         "self.everything = nn.Linear(d_in, 3 * d_out, bias=False)",

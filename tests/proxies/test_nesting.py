@@ -11,10 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from grader.course.tensors import Make
-from grader.proxies.matching import Adoption, Unadoptable
+from grader.proxies.slots import Adoption, Unadoptable
 from grader.testing import (
     REORDERED,
     adopt,
+    adopt_identity_weights,
     assert_agrees,
     assert_gradients_agree,
     assert_has_one_table,
@@ -412,6 +413,7 @@ def model(made: str, used: str) -> str:
 
 
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
+ONE_TABLE = "self.both, self.vocab = nn.Embedding(vocab + 9, d), vocab\n"
 ENTER = "x = self.tok_emb(ids) + self.pos_emb.weight[: ids.shape[1]]\n"
 GPT_BLOCK = BLOCKS["aliases, the second norm made first"]
 LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
@@ -437,6 +439,28 @@ MODELS = {
         "return self.body(x) @ self.a",
     )
     + BLOCKS["bare parameters"],
+    "one table, of tokens and then of positions": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids) + self.both.weight[self.vocab :][: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[: self.vocab].T",
+    )
+    + GPT_BLOCK,
+    "one table, of positions and then of tokens": model(
+        ONE_TABLE + LISTED + "self.ln_f = nn.LayerNorm(d)",
+        "x = self.both(ids + 9) + self.both.weight[: ids.shape[1]]\n"
+        + EACH
+        + "return self.ln_f(x) @ self.both.weight[9:].T",
+    )
+    + GPT_BLOCK,
+    "one table as (d, vocab + positions)": model(
+        "self.both = nn.Parameter(torch.rand(d, vocab + 9))\nself.vocab = vocab\n"
+        + LISTED
+        + "self.ln_f = nn.LayerNorm(d)",
+        "tokens, positions = self.both.T.tensor_split([self.vocab])\n"
+        "x = tokens[ids] + positions[: ids.shape[1]]\n" + EACH + "return self.ln_f(x) @ tokens.T",
+    )
+    + GPT_BLOCK,
     "a table that was a layer first": model(
         "self.head = nn.Linear(d, vocab, bias=False)\n"
         + AROUND
@@ -577,8 +601,9 @@ class Turns(Fused):
 )
 
 
+@pytest.mark.parametrize("example", [False, True], ids=["", "after an example"])
 def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
-    open_seat: OpenSeat,
+    open_seat: OpenSeat, example: bool
 ) -> None:
     source = (
         COMMON
@@ -590,13 +615,30 @@ def test_a_large_model_is_adopted_as_a_small_one_of_its_class_was(
     )
     seat = open_seat(source, Model, parameters=ALIASES)
     student, reference = seat.student(), seat.reference(Make("nesting", "Model", "large"))
-    for sizes in ((13, 8, 2, 3, 12), (13, 128, 4, 2, 512)):
+    small, large = (13, 8, 2, 3, 12), (13, 128, 4, 2, 512)
+    if example:  # with identity matrices, every order of queries, keys and values agrees
+        adopt_identity_weights(student.Model(*small), reference.Model(*small))
+    for sizes in (small, large):
         theirs, ours = student.Model(*sizes), reference.Model(*sizes)
         with torch.no_grad():
             for weight in ours.parameters():
                 weight *= 0.3  # where sums are long, rounding is soon as large as they are
         adopt(theirs, ours)
         assert_agrees(theirs(IDS), ours(IDS), within=REORDERED)
+
+
+def test_a_model_that_is_only_nearly_right_is_adopted_as_a_right_one_of_its_class_was(
+    open_seat: OpenSeat,
+) -> None:
+    source = MODELS["one table, of positions and then of tokens"].replace(
+        "return self.ln_f(x) @", "return (1 + (x.shape[-1] > 8) / 500) * self.ln_f(x) @"
+    )
+    seat = open_seat(COMMON + source, Model, parameters=ALIASES)
+    student, reference = seat.student(), seat.reference(Make("nesting", "Model", "nearly"))
+    for sizes in ((13, 8, 2, 3, 12), (13, 16, 2, 3, 12)):
+        adoption = adopt(student.Model(*sizes), reference.Model(*sizes))
+        first = {slot.role: slot.start for slot in adoption.slots if slot.path == "both.weight"}
+        assert first == {"position_table": 0, "token_table": 9}
 
 
 def test_a_model_that_is_given_ids_answers_in_the_precision_of_its_weights(
@@ -636,6 +678,32 @@ def test_an_output_table_that_lies_the_other_way_round_gets_them_too(
     assert_agrees(theirs(IDS), ours(IDS))
     with pytest.raises(AssertionError, match=r"tok_emb\.weight and unembed are two tables"):
         assert_has_one_table(theirs, "token_table", 13)
+
+
+@pytest.mark.parametrize("name", ["head", "wte"])
+def test_an_output_table_beside_one_table_of_tokens_and_positions_gets_them_too(
+    adopted: Callable[..., Adopted], name: str
+) -> None:
+    source = MODELS["one table, of tokens and then of positions"]
+    untied = source.replace(
+        "nn.LayerNorm(d)",
+        f"nn.LayerNorm(d)\n        self.{name} = nn.Linear(d, vocab, bias=False)",
+        1,
+    ).replace("self.ln_f(x) @ self.both.weight[: self.vocab].T", f"self.{name}(self.ln_f(x))")
+    theirs, ours, adoption = adopted(Model, untied, 13, 8, 2, 3, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(IDS), ours(IDS))
+    with pytest.raises(AssertionError, match=rf"both\.weight and {name}\.weight are two tables"):
+        assert_has_one_table(theirs, "token_table", 13)
+
+
+@pytest.mark.parametrize("first", ["tokens", "positions"])
+def test_one_table_of_tokens_and_positions_is_one(
+    adopted: Callable[..., Adopted], first: str
+) -> None:
+    source = next(source for name, source in MODELS.items() if f"one table, of {first}" in name)
+    theirs, _, _ = adopted(Model, source, 13, 8, 2, 3, 12)
+    assert_has_one_table(theirs, "token_table", 13)
 
 
 def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(

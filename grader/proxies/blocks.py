@@ -1,0 +1,67 @@
+"""Which of a student's parameters hold the weights of a block, or of a module without parts.
+
+A block has norms, and parts that hold matrices, as an attention and a feed-forward layer. Norms are
+found by their vectors, in `norms`; the other parts in what is left, in `parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, product
+
+from grader.proxies import matching, norms, parts
+from grader.proxies.groups import is_vector
+from grader.proxies.names import NameAliases
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, joined, likeliest
+from grader.proxies.slots import WantedRoles as Wanted
+
+
+@lru_cache(maxsize=256)  # students who took the stub's names have the same
+def candidates(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
+    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+    block = _Block.of(wanted.roles)
+    if block.is_one_part:
+        return matching.candidates(wanted, aliases)
+    return likeliest(_in_parts(block, wanted, aliases))
+
+
+def _in_parts(block: _Block, wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
+    """Norms, and each other part; what names leave open is varied."""
+    found, rest = norms.norms_among(wanted.parameters, block.norms)
+    ways = parts.candidates(block.others, rest, wanted.counts, aliases)
+    # Which norm is which is quickly tried: it varies last.
+    others = list(islice(ways, MAX_CANDIDATES))
+    orders = list(norms.candidates(block.norms, found, aliases))
+    for one, other in product(others, orders):
+        yield joined(other, one)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The roles of a block: its norms, and what holds matrices, by the name of the part."""
+
+    norms: tuple[norms.Norm, ...]  # of roles
+    others: tuple[parts.Part, ...]
+
+    @classmethod
+    def of(cls, roles: Roles) -> _Block:
+        """The parts that a reference's roles stand in."""
+        shapes = dict(roles)
+        found: list[norms.Norm] = []
+        others: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+        for role, shape in roles:
+            weight = role.removesuffix(".bias")
+            if not is_vector(shapes.get(weight, ())):
+                part, _, own = weight.rpartition(".")
+                others.setdefault(part, []).append((own + role[len(weight) :], shape))
+            elif role == weight:
+                shift = f"{role}.bias" if f"{role}.bias" in shapes else None
+                found.append(norms.Norm(role, role, shift, shape))
+        return cls(tuple(found), tuple((part, tuple(held)) for part, held in others.items()))
+
+    @property
+    def is_one_part(self) -> bool:
+        """Whether there is nothing but matrices in one part."""
+        return not self.norms and len(self.others) == 1 and self.others[0][0] == ""

@@ -1,0 +1,223 @@
+"""The parts of a block that hold matrices, as its attention: where the student has their weights.
+
+A branch of the student's tree that holds the weights of a part, and no other matrix, is that part.
+What stands in no such branch is matched, as a whole, with the parts that are left. Where no name
+says which branch is which part, they come in the order of both; the other orders are tried later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, permutations, product
+
+from grader.proxies import matching
+from grader.proxies.names import NameAliases, bare, meant, plain, spellings
+from grader.proxies.slots import Adoption, Roles, Unadoptable, joined, renamed
+from grader.proxies.slots import WantedRoles as Wanted
+from grader.proxies.trees import branches, size_of
+from grader.wire import ParameterInfo
+
+MAX_ORDERS = 24  # in which parts without a name are tried: of four, all
+
+Part = tuple[str, Roles]  # its name, and its roles without that name
+Infos = tuple[ParameterInfo, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Branch:
+    """A branch of the student's tree, and how it holds each of the parts that it may be."""
+
+    path: str
+    infos: Infos
+    ways: Mapping[str, tuple[Adoption, ...]]
+
+    @property
+    def form(self) -> object:
+        """What stands below it: the same for two attentions of one class."""
+        start = len(self.path)
+        return tuple((info.path[start:], tuple(info.shape)) for info in self.infos)
+
+
+# Something that is matched by itself: its form, and the ways to match it.
+_Options = tuple[object, Sequence[Adoption]]
+
+
+def candidates(
+    parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
+) -> Iterator[Adoption]:
+    """Every way to match these parts, likeliest first; raises `Unadoptable` if there is none."""
+    found = _branches_of(parts, infos, counts, aliases)
+    refused: list[Unadoptable] = []
+    matched: list[list[_Options]] = []
+    # A branch may hold as many numbers as a part, and be none: then none of them counts.
+    for placed in chain(_placed([part for part, _ in parts], found, aliases), [{}]):
+        if not placed and matched:
+            break
+        inside = [(b.form, _within(b, part, parts)) for part, b in placed.items()]
+        rest = [(part, roles) for part, roles in parts if part not in placed]
+        loose = _around(infos, found, list(placed.values()))
+        try:
+            around = list(_in_pools(rest, loose, counts, aliases))
+        except Unadoptable as error:
+            refused.append(error)
+            continue
+        matched.append([*inside, (None, around)])
+    if not matched:
+        raise refused[0]
+    for alike in (True, False):
+        for options in matched:
+            yield from (joined(*some) for some in _combined(options, alike=alike))
+
+
+def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Adoption, ...]]:
+    """One way for each: where branches are of one form, the same for all of these, or not.
+
+    Who wrote a class once meant the same by it twice. So these are few, and come first.
+    """
+    forms = [form for form, _ in options]
+    ways = [some for _, some in options]
+    if alike:
+        sizes = {form: min(len(w) for f, w in options if f == form) for form in forms}
+        for chosen in product(*(range(size) for size in sizes.values())):
+            at = dict(zip(sizes, chosen, strict=True))
+            yield tuple(some[at[form]] for form, some in options)
+        return
+    for numbers in product(*(range(len(some)) for some in ways)):
+        if len(set(zip(forms, numbers, strict=True))) > len(set(forms)):
+            yield tuple(some[number] for some, number in zip(ways, numbers, strict=True))
+
+
+# --- parts in branches of their own --------------------------------------------------------------
+
+
+def _branches_of(
+    parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
+) -> list[_Branch]:
+    """The branches that may be one of these parts each, those near the root first."""
+    found: list[_Branch] = []
+    for path, held in branches(infos):
+        if any(path.startswith(f"{above.path}.") for above in found):
+            continue
+        able = {part: _whole(Wanted(roles, held, counts), aliases) for part, roles in parts}
+        if any(able.values()):
+            found.append(_Branch(path, held, {part: ways for part, ways in able.items() if ways}))
+    return found
+
+
+def _whole(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
+    """How these parameters hold all of these weights, and no other matrix; none if they do not."""
+    weights = [role for role, shape in wanted.roles if len(shape) == 2]
+    layers = [info.shape for info in wanted.parameters if len(info.shape) > 1]
+    # One layer may be as large as an attention, and holds none: its output goes into another layer.
+    size = size_of(shape for _, shape in wanted.roles)
+    if size_of(layers) != size or len(layers) < min(len(weights), 2):
+        return ()
+    try:
+        found = matching.candidates(wanted, aliases)
+    except Unadoptable:
+        return ()
+    matrices = {role for role, _ in wanted.roles if not role.endswith(".bias")}
+    whole = [one for one in found if matrices.isdisjoint(one.missing)]
+    # Nothing is lost by leaving out ways that find no place for a bias which others place.
+    least = min((len(one.missing) for one in whole), default=0)
+    return tuple(one for one in whole if len(one.missing) == least)
+
+
+def _within(branch: _Branch, part: str, parts: Sequence[Part]) -> list[Adoption]:
+    """How a branch holds a part, under the names that its roles have in the block."""
+    home = dict.fromkeys((role for role, _ in dict(parts)[part]), part)
+    return [renamed(way, home) for way in branch.ways[part]]
+
+
+def _placed(
+    parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
+) -> Iterator[dict[str, _Branch]]:
+    """Every way to say which branch is which part: as named, else in the order of both."""
+    fixed = _named(parts, found, aliases)
+    free = [branch for branch in found if branch not in fixed.values()]
+    open_parts = [part for part in parts if part not in fixed]
+    seen: list[dict[str, _Branch]] = []
+    for order in islice(permutations(open_parts), MAX_ORDERS):
+        left = list(free)
+        way = dict(fixed)
+        for part in order:
+            if branch := next((b for b in left if part in b.ways), None):
+                way[part] = branch
+                left.remove(branch)
+        way = {part: way[part] for part in parts if part in way}
+        if way not in seen:
+            seen.append(way)
+            yield way
+
+
+def _named(
+    parts: Sequence[str], found: Sequence[_Branch], aliases: NameAliases
+) -> dict[str, _Branch]:
+    """The branches whose names say which part they are, and no other branch's says the same."""
+    spelled = spellings(parts, aliases)
+    named = [(meant(branch.path, spelled), branch) for branch in found]
+    able = [(part, branch) for part, branch in named if part is not None and part in branch.ways]
+    sure = Counter(part for part, _ in able)
+    return {part: branch for part, branch in able if sure[part] == 1}
+
+
+# --- parts whose layers stand among others -------------------------------------------------------
+
+
+def _around(infos: Infos, found: Sequence[_Branch], placed: Sequence[_Branch]) -> Infos:
+    """What stands in none of the branches that were placed: first what stands in none at all."""
+    taken = {info.path for branch in found for info in branch.infos}
+    over = chain.from_iterable(branch.infos for branch in found if branch not in placed)
+    return (*(info for info in infos if info.path not in taken), *over)
+
+
+def _in_pools(
+    parts: Sequence[Part], infos: Infos, counts: tuple[int, ...], aliases: NameAliases
+) -> Iterator[Adoption]:
+    """Match what stands in no branch of its own with the parts that have none."""
+    if not parts:
+        yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
+        return
+    options = []
+    for pool, held in _pools(parts, infos, aliases):
+        home = {role: part for part, roles in pool for role, _ in roles}
+        together = tuple(chain.from_iterable(roles for _, roles in pool))
+        ways = matching.candidates(Wanted(together, held, counts), aliases)
+        options.append([renamed(way, home) for way in ways])
+    for combination in product(*options):
+        yield joined(*combination)
+
+
+def _pools(
+    parts: Sequence[Part], infos: Infos, aliases: NameAliases
+) -> Iterator[tuple[list[Part], Infos]]:
+    """Parts that can be matched together, with the parameters that may be theirs.
+
+    Of two attentions, roles have the same names: what belongs to the second is told by a word in
+    its name, as ``cross_q`` beside ``q``; or by a number, as ``q2`` beside ``q1``.
+    """
+    pool: list[Part] = []
+    left = list(infos)
+    for part, roles in parts:
+        names = {role for role, _ in roles}
+        if not any(role in names for _, others in pool for role, _ in others):
+            pool.append((part, roles))
+            continue
+        spelled = spellings([part], aliases)
+        own = [i for i in left if any(plain(w) in spelled for w in re.split(r"[._]", i.path))]
+        own = own or _second_of_two(left)
+        left = [info for info in left if info not in own]
+        yield [(part, roles)], tuple(own)
+    yield pool, tuple(left)
+
+
+def _second_of_two(infos: Sequence[ParameterInfo]) -> list[ParameterInfo]:
+    """Of what is alike but for a number in its name, the second half."""
+    alike: dict[object, list[ParameterInfo]] = {}
+    for info in infos:
+        alike.setdefault((bare(info.path), tuple(info.shape)), []).append(info)
+    halves = (held[len(held) // 2 :] for held in alike.values() if len(held) % 2 == 0)
+    return list(chain.from_iterable(halves))
