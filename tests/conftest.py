@@ -33,6 +33,9 @@ os.environ["XDG_CACHE_HOME"] = str(CACHE)
 # Each collection of graders ends with pytest looking for garbage, in torch's objects too: 0.2 s.
 gc.freeze()
 
+# What takes longest, longest first: begun last, it would keep one process busy and the others idle.
+LONGEST = ("release/test_notebooks.py", "test_attacks.py", "test_submissions.py")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin with nothing known of mistakes: what an earlier run found out proves nothing."""
@@ -41,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a GPU is skipped where there is none."""
+    """The longest files come first; what needs a GPU is skipped where there is none."""
+    turns = {ROOT / "tests" / name: turn for turn, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: turns.get(item.path, len(turns)))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked:
         import torch

@@ -12,17 +12,11 @@ from grader.author.audit import audit_course
 from grader.course.course import load_course
 from tests.support.places import ROOT
 
-HOLLOWED = [
+HOLLOWED = [  # a value, a property, a count and a gradient
     "prefix_sum_matrix/test_prefix_sum_matrix_agrees_with_the_reference",
-    "running_mean_matrix/test_running_mean_matrix_of_a_single_token",
     "normalize_by_sum/test_normalize_by_sum_leaves_the_scores_alone",
-    "softmax_naive/test_softmax_naive_works_far_from_zero",
     "attention_scores/test_attention_scores_take_one_product",
     "context_vector/test_context_vector_has_the_right_gradient",
-    "v1_weights_from_v2/test_v1_weights_are_found_by_their_names",
-    "causal_mask/test_causal_mask_agrees_with_the_reference",
-    "apply_dropout/test_apply_dropout_keeps_float64",
-    "merge_heads/test_merge_heads_agrees_with_the_reference",
 ]
 
 

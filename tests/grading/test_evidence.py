@@ -5,6 +5,7 @@ The samples and the attacks are held to the same in `test_submissions.py` and `t
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterator
 
@@ -43,7 +44,9 @@ def test_known_answers_are_paid_for_nothing_but_tests_that_passed(seed: int, des
     text = "from __future__ import annotations\n" + "\n\n".join(
         text.replace("from __future__ import annotations\n", "") for text in texts
     )
-    graded = grade_submission(desk, Submission("drawn", (SourceText("drawn.py", (text,)),)))
+    # No points hang on a mistake's name, and to look for the names takes most of the time.
+    unnamed = dataclasses.replace(desk, known=None)
+    graded = grade_submission(unnamed, Submission("drawn", (SourceText("drawn.py", (text,)),)))
     assert_only_what_passed_is_paid(graded)
     assert 0 < graded.total < graded.max
 

@@ -28,7 +28,7 @@ from tests.support.places import ROOT, SAMPLES
 from tests.support.seats import process_of, warm_of
 
 UNITS = ("softmax", "causal_attention")
-EACH_HALF = 100
+EACH_HALF = 50
 PR_SET_CHILD_SUBREAPER = 36
 FIRST_UID_OF_A_JAIL = 2_100_000_000
 WRITABLE = ("/tmp", "/dev/shm", "/var/tmp", "/run")
@@ -137,7 +137,7 @@ def shared_kernel_objects() -> dict[str, int]:
     return {kind: len(Path("/proc/sysvipc", kind).read_text()) for kind in ("shm", "msg", "sem")}
 
 
-def test_two_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
+def test_a_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
     impatient: Course, alone: Desk, tmp_path: Path
 ) -> None:
     class_folder, out, temporary = (tmp_path / name for name in ("class", "grades", "t"))
