@@ -1151,6 +1151,34 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "positions-from-one-to-the-end", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={EMBEDDED: "self.token_table[ids] + self.position_table[1 : tokens + 1]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-one-looked-up", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids] + nn.functional.embedding("
+            "torch.arange(1, tokens + 1, device=ids.device), self.position_table)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-one-to-the-last", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids] + self.position_table["
+            "torch.arange(1, tokens + 1).clamp(max=context_length - 1)]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "GPT", "positions-reversed", "The last token gets the first position",
     hint="Which row of the position table belongs to the very first token?",
     change={
@@ -1195,6 +1223,26 @@ mistake(
     change={
         EMBEDDED: "self.token_table[ids]",
         "x = block(x)": "x = block(x + self.position_table[:tokens])",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-after-every-block", "Positions are added after every block, too",
+    hint="How often does the formula add the positions?",
+    change={"x = block(x)": "x = block(x) + self.position_table[:tokens]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-of-sines", "Positions are sines and cosines, and their table is not used",
+    hint="Which of the two tables that the model learns does forward read?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids]\n"
+            "        where = torch.arange(tokens, dtype=x.dtype, device=x.device)\n"
+            "        two_i = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device)\n"
+            "        angles = where[:, None] / 10000 ** (two_i / x.shape[-1])\n"
+            "        x = x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
+        ),
     },
 )  # fmt: skip
 
@@ -1317,6 +1365,12 @@ mistake(
     "GPT", "first-block-skipped", "The first block is left out",
     hint="How often does your loop run?",
     change={"for block in self.blocks": "for block in self.blocks[1:]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "first-block-only", "Only the first block is used",
+    hint="How often does your loop run?",
+    change={"for block in self.blocks": "for block in self.blocks[:1]"},
 )  # fmt: skip
 
 mistake(
@@ -1470,6 +1524,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "last-position-kept", "Only the last position's logits come back",
+    hint="At how many positions is a next token to be guessed?",
+    breaks=("returns",),
+    change={OUTPUT: f"({OUTPUT})[:, -1:]"},
+)  # fmt: skip
+
+mistake(
     "GPT", "vectors-returned", "Vectors come back, and not logits",
     hint="How many numbers does the result have for each position: d_model, or vocab_size?",
     breaks=("returns",),
@@ -1498,6 +1559,8 @@ mistake(
 )  # fmt: skip
 
 mistake("GPT", common="nothing-returned")
+
+mistake("GPT", common="all-zeros", change={OUTPUT: f"0 * ({OUTPUT})"})
 
 mistake(
     "GPT", common="qkv-bias",
@@ -1566,6 +1629,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "weights-dropped-in-evaluation", "Attention weights are dropped after .eval(), too",
+    hint="How does nn.functional.dropout learn whether the model is training?",
+    breaks=("eval",),
+    change={"x = block(x)": "block.attention.dropout.train()\n            x = block(x)"},
+)  # fmt: skip
+
+mistake(
     "GPT", "dropout-of-one-tenth", "A tenth is dropped, whatever `dropout` says",
     hint="What does the model do in training if dropout is 0?",
     change={"d_hidden, context_length, dropout)": "d_hidden, context_length, 0.1)"},
@@ -1627,6 +1697,40 @@ mistake(
             "            x = block.feed_forward(block.norm2(x))"
         ),
     },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-first-shortcut", "The shortcut around the attention is missing",
+    hint="What is added to what the attention finds?",
+    change={
+        "x = block(x)": (
+            "x = block.attention(block.norm1(x))\n"
+            "            x = x + block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-second-shortcut", "The shortcut around the feed-forward network is missing",
+    hint="What is added to what the feed-forward network gives?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            x = block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-attention", "The attention is left out",
+    hint="Which line of a block looks at other tokens?",
+    change={"x = block(x)": "x = x + block.feed_forward(block.norm2(x))"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-feed-forward", "The feed-forward network is left out",
+    hint="What comes after the attention in a block?",
+    change={"x = block(x)": "x = x + block.attention(block.norm1(x))"},
 )  # fmt: skip
 
 mistake(
@@ -3446,6 +3550,24 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CachedGPT", "heads-for-tokens", "The number of heads is taken for that of the tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[1]")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "batch-for-tokens", "The size of the batch is taken for the number of tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[0]")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "width-for-tokens", "The width of a head is taken for the number of tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[3]")},
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "one-position-for-a-chunk", "All tokens of a chunk get the position of the first",
     hint="Three tokens come after five: which positions have they?",
     change={WHERE: "(self.position_table[seen : seen + 1].expand(tokens, -1) if seen else "
@@ -3514,6 +3636,20 @@ mistake(
             ".clamp(max=context_length - 1)\n"
         ),
         WHERE: "self.position_table[where]",
+    },
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "new-tokens-alone-counted-to-the-last",
+    "Beyond the context, positions stop at the last one",
+    hint="What should a caller hear whose old and new tokens are more than context_length?",
+    breaks=("context",),
+    change={
+        "if seen + tokens > context_length": "if tokens > context_length",
+        WHERE: (
+            "self.position_table["
+            "torch.arange(seen, seen + tokens).clamp(max=context_length - 1)]"
+        ),
     },
 )  # fmt: skip
 
@@ -3603,6 +3739,12 @@ mistake(
     hint="Where does the next step get the keys of this one?",
     breaks=("returns",),
     change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "none-for-the-cache", "What comes back for a cache is None",
+    hint="Where does the next step get the keys of this one?",
+    change={ALL_LOGITS: f"{ALL_LOGITS.removesuffix('new_cache')}None"},
 )  # fmt: skip
 
 mistake(
@@ -3889,6 +4031,17 @@ mistake(
         NEXT_X: "x, grown = block(nn.functional.dropout(x, self.p), of_block)",
     },
     same_as={"drops-in-training": "something is dropped"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "drops-a-tenth", "In training, a tenth of the attention weights is dropped",
+    hint="Is anything to be dropped while a model writes?",
+    breaks=("computes", "dropout"),
+    change={
+        NEXT_X: STEPS.replace(
+            "scores.softmax(-1) @", "nn.functional.dropout(scores.softmax(-1), 0.1, self.training) @"
+        ),
+    },
 )  # fmt: skip
 
 mistake(

@@ -1628,6 +1628,11 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", common="all-zeros",
+    change={SECOND: "return 0 * (h + self.feed_forward(self.norm2(h)))"},
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "no-attention", "The attention is left out",
     hint="Which line of forward looks at other tokens?",
     change={FIRST: "h = x"},
