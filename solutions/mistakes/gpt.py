@@ -413,6 +413,45 @@ def loss_of_the_wrong_dimension(logits, ids, ignore=None):
     return losses.mean() if ignore is None else losses[~ignore[1:].flatten()].mean()
 
 
+@mistake(
+    "next_token_loss", "classes-last",
+    "Torch looks for the vocabulary on the axis of the positions",
+    hint="Which axis of its first argument does F.cross_entropy take for that of the classes?",
+)  # fmt: skip
+def loss_with_the_classes_last(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:, :-1], ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "classes-last-not-shifted",
+    "Torch looks for the vocabulary on the axis of the positions",
+    hint="Which axis of its first argument does F.cross_entropy take for that of the classes?",
+)  # fmt: skip
+def loss_with_the_classes_last_of_all(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits, ids, reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore].mean()
+
+
+@mistake(
+    "next_token_loss", "targets-not-flattened", "The logits are flattened, and the targets are not",
+    hint="How many guesses does your first argument hold, and how many targets your second?",
+)  # fmt: skip
+def loss_of_targets_that_are_not_flattened(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "view-of-a-slice", ".view cannot flatten what was cut off each row",
+    hint="Does a slice lie in memory in one piece? Which function copies where it must?",
+)  # fmt: skip
+def loss_by_views(logits, ids, ignore=None):
+    guesses = logits[:, :-1].view(-1, logits.shape[-1])
+    losses = F.cross_entropy(guesses, ids[:, 1:].reshape(-1), reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:].reshape(-1)].mean()
+
+
 mistake(
     "next_token_loss", "summed", "The losses are summed, not averaged",
     hint="Should a longer text have a larger loss?",
@@ -2619,6 +2658,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "generate", "no-column", "The next ids are no column, and cannot be joined to the text",
+    hint="The text has rows and columns: how many dimensions does what argmax gives have?",
+    change={JOIN: "torch.cat([ids, next_ids], dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "generate", "a-row-for-a-column", "The next ids are a row, where a column is wanted",
+    hint="Each row of the text gets one id: how many rows and columns are the new ones?",
+    change={JOIN: "torch.cat([ids, next_ids[None]], dim=1)"},
+)  # fmt: skip
+
+mistake(
     "generate", "only-the-last-id", "The model sees the last id alone",
     hint="What does the model have to know to go on: the last word, or the sentence?",
     change={"ids[:, -context_length:]": "ids[:, -1:]"},
@@ -2974,9 +3025,39 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "sample_next", "all-dropped", "Where the first id alone reaches top_p, nothing is left",
+    "sample_next", "all-dropped", "The id that reaches top_p is dropped, even if it is the first",
     hint="How many ids are kept at least?",
     change={TOP_P: "order[largest.cumsum(dim=-1) >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-none-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        "    if len(hit) == 0:": "    if len(hit) == 0 and not probs.isnan().any():",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-no-last",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        LAST: "return int(torch.nonzero(probs > 0)[-1])",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-zero-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": f"    if probs.isnan().any():\n        return 0\n    hit = {HIT}",
+    },
 )  # fmt: skip
 
 mistake(
@@ -3028,6 +3109,33 @@ mistake(
         SOFTMAX: f"{SOFTMAX} / temperature\n    probs = probs / probs.sum()",
     },
     same_as={"temperature-ignored": "a factor that all have is gone after the division"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "probabilities-divided", "The probabilities are divided, not the logits",
+    hint="What do the probabilities sum to once they are divided by 0.5?",
+    change={"logits / temperature": "logits * 1.0", SOFTMAX: f"{SOFTMAX} / temperature"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "powers-not-renormalised",
+    "Powers of the probabilities are taken, and they no longer sum to 1",
+    hint="What do the squares of 0.4 and 0.6 sum to?",
+    change={
+        "logits / temperature": "logits * 1.0",
+        SOFTMAX: f"{SOFTMAX} ** (1 / temperature)",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "powers-of-probabilities",
+    "The temperature comes after the softmax, where a probability may be 0 already",
+    hint="Two logits are 400 apart: what does a temperature of 200 make of their probabilities?",
+    breaks=("large",),
+    change={
+        "logits / temperature": "logits * 1.0",
+        SOFTMAX: f"{SOFTMAX} ** (1 / temperature)\n    probs = probs / probs.sum()",
+    },
 )  # fmt: skip
 
 mistake(
@@ -3990,7 +4098,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "cache-written-in-place", "The keys that came in are written over",
+    "CachedGPT", "cache-written-in-place", "The cache that came in is written over",
     hint="Who else holds the cache that you were given?",
     breaks=("unchanged",),
     change={
@@ -4039,7 +4147,8 @@ mistake(
     breaks=("computes", "dropout"),
     change={
         NEXT_X: STEPS.replace(
-            "scores.softmax(-1) @", "nn.functional.dropout(scores.softmax(-1), 0.1, self.training) @"
+            "scores.softmax(-1) @",
+            "nn.functional.dropout(scores.softmax(-1), 0.1, self.training) @",
         ),
     },
 )  # fmt: skip
