@@ -753,7 +753,7 @@ def test_cached_gpt_gives_in_steps_what_it_gives_at_once(student, reference, mak
     assert_agrees(found, ours(ids)[0], within=REORDERED, what=f"the logits of {how} tokens")
 
 
-@rung.property("CachedGPT", rules=())
+@rung.property("CachedGPT")
 def test_cached_gpt_adds_with_trained_weights(student, reference):
     """With weights that have learned to add, it writes the same digits with and without a cache."""
     theirs, ours, lines = trained(student, reference, "CachedGPT")

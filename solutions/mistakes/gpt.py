@@ -1651,6 +1651,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={
+        "TransformerBlock(d_model, num_heads, d_hidden": (
+            "TransformerBlock(d_model, num_heads, 4 * d_model"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "GPT", "dropout-ignored", "The model never drops anything",
     hint="Where does the argument dropout go?",
     breaks=("dropout",),
@@ -1845,6 +1855,24 @@ mistake(
         ),
     },
 )  # fmt: skip
+
+
+@mistake(
+    "GPT", "one-fused-block-for-all", "One block does the work of all layers",
+    hint="How many blocks does your model hold, and how many sets of weights?",
+)  # fmt: skip
+class OneFusedBlock(nn.Module):
+    def __init__(self, vocab, d, heads, layers, hidden, context, p):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab, d), nn.Embedding(context, d)
+        self.h = nn.ModuleList([FusedBlock(d, heads, hidden, p)] * layers)
+        self.ln_f = nn.LayerNorm(d)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.h:
+            x, _ = block(x)
+        return F.linear(self.ln_f(x), self.wte.weight)
 
 
 @accepted("GPT", "embeddings", "Two nn.Embedding, and F.linear with the weight of the first")
@@ -3627,6 +3655,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CachedGPT", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={"num_heads, d_hidden) for": "num_heads, 4 * d_model) for"},
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "post-norm", "Norms come after attention and feed-forward layer, and not before",
     hint="In GPT-2, what does attention get: x, or norm1(x)?",
     change={
@@ -3765,6 +3799,18 @@ mistake(
     "CachedGPT", "context-refused-too-early", "The last position is never used",
     hint="May old and new tokens be exactly context_length?",
     change={"if seen + tokens > context_length": "if seen + tokens >= context_length"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "batches-of-32", "A batch of more than 32 texts fails",
+    hint="For how many texts does your cache have room, and who said so?",
+    change={
+        "_batch, tokens = ids.shape": (
+            "batch, tokens = ids.shape\n"
+            "        if batch > 32:\n"
+            "            raise ValueError('the cache has room for 32 texts')"
+        ),
+    },
 )  # fmt: skip
 
 mistake(
