@@ -530,11 +530,18 @@ def test_sample_next_gives_the_ids_of_the_example(student):
 @rung.value("sample_next")
 @pytest.mark.parametrize(
     "settings",
-    [(1.0, None, None), (0.5, None, None), (1.0, 3, None), (1.0, None, 0.7), (1.3, 4, 0.8)],
-    ids=["plain", "temperature", "top_k", "top_p", "all three"],
+    [
+        (1.0, None, None),
+        (0.5, None, None),
+        (1.0, 3, None),
+        (1.0, None, 0.7),
+        (2.5, None, 0.7),
+        (1.3, 4, 0.8),
+    ],
+    ids=["plain", "temperature", "top_k", "top_p", "temperature and top_p", "all three"],
 )
 def test_sample_next_chooses_other_ids(student, reference, settings):
-    """It is right for other logits, for each setting alone, and for all three together."""
+    """It is right for other logits, for each setting alone, and for some of them together."""
     assert_chooses(student, reference, more_ids(), TENTHS, *settings)
 
 
@@ -573,10 +580,11 @@ def test_sample_next_leaves_the_logits_alone(student):
 
 @rung.stability("sample_next", rules=("large",))
 def test_sample_next_survives_large_logits(student, reference):
-    """Logits of ±1000 and a low temperature give an id."""
+    """Logits of ±1000, a low temperature and a high one give an id."""
     logits = torch.tensor([-1000.0, 999.0, 0.0, 1000.0, 998.2])
     assert_chooses(student, reference, logits, [0.1, 0.5, 0.9])
     assert_chooses(student, reference, more_ids(), [0.1, 0.5, 0.9], 0.01)
+    assert_chooses(student, reference, 400.0 * more_ids(), [0.1, 0.5, 0.9], 300.0)
 
 
 # --- CachedGPT -----------------------------------------------------------------------------------

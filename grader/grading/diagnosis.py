@@ -27,7 +27,7 @@ from grader import wire
 from grader.course.tolerances import RECOGNISED
 from grader.grading.outcomes import GivenKey, MistakesFile
 from grader.mistakes import Library, Variant
-from grader.proxies.calls import Heard
+from grader.proxies.calls import Heard, told
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
@@ -172,6 +172,8 @@ def _gap(theirs: Heard, ours: Heard) -> Gap:
         case wire.TensorData(), wire.TensorData():
             if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
                 return _gap_of_tensors(theirs, ours)
+        case str(), str() if told(theirs) == told(ours):
+            return Gap()
     return Gap() if theirs == ours else Gap(math.inf, right=False)
 
 
@@ -203,7 +205,10 @@ def shows_numbers(heard: Sequence[Heard]) -> bool:
     """Whether calls gave numbers, and no exception."""
     flat = list(_flat(heard))
     raised = any(isinstance(value, wire.Raised) for value in flat)
-    return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
+    return not raised and any(
+        isinstance(v, wire.TensorData | int | float) or (isinstance(v, str) and told(v) != v)
+        for v in flat
+    )
 
 
 def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
@@ -213,13 +218,20 @@ def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
 
 
 def same_words(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
-    """Whether two answers that are the same raised their errors in the same words."""
-    pairs = zip(_flat(ours), _flat(theirs), strict=True)
-    return all(
-        _first_line(one) == _first_line(other)
-        for one, other in pairs
-        if isinstance(one, wire.Raised) and isinstance(other, wire.Raised)
-    )
+    """Whether two answers that are the same raised their errors in the same words.
+
+    And whether they began with the same random weights, where these are all that they had.
+    """
+    return all(map(_same_word, _flat(ours), _flat(theirs)))
+
+
+def _same_word(ours: Heard, theirs: Heard) -> bool:
+    match ours, theirs:
+        case wire.Raised(), wire.Raised():
+            return _first_line(ours) == _first_line(theirs)
+        case str(), str():
+            return ours == theirs
+    return True
 
 
 def _first_line(error: wire.Raised) -> str:
@@ -232,6 +244,8 @@ def _same(ours: Heard, theirs: Heard) -> bool:
             return _same_tensor(ours, theirs)
         case wire.Raised(), wire.Raised():
             return ours.kind == theirs.kind and _essence(ours) == _essence(theirs)
+        case str(), str():
+            return told(ours) == told(theirs)
         case float(), float():
             return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
     ours, theirs = _number(ours), _number(theirs)

@@ -6,6 +6,7 @@ What comes back is rebuilt as plain tensors and checked against the contract, be
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -66,6 +67,7 @@ class Observation:
 
 
 Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
+CHECKSUM = " with the checksum "
 ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
@@ -148,10 +150,14 @@ class Calls:
         """The ways in which weights were given to earlier modules of a class."""
         return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
-    def note(self, exercise: str, outcome: wire.Outcome) -> wire.Outcome:
-        """Remember what a call gave, and the watched functions that it used."""
+    def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
+        """Remember what a call gave, and the watched functions that it used.
+
+        Numbers that a module made of its own random weights are nobody's mistake.
+        """
         if isinstance(outcome, wire.Returned):
-            self.seen.heard.append(_promised(self.contracts.get(exercise), outcome.value))
+            value = _promised(self.contracts.get(exercise), outcome.value)
+            self.seen.heard.append(_as_shapes(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
             # What names a mistake is the error, whatever the variables are called.
             self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
@@ -191,6 +197,23 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
     return wire.Items(value.kind, [item for item, spec in pairs if spec is not None])
 
 
+def _as_shapes(value: wire.Value) -> wire.Value:
+    """A result whose tensors are told by dtype and shape, and by a checksum: see `told`."""
+    match value:
+        case wire.TensorData(dtype=dtype, shape=shape, data=data, device=device):
+            return f"{dtype} {tuple(shape)} on {device}{CHECKSUM}{zlib.crc32(data)}"
+        case wire.Items(kind, items):
+            return wire.Items(kind, list(map(_as_shapes, items)))
+        case wire.Entries(entries):
+            return wire.Entries({name: _as_shapes(item) for name, item in entries.items()})
+    return value
+
+
+def told(heard: str) -> str:
+    """A text that was heard without its checksum, which random weights decide."""
+    return heard.partition(CHECKSUM)[0]
+
+
 # --- calls ---------------------------------------------------------------------------------------
 
 
@@ -201,6 +224,7 @@ def make_calls(
     argument_lists: Sequence[Sequence[Any]],
     made_with: Sequence[Any] = (),
     mirrors: Mapping[str, Tensor] | None = None,
+    own_weights: bool = False,
 ) -> list[Any]:
     """Make one call for each list of arguments, in one message; the results, checked."""
     pending = [
@@ -209,7 +233,7 @@ def make_calls(
     ]
     outcomes = calls.session.run(*(call.message for call in pending))
     for outcome in outcomes:
-        calls.note(contract.name, outcome)
+        calls.note(contract.name, outcome, own_weights)
     if len(outcomes) < len(pending) and not isinstance(first_outcome(outcomes), wire.Raised):
         raise StudentLost("crashed", "fewer answers than questions")
     return [call.finish(outcome) for call, outcome in zip(pending, outcomes, strict=False)]
@@ -222,12 +246,14 @@ def observed(
     arguments: Sequence[Any],
     made_with: Sequence[Any] = (),
     altered: Sequence[str] = (),
+    own_weights: bool = False,
 ) -> Observation:
     """Make one call, and return what was seen on the way."""
     call = _Pending(
         calls, contract, target, list(arguments), made_with, {}, observe=True, altered=altered
     )
-    outcome = calls.note(contract.name, first_outcome(calls.session.run(call.message)))
+    seen = first_outcome(calls.session.run(call.message))
+    outcome = calls.note(contract.name, seen, own_weights)
     result = call.finish(outcome)
     assert isinstance(outcome, wire.Returned)
     if outcome.operations is None:

@@ -60,6 +60,12 @@ class _Remote:
         """What a test saw and results do not show, for a diagnosis."""
         self._calls.seen.heard.append(what)
 
+    def remember_refusal(self) -> None:
+        """The last exception was asked for: which one it was tells no mistake from another."""
+        heard = self._calls.seen.heard
+        if heard and isinstance(heard[-1], wire.Raised):
+            heard[-1] = "raised, as it should"
+
     def _refuse(self, *_: object) -> NoReturn:
         raise AuthorError(
             "a student's definition is not a value: call it, and compare the tensors that come "
@@ -83,6 +89,7 @@ class _RemoteCallable(_Remote):
     _target: str | int  # its name, or the handle of a module
     made_with: Sequence[Any] = ()  # a module's
     _mirrors: Mapping[str, Tensor] = {}  # a module's
+    _own_weights = False  # a module's, which nobody has given it
 
     def __call__(self, *arguments: Any) -> Any:
         """Call it there; the result is checked against the contract."""
@@ -92,14 +99,26 @@ class _RemoteCallable(_Remote):
         """Several calls in one message: one round trip instead of many."""
         self._here()
         return make_calls(
-            self._calls, self.contract, self._target, argument_lists, self.made_with, self._mirrors
+            self._calls,
+            self.contract,
+            self._target,
+            argument_lists,
+            self.made_with,
+            self._mirrors,
+            self._own_weights,
         )
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
         """A call whose operations are counted; torch functions `altered` give something else."""
         self._here()
         return observed(
-            self._calls, self.contract, self._target, arguments, self.made_with, altered=altered
+            self._calls,
+            self.contract,
+            self._target,
+            arguments,
+            self.made_with,
+            altered,
+            self._own_weights,
         )
 
     def _here(self) -> None:
@@ -163,6 +182,7 @@ class RemoteModule(_RemoteCallable):
         self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
         self.aliases = calls.parameter_aliases
+        self._own_weights = bool(structure.parameters)
         # Stand-ins that collect gradients; the values live in the student's process.
         self._mirrors: dict[str, Tensor] = {
             info.path: stand_in(info) for info in structure.parameters
@@ -234,6 +254,7 @@ class RemoteModule(_RemoteCallable):
         self._here()
         packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
+        self._own_weights = False
 
     def try_all(
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]

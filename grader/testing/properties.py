@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from grader.course.contract import ContractBroken
 from grader.course.tolerances import UNMOVED
 from grader.proxies.calls import Observation, StudentRaised
-from grader.proxies.remote import RemoteFunction, RemoteModule
+from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule
 from grader.testing.values import agree, assert_that
 from grader.wire.models import TableModel
 from grader.wire.payload import tensors_of
@@ -33,14 +33,44 @@ def assert_input_unchanged(call: RemoteFunction | RemoteModule, *arguments: Any)
     owners = [n for n, argument in enumerate(arguments, 1) for _ in tensors_of(argument)]
     seen: Observation = call.observe(*arguments)
     changed = sorted(seen.changed)
-    # The results may be right: which argument it was tells one mistake from another.
-    call.remember(f"changed: {changed}")
+    # The results may be right: what was changed tells one mistake from another.
+    call.remember(f"changed: {_named_alike(call, owners, changed)}")
     for number in changed:
         # An earlier call of the exercise may have been given more tensors than this one.
-        which = f"argument {owners[number]}" if number < len(owners) else "a tensor passed earlier"
-        if number < len(owners) and isinstance(arguments[owners[number] - 1], TableModel):
-            raise AssertionError(f"the weights of {which}, the model, were changed: only call it")
-        raise AssertionError(f"{which} was changed in place: build a new tensor instead")
+        if number >= len(owners):
+            raise AssertionError(
+                "a tensor passed earlier was changed in place: build a new tensor instead"
+            )
+        owner = owners[number]
+        raise AssertionError(_what_to_do(f"argument {owner}", arguments[owner - 1]))
+
+
+def _what_to_do(which: str, argument: Any) -> str:
+    """What happened to an argument that should have stayed as it was, and what to do instead."""
+    if isinstance(argument, TableModel):
+        return f"the weights of {which}, the model, were changed: only call it"
+    if isinstance(argument, Tensor):
+        return f"{which} was changed in place: build a new tensor instead"
+    kind = "dictionary" if isinstance(argument, dict) else type(argument).__name__
+    return (
+        f"{which} was changed in place: build a new {kind} with new tensors, and leave the one "
+        "that came in as it was"
+    )
+
+
+def _named_alike(
+    call: RemoteFunction | RemoteModule, owners: Sequence[int], changed: Sequence[int]
+) -> list[int | str]:
+    """The tensors that were changed, by number; those of a cache all by the argument's.
+
+    Each student lays out a cache in a way of their own.
+    """
+    signature = call.contract.forward or call.contract.call
+    free = {n for n, parameter in enumerate(signature.parameters, 1) if parameter.kind == "other"}
+    named = [
+        f"argument {owners[n]}" if n < len(owners) and owners[n] in free else n for n in changed
+    ]
+    return list(dict.fromkeys(named))
 
 
 def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
@@ -106,6 +136,8 @@ def assert_refuses(
         # Not finished, or gone: that is no answer to a wrong argument.
         if not raised.ordinary:
             raise
+        if isinstance(call, RemoteClass | RemoteFunction | RemoteModule):
+            call.remember_refusal()
         return
     except ContractBroken:
         pass  # a result of any shape is wrong here

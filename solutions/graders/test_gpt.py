@@ -712,12 +712,14 @@ def test_sample_next_leaves_the_caller_s_logits(student):
 
 @rung.stability("sample_next", rules=("large",))
 def test_sample_next_takes_logits_of_a_thousand(student, reference):
-    """Large logits and low temperatures give the right ids."""
+    """Large logits, low temperatures and high ones give the right ids."""
     logits = torch.tensor([998.6, -1000.0, 1000.0, 999.3, 0.0, 997.9])
     for shift in (0.0, -1998.0):
         for settings in ((), (1.4, 3), (1.0, None, 0.8)):
             assert_chooses(student, reference, logits + shift, FINE[::3], *settings)
     assert_chooses(student, reference, nine(), FINE[::3], 0.005, 4, 0.9)
+    # So far apart that a softmax before the temperature leaves a single id.
+    assert_chooses(student, reference, 250.0 * nine(), FINE[1::3], 200.0, 6, 0.8)
 
 
 # --- CachedGPT -----------------------------------------------------------------------------------

@@ -1836,6 +1836,15 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "RotaryAttention", "speeds-of-d-out", "The speeds count all features, and not those of a head",
+    hint="In the exponent -2i/d, what is d: the width of all heads together, or that of one?",
+    change={
+        TURN_QUERIES: "queries = apply_rope(queries, positions, 10000.0 ** (1 / self.num_heads))",
+        TURN_KEYS: "keys = apply_rope(keys, positions, 10000.0 ** (1 / self.num_heads))",
+    },
+)  # fmt: skip
+
+mistake(
     "RotaryAttention", "exponent-without-its-two",
     "The exponent is i / head_dim, where it should be 2i / head_dim",
     hint="With heads of four features, by how much does pair 1 turn a position?",
@@ -2690,6 +2699,38 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "first-norm-twice", "What the first norm gives is normed once more",
+    hint="How often does norm1 come before the attention, and what is added to what that finds?",
+    change={
+        READ: f"x = rms_norm(x, self.norm1)\n        {READ}",
+    },
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "second-shortcut-after-norm", "The second shortcut starts behind the norm",
+    hint="What is added to what the feed-forward layer gives: h, or what the norm made of it?",
+    change={FEED: "h = rms_norm(h, self.norm2)\n        return h + self.feed_forward(h)"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "input-returned", "What came in is returned, and nothing is made of it",
+    hint="Which name does the last line return, and which lines does its value come from?",
+    change={FEED: f"h = {FEED.removeprefix('return ')}\n        return x"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-attention", "The attention is left out",
+    hint="Which line of forward looks at other tokens?",
+    change={READ: "", ADD: "h = x"},
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-feed-forward", "The feed-forward network is left out",
+    hint="What comes after the attention in a block?",
+    change={FEED: "return h"},
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "second-shortcut-from-x",
     "The second shortcut starts at the block's input, and what attention added is lost",
     hint="To what does the feed-forward layer add: to x, or to what it read?",
@@ -2854,6 +2895,24 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "silu-on-both", "Both projections go through silu",
+    hint="Which of the two projections passes through silu?",
+    change=gated(f"nn.functional.silu({BETWEEN}) * nn.functional.silu({UP})"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "no-silu", "The gate has no silu",
+    hint="What is done to W_gate(x) before it multiplies?",
+    change=gated(f"{BETWEEN} * {UP}"),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "gate-added", "Gate and projection are added, and not multiplied",
+    hint="What does a gate of 0 let through?",
+    change=gated(f"nn.functional.silu({BETWEEN}) + {UP}"),
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "no-gate", "W_gate goes through SiLU, and nothing is multiplied: W_up is unused",
     hint="How many matrices does the feed-forward layer have, and which one did nothing?",
     change=gated(f"nn.functional.silu({BETWEEN})"),
@@ -2930,6 +2989,24 @@ mistake(
         TURN_BOTH,
         "queries, keys = (\n"
         "            apply_rope(torch.stack(part.chunk(2, -1), -1).flatten(-2), places)\n"
+        "            for part in (queries, keys)\n"
+        "        )",
+    )),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "another-theta", "theta is 500,000, as in Llama 3, and not 10,000",
+    hint="What is the usual theta of apply_rope?",
+    change=written_out(("places)", "places, 500000.0)")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "speeds-of-d-model", "The speeds count all features, and not those of a head",
+    hint="In the exponent -2i/d, what is d: the width of all heads together, or that of one?",
+    change=written_out((
+        TURN_BOTH,
+        "queries, keys = (\n"
+        "            apply_rope(part, places, 10000 ** (1 / layer.num_heads))\n"
         "            for part in (queries, keys)\n"
         "        )",
     )),
@@ -3273,6 +3350,14 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "EncoderDecoderBlock", "roles-swapped-and-cut", "The context asks, and x answers",
+    hint="From which sequence come the queries: which one gets a result for each of its tokens?",
+    change={
+        OTHER: "h = h + self.cross(context, self.norm2(h))[:, : x.shape[1]]",
+    },
+)  # fmt: skip
+
+mistake(
     "EncoderDecoderBlock", "not-causal", "Self-attention sees the future",
     hint="What may token 2 of x know of token 3?",
     change={OWN_LAYER: TWO_WAYS, OWN: "n = self.norm1(x)\n        h = x + self.attention(n, n)"},
@@ -3315,6 +3400,18 @@ mistake(
     hint="Does your result change with the context?",
     change={OTHER: "h = h + self.cross(self.norm2(h), self.norm2(h))"},
     breaks=("computes",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-cross-attention", "The second attention is left out",
+    hint="Which line of forward reads the context?",
+    change={OTHER: ""},
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "no-self-attention", "Self-attention is left out",
+    hint="Which line of forward lets a token of x look at the ones before it?",
+    change={OWN: "h = x"},
 )  # fmt: skip
 
 mistake(
@@ -3422,6 +3519,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "EncoderDecoderBlock", "input-returned", "What came in is returned, and nothing is made of it",
+    hint="Which name does the last line return, and which lines does its value come from?",
+    change={NETWORK: f"h = {NETWORK.removeprefix('return ')}\n        return x"},
+)  # fmt: skip
+
+mistake(
     "EncoderDecoderBlock", "rms-norms", "The mean is not subtracted: these are RMS norms",
     hint="What does a layer norm do to a token whose features are all 5?",
     change={
@@ -3457,6 +3560,13 @@ mistake(
         ),
     },
     breaks=("gelu",),
+)  # fmt: skip
+
+mistake(
+    "EncoderDecoderBlock", "gelu-after-both", "A GELU comes after down, too",
+    hint="How often does the formula have a GELU?",
+    change={NETWORK: "return h + nn.functional.gelu(self.feed_forward(self.norm3(h)))"},
+    breaks=("computes", "gelu"),
 )  # fmt: skip
 
 mistake(
@@ -3628,6 +3738,46 @@ class FutureLowered(Translating):
 class PaddingLowered(Translating):
     def hide_padding(self, scores, mask):
         return scores if mask is None else scores.masked_fill(mask[:, None, None], -60.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", common="mask-fills-minus-hundred",
+    breaks=("causal", "hidden"),
+)  # fmt: skip
+class BothLowered(Translating):
+    def hide_future(self, scores):
+        return scores.masked_fill(torch.ones_like(scores[0, 0]).triu(1).bool(), -100.0)
+
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -100.0)
+
+
+@mistake(
+    "EncoderDecoderBlock", "mask-on-queries", "The mask hides queries, and not keys",
+    hint="On which axis of the scores do the keys lie?",
+)  # fmt: skip
+class MaskOnQueries(Translating):
+    def hide_padding(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, :, None], -torch.inf)
+
+
+@mistake(
+    "EncoderDecoderBlock", "self-attention-twice", "Both attentions share their weights",
+    hint="How many matrices does the block learn?",
+)  # fmt: skip
+class SelfAttentionTwice(Translating):
+    def attend(self, layers, x, seen, hide):
+        return super().attend(self.self_attn, x, seen, hide)
+
+
+@mistake(
+    "EncoderDecoderBlock", "a-single-attention", "Both attentions share their weights",
+    hint="How many matrices does the block learn?",
+)  # fmt: skip
+class SingleAttention(Translating):
+    def __init__(self, d_model, num_heads, d_hidden):
+        super().__init__(d_model, num_heads, d_hidden)
+        self.cross_attn = self.self_attn
 
 
 @mistake(

@@ -413,6 +413,45 @@ def loss_of_the_wrong_dimension(logits, ids, ignore=None):
     return losses.mean() if ignore is None else losses[~ignore[1:].flatten()].mean()
 
 
+@mistake(
+    "next_token_loss", "classes-last",
+    "Torch looks for the vocabulary on the axis of the positions",
+    hint="Which axis of its first argument does F.cross_entropy take for that of the classes?",
+)  # fmt: skip
+def loss_with_the_classes_last(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:, :-1], ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "classes-last-not-shifted",
+    "Torch looks for the vocabulary on the axis of the positions",
+    hint="Which axis of its first argument does F.cross_entropy take for that of the classes?",
+)  # fmt: skip
+def loss_with_the_classes_last_of_all(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits, ids, reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore].mean()
+
+
+@mistake(
+    "next_token_loss", "targets-not-flattened", "The logits are flattened, and the targets are not",
+    hint="How many guesses does your first argument hold, and how many targets your second?",
+)  # fmt: skip
+def loss_of_targets_that_are_not_flattened(logits, ids, ignore=None):
+    losses = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:], reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:]].mean()
+
+
+@mistake(
+    "next_token_loss", "view-of-a-slice", ".view cannot flatten what was cut off each row",
+    hint="Does a slice lie in memory in one piece? Which function copies where it must?",
+)  # fmt: skip
+def loss_by_views(logits, ids, ignore=None):
+    guesses = logits[:, :-1].view(-1, logits.shape[-1])
+    losses = F.cross_entropy(guesses, ids[:, 1:].reshape(-1), reduction="none")
+    return losses.mean() if ignore is None else losses[~ignore[:, 1:].reshape(-1)].mean()
+
+
 mistake(
     "next_token_loss", "summed", "The losses are summed, not averaged",
     hint="Should a longer text have a larger loss?",
@@ -1151,6 +1190,34 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "positions-from-one-to-the-end", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={EMBEDDED: "self.token_table[ids] + self.position_table[1 : tokens + 1]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-one-looked-up", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids] + nn.functional.embedding("
+            "torch.arange(1, tokens + 1, device=ids.device), self.position_table)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-from-one-to-the-last", "The first token gets the second position",
+    hint="Which row of the position table belongs to the very first token?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids] + self.position_table["
+            "torch.arange(1, tokens + 1).clamp(max=context_length - 1)]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "GPT", "positions-reversed", "The last token gets the first position",
     hint="Which row of the position table belongs to the very first token?",
     change={
@@ -1195,6 +1262,26 @@ mistake(
     change={
         EMBEDDED: "self.token_table[ids]",
         "x = block(x)": "x = block(x + self.position_table[:tokens])",
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-after-every-block", "Positions are added after every block, too",
+    hint="How often does the formula add the positions?",
+    change={"x = block(x)": "x = block(x) + self.position_table[:tokens]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "positions-of-sines", "Positions are sines and cosines, and their table is not used",
+    hint="Which of the two tables that the model learns does forward read?",
+    change={
+        EMBEDDED: (
+            "self.token_table[ids]\n"
+            "        where = torch.arange(tokens, dtype=x.dtype, device=x.device)\n"
+            "        two_i = torch.arange(0, x.shape[-1], 2, dtype=x.dtype, device=x.device)\n"
+            "        angles = where[:, None] / 10000 ** (two_i / x.shape[-1])\n"
+            "        x = x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)"
+        ),
     },
 )  # fmt: skip
 
@@ -1317,6 +1404,12 @@ mistake(
     "GPT", "first-block-skipped", "The first block is left out",
     hint="How often does your loop run?",
     change={"for block in self.blocks": "for block in self.blocks[1:]"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "first-block-only", "Only the first block is used",
+    hint="How often does your loop run?",
+    change={"for block in self.blocks": "for block in self.blocks[:1]"},
 )  # fmt: skip
 
 mistake(
@@ -1470,6 +1563,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "last-position-kept", "Only the last position's logits come back",
+    hint="At how many positions is a next token to be guessed?",
+    breaks=("returns",),
+    change={OUTPUT: f"({OUTPUT})[:, -1:]"},
+)  # fmt: skip
+
+mistake(
     "GPT", "vectors-returned", "Vectors come back, and not logits",
     hint="How many numbers does the result have for each position: d_model, or vocab_size?",
     breaks=("returns",),
@@ -1498,6 +1598,8 @@ mistake(
 )  # fmt: skip
 
 mistake("GPT", common="nothing-returned")
+
+mistake("GPT", common="all-zeros", change={OUTPUT: f"0 * ({OUTPUT})"})
 
 mistake(
     "GPT", common="qkv-bias",
@@ -1549,6 +1651,16 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "GPT", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={
+        "TransformerBlock(d_model, num_heads, d_hidden": (
+            "TransformerBlock(d_model, num_heads, 4 * d_model"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "GPT", "dropout-ignored", "The model never drops anything",
     hint="Where does the argument dropout go?",
     breaks=("dropout",),
@@ -1563,6 +1675,13 @@ mistake(
         LAST_NORM: f"{LAST_NORM}\n        self.p = dropout",
         EMBEDDED: f"nn.functional.dropout({EMBEDDED}, self.p)",
     },
+)  # fmt: skip
+
+mistake(
+    "GPT", "weights-dropped-in-evaluation", "Attention weights are dropped after .eval(), too",
+    hint="How does nn.functional.dropout learn whether the model is training?",
+    breaks=("eval",),
+    change={"x = block(x)": "block.attention.dropout.train()\n            x = block(x)"},
 )  # fmt: skip
 
 mistake(
@@ -1627,6 +1746,40 @@ mistake(
             "            x = block.feed_forward(block.norm2(x))"
         ),
     },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-first-shortcut", "The shortcut around the attention is missing",
+    hint="What is added to what the attention finds?",
+    change={
+        "x = block(x)": (
+            "x = block.attention(block.norm1(x))\n"
+            "            x = x + block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-second-shortcut", "The shortcut around the feed-forward network is missing",
+    hint="What is added to what the feed-forward network gives?",
+    change={
+        "x = block(x)": (
+            "x = x + block.attention(block.norm1(x))\n"
+            "            x = block.feed_forward(block.norm2(x))"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-attention", "The attention is left out",
+    hint="Which line of a block looks at other tokens?",
+    change={"x = block(x)": "x = x + block.feed_forward(block.norm2(x))"},
+)  # fmt: skip
+
+mistake(
+    "GPT", "no-feed-forward", "The feed-forward network is left out",
+    hint="What comes after the attention in a block?",
+    change={"x = block(x)": "x = x + block.attention(block.norm1(x))"},
 )  # fmt: skip
 
 mistake(
@@ -1702,6 +1855,24 @@ mistake(
         ),
     },
 )  # fmt: skip
+
+
+@mistake(
+    "GPT", "one-fused-block-for-all", "One block does the work of all layers",
+    hint="How many blocks does your model hold, and how many sets of weights?",
+)  # fmt: skip
+class OneFusedBlock(nn.Module):
+    def __init__(self, vocab, d, heads, layers, hidden, context, p):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab, d), nn.Embedding(context, d)
+        self.h = nn.ModuleList([FusedBlock(d, heads, hidden, p)] * layers)
+        self.ln_f = nn.LayerNorm(d)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.h:
+            x, _ = block(x)
+        return F.linear(self.ln_f(x), self.wte.weight)
 
 
 @accepted("GPT", "embeddings", "Two nn.Embedding, and F.linear with the weight of the first")
@@ -2535,6 +2706,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "generate", "no-column", "The next ids are no column, and cannot be joined to the text",
+    hint="The text has rows and columns: how many dimensions does what argmax gives have?",
+    change={JOIN: "torch.cat([ids, next_ids], dim=1)"},
+)  # fmt: skip
+
+mistake(
+    "generate", "a-row-for-a-column", "The next ids are a row, where a column is wanted",
+    hint="Each row of the text gets one id: how many rows and columns are the new ones?",
+    change={JOIN: "torch.cat([ids, next_ids[None]], dim=1)"},
+)  # fmt: skip
+
+mistake(
     "generate", "only-the-last-id", "The model sees the last id alone",
     hint="What does the model have to know to go on: the last word, or the sentence?",
     change={"ids[:, -context_length:]": "ids[:, -1:]"},
@@ -2890,9 +3073,39 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "sample_next", "all-dropped", "Where the first id alone reaches top_p, nothing is left",
+    "sample_next", "all-dropped", "The id that reaches top_p is dropped, even if it is the first",
     hint="How many ids are kept at least?",
     change={TOP_P: "order[largest.cumsum(dim=-1) >= top_p]"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-none-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        "    if len(hit) == 0:": "    if len(hit) == 0 and not probs.isnan().any():",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-no-last",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        LAST: "return int(torch.nonzero(probs > 0)[-1])",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "all-dropped-and-zero-found",
+    "The id that reaches top_p is dropped, even if it is the first",
+    hint="How many ids are kept at least?",
+    change={
+        TOP_P: "order[largest.cumsum(dim=-1) >= top_p]",
+        f"    hit = {HIT}": f"    if probs.isnan().any():\n        return 0\n    hit = {HIT}",
+    },
 )  # fmt: skip
 
 mistake(
@@ -2944,6 +3157,33 @@ mistake(
         SOFTMAX: f"{SOFTMAX} / temperature\n    probs = probs / probs.sum()",
     },
     same_as={"temperature-ignored": "a factor that all have is gone after the division"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "probabilities-divided", "The probabilities are divided, not the logits",
+    hint="What do the probabilities sum to once they are divided by 0.5?",
+    change={"logits / temperature": "logits * 1.0", SOFTMAX: f"{SOFTMAX} / temperature"},
+)  # fmt: skip
+
+mistake(
+    "sample_next", "powers-not-renormalised",
+    "Powers of the probabilities are taken, and they no longer sum to 1",
+    hint="What do the squares of 0.4 and 0.6 sum to?",
+    change={
+        "logits / temperature": "logits * 1.0",
+        SOFTMAX: f"{SOFTMAX} ** (1 / temperature)",
+    },
+)  # fmt: skip
+
+mistake(
+    "sample_next", "powers-of-probabilities",
+    "The temperature comes after the softmax, where a probability may be 0 already",
+    hint="Two logits are 400 apart: what does a temperature of 200 make of their probabilities?",
+    breaks=("large",),
+    change={
+        "logits / temperature": "logits * 1.0",
+        SOFTMAX: f"{SOFTMAX} ** (1 / temperature)\n    probs = probs / probs.sum()",
+    },
 )  # fmt: skip
 
 mistake(
@@ -3435,6 +3675,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CachedGPT", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={"num_heads, d_hidden) for": "num_heads, 4 * d_model) for"},
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "post-norm", "Norms come after attention and feed-forward layer, and not before",
     hint="In GPT-2, what does attention get: x, or norm1(x)?",
     change={
@@ -3463,6 +3709,24 @@ mistake(
     "CachedGPT", "positions-one-too-short", "After a cache, the last position comes twice",
     hint="Two tokens are in the cache: which positions are taken?",
     change={WHERE: "self.position_table[max(seen - 1, 0) :]"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "heads-for-tokens", "The number of heads is taken for that of the tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[1]")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "batch-for-tokens", "The size of the batch is taken for the number of tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[0]")},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "width-for-tokens", "The width of a head is taken for the number of tokens seen",
+    hint="Keys have four axes: which of them grows from step to step?",
+    change={SEEN: SEEN.replace("shape[2]", "shape[3]")},
 )  # fmt: skip
 
 mistake(
@@ -3538,9 +3802,35 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CachedGPT", "new-tokens-alone-counted-to-the-last",
+    "Beyond the context, positions stop at the last one",
+    hint="What should a caller hear whose old and new tokens are more than context_length?",
+    breaks=("context",),
+    change={
+        "if seen + tokens > context_length": "if tokens > context_length",
+        WHERE: (
+            "self.position_table["
+            "torch.arange(seen, seen + tokens).clamp(max=context_length - 1)]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "context-refused-too-early", "The last position is never used",
     hint="May old and new tokens be exactly context_length?",
     change={"if seen + tokens > context_length": "if seen + tokens >= context_length"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "batches-of-32", "A batch of more than 32 texts fails",
+    hint="For how many texts does your cache have room, and who said so?",
+    change={
+        "_batch, tokens = ids.shape": (
+            "batch, tokens = ids.shape\n"
+            "        if batch > 32:\n"
+            "            raise ValueError('the cache has room for 32 texts')"
+        ),
+    },
 )  # fmt: skip
 
 mistake(
@@ -3623,6 +3913,12 @@ mistake(
     hint="Where does the next step get the keys of this one?",
     breaks=("returns",),
     change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.T"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "none-for-the-cache", "What comes back for a cache is None",
+    hint="Where does the next step get the keys of this one?",
+    change={ALL_LOGITS: f"{ALL_LOGITS.removesuffix('new_cache')}None"},
 )  # fmt: skip
 
 mistake(
@@ -3868,7 +4164,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "cache-written-in-place", "The keys that came in are written over",
+    "CachedGPT", "cache-written-in-place", "The cache that came in is written over",
     hint="Who else holds the cache that you were given?",
     breaks=("unchanged",),
     change={
@@ -3909,6 +4205,18 @@ mistake(
         NEXT_X: "x, grown = block(nn.functional.dropout(x, self.p), of_block)",
     },
     same_as={"drops-in-training": "something is dropped"},
+)  # fmt: skip
+
+mistake(
+    "CachedGPT", "drops-a-tenth", "In training, a tenth of the attention weights is dropped",
+    hint="Is anything to be dropped while a model writes?",
+    breaks=("computes", "dropout"),
+    change={
+        NEXT_X: STEPS.replace(
+            "scores.softmax(-1) @",
+            "nn.functional.dropout(scores.softmax(-1), 0.1, self.training) @",
+        ),
+    },
 )  # fmt: skip
 
 mistake(

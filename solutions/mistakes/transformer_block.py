@@ -1597,6 +1597,18 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", "first-norm-twice", "What the first norm gives is normed once more",
+    hint="How often does norm1 come before the attention, and what is added to what that finds?",
+    change={FIRST: "x = self.norm1(x)\n        h = x + self.attention(self.norm1(x))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "second-norm-twice", "What the second norm gives is normed once more",
+    hint="How often does norm2 come before the network, and what is added to what that gives?",
+    change={SECOND: "h = self.norm2(h)\n        return h + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "second-shortcut-from-x",
     "The second shortcut starts at the block's input, and what attention added is lost",
     hint="To what does the feed-forward network add: to x, or to what it read?",
@@ -1607,6 +1619,29 @@ mistake(
     "TransformerBlock", "shortcut-twice", "x is added twice",
     hint="Which sum holds x already when the second one is taken?",
     change={SECOND: "return x + h + self.feed_forward(self.norm2(h))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "input-returned", "What came in is returned, and nothing is made of it",
+    hint="Which name does the last line return, and which lines does its value come from?",
+    change={SECOND: "h = h + self.feed_forward(self.norm2(h))\n        return x"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="all-zeros",
+    change={SECOND: "return 0 * (h + self.feed_forward(self.norm2(h)))"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-attention", "The attention is left out",
+    hint="Which line of forward looks at other tokens?",
+    change={FIRST: "h = x"},
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "no-feed-forward", "The feed-forward network is left out",
+    hint="What comes after the attention in a block?",
+    change={SECOND: "return h"},
 )  # fmt: skip
 
 mistake(
@@ -1749,6 +1784,22 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", "normed-over-the-batch",
+    "Each feature is normed over all tokens of the batch: this is batch norm",
+    hint="May a sentence's result depend on the other sentences in its batch?",
+    change={
+        FIRST: (
+            "def norm(part, x):\n"
+            "            spread, mean = torch.var_mean(x, (0, 1), correction=0)\n"
+            "            return (x - mean) / (spread + part.eps).sqrt() * part.weight + part.bias\n"
+            "\n"
+            "        h = x + self.attention(norm(self.norm1, x))"
+        ),
+        SECOND: "return h + self.feed_forward(norm(self.norm2, h))",
+    },
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "divided-by-d-minus-one",
     "The variance is divided by d_model - 1, and not by d_model",
     hint="What does torch's var do unless you say unbiased=False?",
@@ -1857,6 +1908,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "TransformerBlock", "gelu-after-both", "A GELU comes after down, too",
+    hint="How often does the formula have a GELU?",
+    change={SECOND: "return h + nn.functional.gelu(self.feed_forward(self.norm2(h)))"},
+    breaks=("computes", "gelu"),
+)  # fmt: skip
+
+mistake(
     "TransformerBlock", "gelu-by-tanh", "The GELU is the tanh form, and not the exact one",
     hint="Which argument of its own does nn.GELU take? Where do the two differ most?",
     change={
@@ -1915,9 +1973,48 @@ mistake(
     change=within(("masked_fill(mask", "masked_fill(mask.T")),
 )  # fmt: skip
 
+mistake(
+    "TransformerBlock", common="hides-itself",
+    change=within(("masked_fill(mask", "masked_fill(mask | mask.logical_not().triu()")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="sees-one-ahead",
+    change=within(("masked_fill(mask", "masked_fill(mask.triu(2)")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "mask-not-cut",
+    "The mask is not cut to the length of the sentence on both sides",
+    hint="How many tokens does the input have, and how many rows and columns has your mask?",
+    change=within(("layer.mask[:tokens, :tokens]", "layer.mask")),
+    breaks=("shorter",),
+)  # fmt: skip
+
 mistake("TransformerBlock", common="mask-fills-zero", change=within(("-torch.inf", "0.0")))
 
 mistake("TransformerBlock", common="softmax-over-queries", change=within(("dim=-1", "dim=-2")))
+
+APART = ".unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)"
+TOGETHER = "context.transpose(1, 2).flatten(2)"
+
+mistake(
+    "TransformerBlock", common="reshaped-into-heads",
+    change=within((APART, ".reshape(len(x), layer.num_heads, tokens, -1)")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="merged-without-turning",
+    change=within((TOGETHER, "context.reshape(x.shape)")),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", common="reshaped-into-heads-and-back",
+    change=within(
+        (APART, ".reshape(len(x), layer.num_heads, tokens, -1)"),
+        (TOGETHER, "context.reshape(x.shape)"),
+    ),
+)  # fmt: skip
 
 mistake(
     "TransformerBlock", common="no-output-layer", change=within(("layer.out_proj(", "(")),
@@ -1967,6 +2064,13 @@ mistake(
         ),
     },
     breaks=("bias",),
+)  # fmt: skip
+
+mistake(
+    "TransformerBlock", "four-times-as-wide",
+    "The hidden layer is 4 · d_model wide, whatever was asked",
+    hint="Where does d_hidden come in?",
+    change={"FeedForward(d_model, d_hidden)": "FeedForward(d_model, 4 * d_model)"},
 )  # fmt: skip
 
 mistake(

@@ -382,3 +382,26 @@ def test_a_layer_that_nobody_asked_for_is_known_whatever_it_began_with(warm: War
     with sharing(warm), order.desk() as desk:
         found = named(told(desk, "", LAYER_TOO, "CausalAttention"))
     assert found == {"An output layer comes last, and nobody asked for one"}
+
+
+A_SHAPE_TOO_MANY = """
+import torch
+from torch import nn
+
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, num_heads, d_hidden, context_length, dropout):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(d_model) for _ in range(2)])
+        self.up, self.down = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
+        nn.init.normal_(self.up.weight, std=0.02)
+    def forward(self, x):
+        h = x + self.norms[0](x)
+        return h + self.down(self.up(self.norms[1](h))), h
+"""
+
+
+def test_a_wrong_shape_is_known_whatever_weights_a_module_began_with(warm: Warm) -> None:
+    order = real_order("TransformerBlock")
+    with sharing(warm), order.desk() as desk:
+        found = named(told(desk, "", A_SHAPE_TOO_MANY, "TransformerBlock"))
+    assert found == {"The first sum is returned as well"}

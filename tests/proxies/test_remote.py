@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ from torch.nn import functional
 from grader import wire
 from grader.course.contract import ContractBroken, ContractError
 from grader.course.tensors import Make
-from grader.proxies.calls import AuthorError, StudentRaised
+from grader.grading.diagnosis import same
+from grader.proxies.calls import AuthorError, Heard, StudentRaised
 from grader.proxies.remote import Student
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, StudentLost
-from grader.testing import assert_input_unchanged
+from grader.testing import assert_input_unchanged, assert_refuses
 from grader.wire import payload
 from tests.support import seats
 
@@ -687,8 +689,61 @@ def test_a_change_inside_a_nest_is_told_with_the_arguments_number(open_seat: Ope
     source = "import torch\ndef remember(x, cache):\n    cache[1].add_(1)\n    return x, cache"
     student = open_seat(source, remember).student()
     assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(0), torch.ones(0)))
-    with pytest.raises(AssertionError, match="argument 2 was changed in place"):
+    with pytest.raises(AssertionError, match="argument 2 was changed in place: build a new tuple"):
         assert_input_unchanged(student.remember, torch.ones(0), (torch.ones(3), torch.ones(3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "cache", "kind"),
+    [
+        ("cache[1] = cache[1] + 1", [torch.ones(3), torch.ones(3)], "list"),
+        ("cache.append(x)", [torch.ones(3)], "list"),
+        ("cache['seen'] = x", {"seen": torch.ones(3)}, "dictionary"),
+        ("cache['seen'][0].zero_()", {"seen": (torch.ones(3),)}, "dictionary"),
+    ],
+)
+def test_who_changes_a_cache_is_asked_for_a_new_one(
+    open_seat: OpenSeat, change: str, cache: Any, kind: str
+) -> None:
+    def go_on(x: Float[Tensor, " n"], cache: Any) -> tuple[Float[Tensor, " n"], Any]:
+        return x, cache
+
+    source = f"def go_on(x, cache):\n    {change}\n    return x, cache"
+    student = open_seat(source, go_on).student()
+    told = f"argument 2 was changed in place: build a new {kind} with new tensors, and leave"
+    with pytest.raises(AssertionError, match=told):
+        assert_input_unchanged(student.go_on, torch.ones(3), cache)
+
+
+def test_a_changed_cache_is_one_mistake_whatever_it_is_made_of(open_seat: OpenSeat) -> None:
+    def go_on(x: Float[Tensor, " n"], cache: Any) -> tuple[Float[Tensor, " n"], Any]:
+        return x, cache
+
+    def gave(source: str, cache: Any) -> tuple[Heard, ...]:
+        seat = open_seat(f"def go_on(x, cache):\n    {source}\n    return x, cache", go_on)
+        with pytest.raises(AssertionError, match="argument 2 was changed"):
+            assert_input_unchanged(seat.student().go_on, torch.ones(3), cache)
+        return seat.calls.seen.gave()
+
+    pairs = gave("cache[1][0].zero_()", [(torch.ones(3),), (torch.ones(3), torch.ones(3))])
+    assert (
+        gave("cache['k'].zero_(), cache['v'].zero_()", dict.fromkeys("kv", torch.ones(2))) == pairs
+    )
+
+
+def test_what_an_exception_says_that_was_asked_for_tells_no_mistakes_apart(
+    open_seat: OpenSeat,
+) -> None:
+    def gave(exception: str) -> tuple[Heard, ...]:
+        source = f"def remember(x, cache):\n    if len(x) > 3: raise {exception}\n    return x"
+        seat = open_seat(source, remember)
+        student = seat.student()
+        for size in (4, 2):
+            with contextlib.suppress(AssertionError):
+                assert_refuses(student.remember, torch.ones(size), None)
+        return seat.calls.seen.gave()
+
+    assert same(gave("ValueError('too long')"), gave("AssertionError"))
 
 
 def test_observe_works_for_modules_too(student: Any) -> None:
