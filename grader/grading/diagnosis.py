@@ -27,7 +27,7 @@ from grader import wire
 from grader.course.tolerances import RECOGNISED
 from grader.grading.outcomes import GivenKey, MistakesFile
 from grader.mistakes import Library, Variant
-from grader.proxies.calls import Heard, told
+from grader.proxies.calls import Heard
 from grader.sandbox.session import Limits
 from grader.unsandboxed.forked import Ended, Forked
 from grader.wire import payload
@@ -171,9 +171,7 @@ def _gap(theirs: Heard, ours: Heard) -> Gap:
     match theirs, ours:
         case wire.TensorData(), wire.TensorData():
             if (theirs.dtype, theirs.shape, theirs.device) == (ours.dtype, ours.shape, ours.device):
-                return _gap_of_tensors(theirs, ours)
-        case str(), str() if told(theirs) == told(ours):
-            return Gap()
+                return Gap() if theirs.device == "meta" else _gap_of_tensors(theirs, ours)
     return Gap() if theirs == ours else Gap(math.inf, right=False)
 
 
@@ -186,7 +184,7 @@ def _gap_of_tensors(theirs: wire.TensorData, ours: wire.TensorData) -> Gap:
         first, second = payload.unpack_tensor(theirs), payload.unpack_tensor(ours)
     except wire.WireError:
         return Gap(math.inf, right=False)
-    if not first.is_floating_point() or first.device.type != "cpu":
+    if not first.is_floating_point():
         return Gap(right=theirs == ours, largest=0.0 if theirs == ours else 1.0)
     both = first.isfinite() & second.isfinite()
     apart = (first.isinf() | second.isinf()) & (first != second) & ~first.isnan()
@@ -205,10 +203,7 @@ def shows_numbers(heard: Sequence[Heard]) -> bool:
     """Whether calls gave numbers, and no exception."""
     flat = list(_flat(heard))
     raised = any(isinstance(value, wire.Raised) for value in flat)
-    return not raised and any(
-        isinstance(v, wire.TensorData | int | float) or (isinstance(v, str) and told(v) != v)
-        for v in flat
-    )
+    return not raised and any(isinstance(v, wire.TensorData | int | float) for v in flat)
 
 
 def same(ours: Sequence[Heard], theirs: Sequence[Heard]) -> bool:
@@ -229,8 +224,8 @@ def _same_word(ours: Heard, theirs: Heard) -> bool:
     match ours, theirs:
         case wire.Raised(), wire.Raised():
             return _first_line(ours) == _first_line(theirs)
-        case str(), str():
-            return ours == theirs
+        case wire.TensorData(device="meta"), wire.TensorData(device="meta"):
+            return ours.data == theirs.data
     return True
 
 
@@ -244,8 +239,6 @@ def _same(ours: Heard, theirs: Heard) -> bool:
             return _same_tensor(ours, theirs)
         case wire.Raised(), wire.Raised():
             return ours.kind == theirs.kind and _essence(ours) == _essence(theirs)
-        case str(), str():
-            return told(ours) == told(theirs)
         case float(), float():
             return ours == theirs or math.isclose(ours, theirs, rel_tol=RECOGNISED.rtol)
     ours, theirs = _number(ours), _number(theirs)
@@ -284,7 +277,7 @@ def _essence(error: wire.Raised) -> tuple[str, list[str]]:
 def _same_tensor(ours: wire.TensorData, theirs: wire.TensorData) -> bool:
     if (ours.dtype, ours.shape, ours.device) != (theirs.dtype, theirs.shape, theirs.device):
         return False
-    if ours.data == theirs.data:
+    if ours.device == "meta" or ours.data == theirs.data:
         return True
     try:
         first, second = payload.unpack_tensor(ours), payload.unpack_tensor(theirs)

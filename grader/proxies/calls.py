@@ -67,7 +67,6 @@ class Observation:
 
 
 Heard = wire.Value | wire.Raised  # what a call gave: a result, or an exception
-CHECKSUM = " with the checksum "
 ArgumentOrder = tuple[list[int], list[str]]  # of arguments, and their keywords
 
 
@@ -153,11 +152,11 @@ class Calls:
     def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
         """Remember what a call gave, and the watched functions that it used.
 
-        Numbers that a module made of its own random weights are nobody's mistake.
+        Numbers that a module made of its own random weights say nothing of a mistake.
         """
         if isinstance(outcome, wire.Returned):
             value = _promised(self.contracts.get(exercise), outcome.value)
-            self.seen.heard.append(_as_shapes(value) if own_weights else value)
+            self.seen.heard.append(_without_numbers(value) if own_weights else value)
         elif isinstance(outcome, wire.Raised):
             # What names a mistake is the error, whatever the variables are called.
             self.seen.heard.append(msgspec.structs.replace(outcome, operands={}))
@@ -197,21 +196,19 @@ def _promised(contract: Contract | None, value: wire.Value) -> wire.Value:
     return wire.Items(value.kind, [item for item, spec in pairs if spec is not None])
 
 
-def _as_shapes(value: wire.Value) -> wire.Value:
-    """A result whose tensors are told by dtype and shape, and by a checksum: see `told`."""
+def _without_numbers(value: wire.Value) -> wire.Value:
+    """A result whose tensors are on the device meta, with a checksum in place of numbers.
+
+    Dtype and shape are compared; the checksum tells apart what is alike in these.
+    """
     match value:
-        case wire.TensorData(dtype=dtype, shape=shape, data=data, device=device):
-            return f"{dtype} {tuple(shape)} on {device}{CHECKSUM}{zlib.crc32(data)}"
+        case wire.TensorData(dtype=dtype, shape=shape, data=data):
+            return wire.TensorData(dtype, shape, zlib.crc32(data).to_bytes(4), "meta")
         case wire.Items(kind, items):
-            return wire.Items(kind, list(map(_as_shapes, items)))
+            return wire.Items(kind, list(map(_without_numbers, items)))
         case wire.Entries(entries):
-            return wire.Entries({name: _as_shapes(item) for name, item in entries.items()})
+            return wire.Entries({name: _without_numbers(item) for name, item in entries.items()})
     return value
-
-
-def told(heard: str) -> str:
-    """A text that was heard without its checksum, which random weights decide."""
-    return heard.partition(CHECKSUM)[0]
 
 
 # --- calls ---------------------------------------------------------------------------------------
