@@ -95,6 +95,8 @@ def strip(instead: Mapping[str, Callable[..., Any]]) -> None:
             for key, value in list(holder.items()):
                 if id(value) in by_id:
                     holder[key] = by_id[id(value)]
+    # On the device meta, torch.slice_scatter and its like switch off a key around their copy.
+    torch._prims_common.clone_preserve_strides = torch.clone
     for name in SCRIPTS:
         setattr(torch.jit, name, _as_it_is)
     for name in MODULES:

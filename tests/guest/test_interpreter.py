@@ -142,6 +142,11 @@ USEFUL = {
     ),
     "functorch": "from functorch import vmap\n    vmap(torch.exp)(x)",
     "a stack in words": "import traceback\n    traceback.print_stack()",
+    "scatters on meta": (
+        "m = x.to('meta')\n"
+        "    torch.slice_scatter(m, m[:1], 0, 0, 1), torch.select_scatter(m, m[0], 0, 0)\n"
+        "    torch.diagonal_scatter(m, m.diagonal())"
+    ),
     "a plain subclass": (
         "class Own(torch.Tensor):\n        @classmethod\n"
         "        def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
