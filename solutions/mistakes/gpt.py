@@ -4005,6 +4005,13 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "CachedGPT", "mask-of-the-new-alone-in-chunks",
+    "In a chunk, the triangle stands in the top left corner",
+    hint="Which keys may the first token of the second chunk see?",
+    change={NEXT_X: STEPS.replace("triu(seen + 1)", "triu(1 if tokens > 1 else seen + 1)")},
+)  # fmt: skip
+
+mistake(
     "CachedGPT", "no-mask-after-a-cache", "After a cache, nothing hides the future",
     hint="Three tokens come at once: may the first of them see the third?",
     change={NEXT_X: STEPS.replace("triu(seen + 1)", "triu(1 if seen == 0 else seen + tokens)")},
