@@ -19,6 +19,8 @@ EXPERIMENTS = sorted({name for names in COURSE.experiments.values() for name in 
 FIGURES = [name for name in EXPERIMENTS if name in COURSE.experiments]  # those of a unit
 WIDEST, LONGEST = 88, 80
 STAND_IN = "yours comes here once it is solved"
+# These measure time, show rounding, name what stands in, or start from weights drawn anew.
+VARYING = {"all_ones", "allclose", "cache", "cost", "memory", "one_product", "shortcuts", "tables"}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,58 @@ def test_the_references_give_the_published_figures(
     lines = said(solved, name, capsys)
     assert any("yours: the same figures" in line for line in lines)
     assert not [line for line in lines if "other figures" in line or "another shape" in line]
+
+
+def shown(course: Course, name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What an experiment shows, without the lines that say whose answers these are."""
+    lines = said(course, name, capsys)
+    return [line for line in lines if STAND_IN not in line and ": yours, from " not in line]
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - VARYING - set(FIGURES)))
+def test_what_stands_in_gives_the_same_numbers_as_right_answers(
+    name: str, unsolved: Course, solved: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = shown(unsolved, name, capsys)
+    mine.forget()
+    assert shown(solved, name, capsys) == before
+
+
+# What the text of each experiment rests on, with nothing solved.
+TELLING = {
+    "norms": ["no norm 1.519 5.181 26.957 666.727", "rms_norm 1.489 1.528 1.527 1.561"],
+    "curves": ["-0.5 0.000 0.000 -0.154 0.133", "ReLU 926", "GELU 0"],
+    "shortcuts": ["64 no x 0.0000 0.0000"],
+    "gates": ["-20.0 -30.0 600.000 12.533 600.000"],
+    "surprise": ["log(27) = 3.296", "0.0370 3.296", "0.9000 0.651"],
+    "steps": ["plain, 0.0019 100 0.000 0.827", "AdamW, 0.02 100 -0.008 -0.008"],
+    "temperature": ["2,000 others 88%"],
+    "distance": ["0 4.322 -0.391 -3.225", "100 4.322 -0.391 -3.225"],
+    "latent": ["multi-head 1,024 6.1 GiB 8", "latent 64 0.4 GiB 8", "absorbed 774,144"],
+    "tables": ["log(5000) is 8.52", "deviation 0.02 8.54", "table once 320,000 102,144 76%"],
+    "loops": ["it sees the last 4 letters: a circle of 35 letters"],
+}
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_the_numbers_that_its_text_rests_on_are_shown(
+    name: str, unsolved: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = " ".join(" ".join(said(unsolved, name, capsys)).replace("█", "").split())
+    assert [part for part in TELLING[name] if part not in text] == []
+
+
+def test_right_blocks_and_models_show_it_too_whatever_they_start_with(
+    solved: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [line.split() for line in said(solved, "shortcuts", capsys) if line.startswith("    64")]
+    assert float(rows[0][4]) > 0.5
+    assert float(rows[1][3]) == 0
+    mine.forget()
+    rows = [line.split() for line in said(solved, "tables", capsys) if "deviation" in line]
+    large, _, small = (float(row[2]) for row in rows)
+    assert large > 30
+    assert 8.4 < small < 8.7
 
 
 def test_another_answer_than_the_published_one_is_said_to_be_other_figures(

@@ -1,0 +1,35 @@
+"""GELU beside ReLU: values and slopes, above and below 0.
+
+Below 0, ReLU's slope is 0: whatever the loss says, nothing of it reaches what came before. The
+slope of GELU has no jump at 0, and below 0 a gradient still passes; only far below is it nearly
+gone. The last lines are a layer whose features have been pushed down, away from 0.
+"""
+
+import torch
+from torch.nn import functional
+
+from grader.mine import yours
+
+gelu = yours("gelu", functional.gelu)
+bends = {"ReLU": torch.relu, "GELU": gelu}
+
+
+def slopes(bend, x):
+    """How much each result moves with its number."""
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(bend(x).sum(), x)[0]
+
+
+points = torch.tensor([-3.0, -2.0, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0, 3.0])
+columns = [column for bend in bends.values() for column in (bend(points), slopes(bend, points))]
+print(f"\n{'x':>6}{'ReLU':>10}{'slope':>8}{'GELU':>10}{'slope':>8}")
+for x, *row in zip(points.tolist(), *(column.tolist() for column in columns), strict=True):
+    relu, relu_slope, of_gelu, slope = row
+    print(f"{x:6.1f}{relu:10.3f}{relu_slope:8.3f}{of_gelu:10.3f}{slope:8.3f}")
+
+torch.manual_seed(0)
+pushed = torch.randn(1000) - 1.5  # a feature of 1000 tokens
+print("\n1000 features with mean -1.5: how many get a gradient of exactly 0?")
+for name, bend in bends.items():
+    silent = int((slopes(bend, pushed) == 0).sum())
+    print(f"  {name} {silent:5} {'█' * round(silent / 25)}".rstrip())

@@ -1,0 +1,42 @@
+"""The price of a guess: an even, a right and a wrong one.
+
+The loss is the surprise at what came: minus the logarithm of the probability it was given. To
+guess evenly costs log(vocab). To be sure costs nothing when it is right, and any amount when it is
+wrong. So the best a model can do is to be as sure as it is often right.
+"""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from grader.mine import yours
+
+LETTERS = 27  # a to z, and a space
+
+
+def of_torch(logits, ids):
+    """Torch's loss, for the second of two tokens."""
+    return functional.cross_entropy(logits[:, 0], ids[:, 1])
+
+
+loss_of = yours("next_token_loss", of_torch)
+
+
+def surprise(right):
+    """The loss of a guess that gives this probability to what comes, and all others the rest."""
+    wrong = (1 - right) / (LETTERS - 1)
+    probabilities = torch.full((1, 2, LETTERS), wrong, dtype=torch.float64)
+    probabilities[..., 5] = right
+    return loss_of(probabilities.log(), torch.tensor([[0, 5]])).item()
+
+
+print(f"\nlog({LETTERS}) = {math.log(LETTERS):.3f}; probability of what came, and the loss")
+for right in (0.999, 0.9, 0.5, 1 / LETTERS, 0.01, 0.001, 0.0001):
+    print(f"{right:9.4f} {surprise(right):8.3f} {'█' * round(4 * surprise(right))}")
+
+print("\na model is right 9 times out of 10: how sure, and the mean loss")
+for sure in (0.5, 0.8, 0.9, 0.99, 0.999, 0.9999):
+    # When it is wrong, what came was one of the others, which share what is left.
+    mean = 0.9 * surprise(sure) + 0.1 * surprise((1 - sure) / (LETTERS - 1))
+    print(f"{sure:9.4f} {mean:8.3f} {'█' * round(20 * mean)}")
