@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,23 @@ def test_an_answer_brings_what_it_uses_from_other_files(folder: Path) -> None:
         "from basics import center\n\nclass Projection:\n    use = staticmethod(center)\n", "utf-8"
     )
     assert imported("Projection").use(3) == 2
+
+
+def test_an_import_of_the_courses_folder_means_what_is_saved_and_no_other_folder_of_that_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stubs = tmp_path / "a clone of the kit" / "exercises"
+    stubs.mkdir(parents=True)
+    (stubs / "basics.py").write_text(STUB, "utf-8")
+    for name in ("exercises", "exercises.basics"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(stubs.parent)
+    notebook(folder.parent / "notebooks" / "basics.ipynb", "def center(x):\n    return 'cell'\n")
+    (folder / "layers.py").write_text(
+        "from exercises.basics import center\n\nclass Projection:\n    use = staticmethod(center)\n",
+        "utf-8",
+    )
+    assert imported("Projection").use(3) == "cell"
 
 
 def test_two_answers_know_the_same_classes(folder: Path) -> None:

@@ -31,6 +31,7 @@ from grader.wire.source import CODE_PREFIX, STAR, SourceFile, TopStatement, read
 # Relative imports start here. Deep enough for ``from ...x import y``; only the last part counts.
 PACKAGE = "submission_.of.a.student"
 RELATIVE = r"^submission_(\.of(\.a(\.student)?)?)?\.?"
+COURSE = "exercises."  # the folder of units, from which an answer may import another
 
 
 class NotBound(Exception):
@@ -346,11 +347,13 @@ def _stem(module: str) -> str:
 class OwnFiles:
     """Meta path finder for a submission's files, under any package prefix.
 
-    It stands last in line, so that a file never shadows an installed package.
+    It stands last in line, so that a file never shadows an installed package. One that is `first`
+    finds files of the course's folder alone: a clone's folder has the same name, and stubs in it.
     """
 
-    def __init__(self, submission: LoadedSubmission) -> None:
+    def __init__(self, submission: LoadedSubmission, *, first: bool = False) -> None:
         self._submission = submission
+        self._first = first
         self._files = {file.stem: file for file in submission.files}
 
     @cached_property
@@ -361,6 +364,8 @@ class OwnFiles:
         """See importlib.abc.MetaPathFinder."""
         prefix = re.sub(RELATIVE, "", fullname)
         is_file = fullname.rpartition(".")[2] in self._files
+        if self._first and not (is_file and fullname.startswith(COURSE)):
+            return None
         # Nothing is before them: our own package, to which relative imports are made.
         if prefix and not is_file and prefix not in self._prefixes:
             return None
@@ -414,7 +419,8 @@ def _prefixes(files: Sequence[SourceFile]) -> frozenset[str]:
 
 
 def install(submission: LoadedSubmission) -> None:
-    """Let imports find the submission's own files, after everything that is installed."""
+    """Let imports find the submission's own files, but for the course's after all else."""
+    sys.meta_path.insert(0, OwnFiles(submission, first=True))
     sys.meta_path.append(OwnFiles(submission))
     if any(OWN in line for file in submission.files for line in file.lines):
         own = _OwnModule(OWN)
