@@ -305,7 +305,7 @@ def _refuse_unknown(rules: Sequence[str], exercise: str, course: Course, place: 
 
 
 # Parts of pytest that have nothing to do where no test is run: to set them up is half of the time.
-WITHOUT = (
+UNUSED = (
     "cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "legacypath", "logging",
     "monkeypatch", "pastebin", "recwarn", "setuponly", "setupplan", "stepwise", "subtests",
     "threadexception", "tmpdir", "unraisableexception",
@@ -360,7 +360,7 @@ def _items(files: Sequence[Path]) -> list[pytest.Item]:
         "--import-mode=importlib",
         "--disable-plugin-autoload",
         "--noconftest",
-        *(part for name in WITHOUT for part in ("-p", f"no:{name}")),
+        *(part for name in UNUSED for part in ("-p", f"no:{name}")),
         "-p",
         "grader.pytest_plugin",
         # A screen may be drawn meanwhile: the terminal's descriptors are not pytest's to swap.

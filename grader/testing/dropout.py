@@ -62,7 +62,7 @@ def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
     of its places. Whatever else is dropped on the way to these numbers does not count, and neither
     does a path that is dropped as a whole once more.
     """
-    lost = _spread(found) < 0.05 * _spread(calm)
+    lost = found.std(dim=-1) < 0.05 * calm.std(dim=-1)
     share = lost.double().mean().item()
     room = furthest_share(p, len(found))
     assert_that(
@@ -70,8 +70,3 @@ def assert_drops_only_weights(found: Tensor, calm: Tensor, p: float) -> None:
         f"with dropout {p} in training, the first token should lose its only attention weight in "
         f"about {p:.0%} of all heads, and it does in {share:.0%}: where are weights dropped?",
     )
-
-
-def _spread(features: Tensor) -> Tensor:
-    """How far the features of each head are from their mean."""
-    return features.std(dim=-1)
