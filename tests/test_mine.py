@@ -79,7 +79,8 @@ def test_an_import_of_the_courses_folder_means_what_is_saved_and_no_other_folder
     monkeypatch.syspath_prepend(stubs.parent)
     notebook(folder.parent / "notebooks" / "basics.ipynb", "def center(x):\n    return 'cell'\n")
     (folder / "layers.py").write_text(
-        "from exercises.basics import center\n\nclass Projection:\n    use = staticmethod(center)\n",
+        "from exercises.basics import center\n\n"
+        "class Projection:\n    use = staticmethod(center)\n",
         "utf-8",
     )
     assert imported("Projection").use(3) == "cell"
