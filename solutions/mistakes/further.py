@@ -3001,6 +3001,28 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "LlamaBlock", "queries-only", "Only the queries are rotated",
+    hint="Turning by m and back by n is turning by m - n: who turns by n?",
+    change=written_out((TURN_BOTH, "queries = apply_rope(queries, places)")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "keys-only", "Only the keys are rotated",
+    hint="Turning by m and back by n is turning by m - n: who turns by m?",
+    change=written_out((TURN_BOTH, "keys = apply_rope(keys, places)")),
+)  # fmt: skip
+
+mistake(
+    "LlamaBlock", "exponent-without-its-two",
+    "The exponent is i / head_dim, where it should be 2i / head_dim",
+    hint="With heads of four features, by how much does pair 1 turn a position?",
+    change=written_out((
+        TURN_BOTH,
+        "queries, keys = (apply_rope(part, places, 100.0) for part in (queries, keys))",
+    )),
+)  # fmt: skip
+
+mistake(
     "LlamaBlock", "speeds-of-d-model", "The speeds count all features, and not those of a head",
     hint="In the exponent -2i/d, what is d: the width of all heads together, or that of one?",
     change=written_out((
