@@ -17,6 +17,7 @@ from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
+from grader.proxies.groups import name_in_dict
 from grader.proxies.names import NameAliases, meant, spellings
 from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
@@ -62,7 +63,8 @@ def norms_among(
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
     found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
-    if not found or any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False)):
+    unshifted = any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False))
+    if len(found) < len(wanted) or unshifted:
         found = _stacked_norms(infos, len(wanted), sizes) or found
     held = {path for norm in found for path in (norm.gain, norm.shift)}
     order = {info.path: number for number, info in enumerate(infos)}
@@ -91,7 +93,9 @@ def _by_owner(
             modules.append(_of_module(owner, own))
         else:
             bare += own
-    return modules, bare
+    # In a dict of vectors, what is called as a matrix in another dict is its bias.
+    named = {name_in_dict(info) for info in infos if info not in vectors} - {None}
+    return modules, [info for info in bare if name_in_dict(info) not in named]
 
 
 def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:

@@ -841,6 +841,30 @@ GAINS = {
         "x = x + self.attn(self.a(x))\nreturn x + self.ff(self.b(x))",
         "Gains",
     ),
+    "letters in two dicts, of which o, u and l are matrices in one and biases in the other": block(
+        "self.heads = heads\n"
+        "sizes = {'u': (hidden, d), 'l': (d, hidden)}\n"
+        "self.w = nn.ParameterDict({n: torch.rand(sizes.get(n, (d, d))) for n in 'qkvoul'})\n"
+        "self.v = nn.ParameterDict({n: torch.ones(hidden if n == 'u' else d) for n in 'mnoul'})",
+        "w, v = self.w, self.v\n"
+        "y = F.rms_norm(x, x.shape[-1:], v['m'], 1e-6)\n"
+        "y = attend(*(F.linear(y, w[name]) for name in 'qkv'), self.heads)\n"
+        "x = x + F.linear(y, w['o'], v['o'])\n"
+        "y = F.linear(F.rms_norm(x, x.shape[-1:], v['n'], 1e-6), w['u'], v['u'])\n"
+        "return x + F.linear(torch.tanh(y), w['l'], v['l'])",
+        "Gains",
+    ),
+    "a matrix of both gains beside a bias that is as wide": block(
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.qkv, self.o, self.ob = p(3, heads, d, d // heads), p(heads, d // heads, d), p(d)\n"
+        "self.gains, self.ff = p(2, d), Mlp(d, hidden)",
+        "y = F.rms_norm(x, x.shape[-1:], self.gains[0], 1e-6)\n"
+        "q, k, v = torch.einsum('btd,chde->cbthe', y, self.qkv).flatten(-2)\n"
+        "y = attend(q, k, v, self.o.shape[0])\n"
+        "x = x + y @ self.o.flatten(0, 1) + self.ob\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
+        "Gains",
+    ),
 }
 
 
