@@ -788,6 +788,28 @@ PAIRS = {
         "return x + self.fc2(torch.tanh(self.fc1(self.ln3(x))))",
         "Pair",
     ),
+    "all layers in dicts, told apart by a letter": block(
+        "self.heads = heads\n"
+        "sizes = {'c': (hidden, d), 'down': (d, hidden)}\n"
+        "names = [one + name for one in 'ab' for name in ('q', 'k', 'v', '_out')]\n"
+        "self.w, self.v = nn.ParameterDict(), nn.ParameterDict()\n"
+        "for name in (*names, *sizes):\n"
+        "    self.w[name] = nn.Parameter(torch.rand(sizes.get(name, (d, d))))\n"
+        "for name in ('m0', 'm1', 'm2', 'n0', 'n1', 'n2', 'a_out', 'b_out', 'c', 'down'):\n"
+        "    self.v[name] = nn.Parameter(torch.ones(hidden if name == 'c' else d))",
+        "w, v, (context,) = self.w, self.v, more\n"
+        "def attention(a, x, seen, causal):\n"
+        "    q, k, u = (F.linear(y, w[a + n]) for y, n in zip((x, seen, seen), 'qkv'))\n"
+        "    y = attend(q, k, u, self.heads, causal)\n"
+        "    return F.linear(y, w[a + '_out'], v[a + '_out'])\n"
+        "normed = lambda x, i: F.layer_norm(x, x.shape[-1:], v['m' + i], v['n' + i])\n"
+        "y = normed(x, '0')\n"
+        "x = x + attention('a', y, y, True)\n"
+        "x = x + attention('b', normed(x, '1'), context, False)\n"
+        "y = torch.tanh(F.linear(normed(x, '2'), w['c'], v['c']))\n"
+        "return x + F.linear(y, w['down'], v['down'])",
+        "Pair",
+    ),
     "lists without a name, the last layer first": block(
         "self.heads = heads\n"
         "self.b, self.a = Back(d), Back(d)\n"
