@@ -415,6 +415,29 @@ def model(made: str, used: str) -> str:
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
 ONE_TABLE = "self.both, self.vocab = nn.Embedding(vocab + 9, d), vocab\n"
 ENTER = "x = self.tok_emb(ids) + self.pos_emb.weight[: ids.shape[1]]\n"
+# One parameter of each kind for all layers, and what they do: norms stand in one or two more.
+STACKED = (
+    AROUND + "self.heads, self.layers = heads, layers\n"
+    "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+    "self.qkv, self.o, self.ob = p(layers, 3, d, d), p(layers, d, d), p(layers, d)\n"
+    "self.fc, self.fb = p(layers, d, hidden), p(layers, hidden)\n"
+    "self.out, self.out_b = p(layers, hidden, d), p(layers, d)\n"
+)
+
+
+def steps(norm: str) -> str:
+    """What these layers do, with norms that are written so."""
+    return (
+        ENTER + "for n in range(self.layers):\n"
+        f"    y = {norm.format('2 * n')}\n"
+        "    y = attend(*(y @ one for one in self.qkv[n]), self.heads)\n"
+        "    x = x + y @ self.o[n] + self.ob[n]\n"
+        f"    y = torch.tanh({norm.format('2 * n + 1')} @ self.fc[n] + self.fb[n])\n"
+        "    x = x + y @ self.out[n] + self.out_b[n]\n"
+        f"return {norm.format('-1')} @ self.tok_emb.weight.T"
+    )
+
+
 GPT_BLOCK = BLOCKS["aliases, the second norm made first"]
 LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
 EACH = "for one in self.h:\n    x = one(x)\n"
@@ -527,6 +550,13 @@ MODELS = {
         "    y = norm(x, self.ln2_g[n], self.ln2_b[n]) @ self.fc[n] + self.fc_b[n]\n"
         "    x = x + torch.tanh(y) @ self.out[n] + self.out_b[n]\n"
         "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
+    "one parameter of each kind, and the gains of all norms in one, their shifts in another": model(
+        STACKED + "self.gains, self.shifts = p(2 * layers + 1, d), p(2 * layers + 1, d)",
+        steps("norm(x, self.gains[{0}], self.shifts[{0}])"),
+    ),
+    "one parameter of each kind, and one of gains and shifts for all norms": model(
+        STACKED + "self.norms = p(2 * layers + 1, 2, d)", steps("norm(x, *self.norms[{0}])")
     ),
     "letters in every block, and a last norm whose shift is made first": model(
         AROUND + LISTED + "self.u = nn.Parameter(torch.zeros(d))\n"
