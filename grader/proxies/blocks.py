@@ -27,6 +27,11 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
     return likeliest(_in_parts(block, wanted, aliases))
 
 
+def count_norms(roles: Roles) -> int:
+    """How many norms these roles have."""
+    return len(_Block.of(roles).norms)
+
+
 def _in_parts(block: _Block, wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     """Norms, and each other part; what names leave open is varied."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)

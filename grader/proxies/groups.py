@@ -39,6 +39,11 @@ def is_floating(info: ParameterInfo) -> bool:
     return info.dtype in DTYPES and DTYPES[info.dtype].is_floating_point
 
 
+def name_in_dict(info: ParameterInfo) -> str | None:
+    """The name of a parameter in an `nn.ParameterDict`; None for what stands in none."""
+    return info.path.rpartition(".")[2] if info.owner == "ParameterDict" else None
+
+
 @dataclass(frozen=True)
 class Group:
     """Parameters whose paths differ only in numbers: one matrix in parts, or one alone."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.proxies.groups import Group, grouped, is_floating
+from grader.proxies.groups import Group, grouped, is_floating, name_in_dict
 from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
 from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
@@ -234,10 +234,15 @@ class _Plan:
         return (*(info.path for group in left for info in group.infos), *self.others)
 
     def beside(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
-        """How a bias whose name alone says where it belongs is laid out: as its weight is."""
+        """How a bias whose name alone says where it belongs is laid out: as its weight is.
+
+        In a dict of biases, it has the name that its weight has in a dict of weights.
+        """
+        name = name_in_dict(bias.infos[0])
+        same = (chosen for group, chosen in choice.items() if name_in_dict(group.infos[0]) == name)
         roles = self.named(bias) or ()
         alike = (chosen for chosen in choice.values() if sorted(chosen.roles) == sorted(roles))
-        return next(alike, _Choice(roles))
+        return next(chain(same if name else (), alike), _Choice(roles))
 
     def fits(self, group: Group, choice: _Choice, layout: _Layouts) -> bool:
         """Whether the roles exist and fill the group's rows."""

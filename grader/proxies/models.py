@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
+from math import prod
 
 import msgspec
 
-from grader.proxies import blocks
+from grader.proxies import blocks, norms
 from grader.proxies.groups import is_floating
 from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
 from grader.proxies.names import NameAliases
@@ -35,7 +36,12 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     outer, inner = _by_layer(wanted.roles)
     of_one = next(iter(inner.values()))
-    layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one))
+    in_layers = blocks.count_norms(of_one) * len(inner)
+    all_norms = norms.stacks(
+        wanted.parameters, {in_layers, in_layers + blocks.count_norms(outer)} - {len(inner)}
+    )
+    rows = {info.path: in_layers // len(inner) for info in all_norms}
+    layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if layers is None:
         raise Unadoptable(
             f"{len(inner)} layers are asked for, and the module has no {len(inner)} parts that "
@@ -48,7 +54,7 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     if layers.is_stacked:  # by other views, a layer's rows do not stand together
         within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
     for of_layer, other in _pairs(within, around):
-        whole = joined(other, *_in_each_layer(of_layer, layers, list(inner)))
+        whole = joined(_after_layers(other, layers), *_in_each_layer(of_layer, layers, list(inner)))
         yield _with_copies(whole, wanted.parameters, dict(outer))
 
 
@@ -75,6 +81,16 @@ def _pairs(
     few = MAX_CANDIDATES // (2 * max(1, len(around)))
     rest = ((one, other) for other, one in product(around, within[few:]))
     return chain(product(within[:few], around), rest)
+
+
+def _after_layers(found: Adoption, layers: Layers) -> Adoption:
+    """A match of what is around, below the rows of all layers where a parameter has these too."""
+    above = {i.path: len(layers.paths) * prod(i.shape) for i in layers.first if layers.is_stacked}
+    slots = (
+        replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))
+        for s in found.slots
+    )
+    return replace(found, slots=tuple(slots))
 
 
 def _in_each_layer(found: Adoption, layers: Layers, names: Sequence[str]) -> Iterator[Adoption]:

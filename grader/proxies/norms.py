@@ -11,12 +11,13 @@ they were made, and the other orders after that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
+from grader.proxies.groups import name_in_dict
 from grader.proxies.names import NameAliases, meant, spellings
 from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
@@ -24,6 +25,7 @@ from grader.wire import ParameterInfo
 GAIN = frozenset({"gain", "scale", "gamma", "g", "weight", "w", "alpha"})
 SHIFT = frozenset({"shift", "beta", "bias", "b", "offset"})
 NORM = frozenset({"norm", "ln", "rms", "layernorm", "rmsnorm", "layer", "pre", "post"})
+STACKED = (GAIN | SHIFT) - {"g", "w", "b", "weight", "bias"}  # words that no matrix has
 LISTS = frozenset({"ParameterList", "ParameterDict"})
 WORD = re.compile(r"[a-z]+|[0-9]+")
 MAX_ORDERS = 120  # in which norms without a name are tried: of five, all
@@ -38,11 +40,20 @@ class Norm:
     shift: str | None
     shape: tuple[int, ...]
     is_sure: bool = True  # whether names tell gain and shift apart
-    row: int = 0  # of a matrix that holds several
+    row: int = 0  # of the gain, in a parameter that holds several
+    shift_row: int = 0
 
     def turned(self) -> Norm:
         """With gain and shift the other way round."""
-        return replace(self, gain=self.shift, shift=self.gain)
+        return Norm(
+            self.name,
+            self.shift,
+            self.gain,
+            self.shape,
+            self.is_sure,
+            self.shift_row,
+            self.row,
+        )
 
 
 # --- where they are ------------------------------------------------------------------------------
@@ -62,7 +73,8 @@ def norms_among(
     start = len(commonpath([info.path.replace(".", "/") for info in infos])) if infos else 0
     matrices = [_words(i.path[start:]) - GAIN for i in infos if i not in vectors]
     found = [*modules, *(_bare_norms(bare, lacking, start, matrices) if lacking > 0 else ())]
-    if not found or any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False)):
+    unshifted = any(a.shift and not b.shift for a, b in zip(wanted, found, strict=False))
+    if len(found) < len(wanted) or unshifted:
         found = _stacked_norms(infos, len(wanted), sizes) or found
     held = {path for norm in found for path in (norm.gain, norm.shift)}
     order = {info.path: number for number, info in enumerate(infos)}
@@ -91,7 +103,9 @@ def _by_owner(
             modules.append(_of_module(owner, own))
         else:
             bare += own
-    return modules, bare
+    # In a dict of vectors, what is called as a matrix in another dict is its bias.
+    named = {name_in_dict(info) for info in infos if info not in vectors} - {None}
+    return modules, [info for info in bare if name_in_dict(info) not in named]
 
 
 def _of_module(owner: str, own: Sequence[ParameterInfo]) -> Norm:
@@ -138,7 +152,15 @@ def _bare_norms(
 
 
 def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) -> list[Norm]:
-    """Norms whose gains are the rows of one matrix, and their shifts those of another."""
+    """Norms whose gains are the rows of one matrix, and their shifts those of another.
+
+    Or of one parameter (norms, 2, d), which does not say whether gains or shifts come first.
+    """
+    for info in stacks(infos, {count}):
+        if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
+            path, shape = info.path, info.shape[-1:]
+            rows = range(0, 2 * count, 2)
+            return [Norm(f"{path}.{r}", path, path, shape, False, r, r + 1) for r in rows]
     held = [i for i in infos if i.owner != "Linear" and i.shape[:1] == (count,) == i.shape[:-1]]
     held = [info for info in held if info.shape[1] in sizes]
     shifts, is_sure = [info.path for info in held if _words(info.path) & SHIFT], True
@@ -147,10 +169,18 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
         named, shifts = held[:1], [held[1].path]
         is_sure = False
     return [
-        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], is_sure, row)
+        Norm(f"{gain.path}.{row}", gain.path, shift, gain.shape[1:], is_sure, row, row)
         for gain, shift in zip(named[:1], [*shifts, None], strict=False)
         for row in range(count)
     ]
+
+
+def stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
+    """Bare parameters that hold so many norms, by their names: all gains, all shifts, or both."""
+    named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
+    named = [info for info in named if info.shape[1:-1] in ((), (2,))]
+    words = STACKED | NORM
+    return [i for i in named if i.shape[0] in counts and _words(i.path) & words]
 
 
 def _numbers(info: ParameterInfo) -> list[str]:
@@ -205,9 +235,10 @@ def _matched(
     for role, norm in zip(roles, order, strict=True):
         own = norm.turned() if norm is not None and turned and not norm.is_sure else norm
         held = (own.gain, own.shift) if own is not None else (None, None)
-        for name, path in zip((role.gain, role.shift), held, strict=True):
+        rows = (own.row, own.shift_row) if own is not None else (0, 0)
+        for name, path, row in zip((role.gain, role.shift), held, rows, strict=True):
             if name is not None and path is not None:
-                start = norm.row * role.shape[0] if norm is not None else 0
+                start = row * role.shape[0]
                 slots.append(Slot(path, name, start, start + role.shape[0], 0))
             elif name is not None:
                 missing.append(name)

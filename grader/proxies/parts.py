@@ -11,15 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, permutations, product
 
 from grader.proxies import matching
 from grader.proxies.names import NameAliases, bare, meant, plain, spellings
-from grader.proxies.slots import Adoption, Roles, Unadoptable, joined, renamed
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, Unadoptable, joined, renamed
 from grader.proxies.slots import WantedRoles as Wanted
 from grader.proxies.trees import branches, size_of
 from grader.wire import ParameterInfo
 
+INITIAL = re.compile(r"\b[A-Za-z]")  # of each step of a path
 MAX_ORDERS = 24  # in which parts without a name are tried: of four, all
 
 Part = tuple[str, Roles]  # its name, and its roles without that name
@@ -60,7 +62,7 @@ def candidates(
         rest = [(part, roles) for part, roles in parts if part not in placed]
         loose = _around(infos, found, list(placed.values()))
         try:
-            around = list(_in_pools(rest, loose, counts, aliases))
+            around = list(islice(_in_pools(rest, loose, counts, aliases), MAX_CANDIDATES))
         except Unadoptable as error:
             refused.append(error)
             continue
@@ -73,7 +75,7 @@ def candidates(
 
 
 def _combined(options: Sequence[_Options], *, alike: bool) -> Iterator[tuple[Adoption, ...]]:
-    """One way for each: where branches are of one form, the same for all of these, or not.
+    """One way for each: where several are of one form, the same for all of these, or not.
 
     Who wrote a class once meant the same by it twice. So these are few, and come first.
     """
@@ -181,14 +183,15 @@ def _in_pools(
     if not parts:
         yield Adoption((), frozenset(), (), tuple(info.path for info in infos))
         return
-    options = []
+    options: list[_Options] = []
     for pool, held in _pools(parts, infos, aliases):
         home = {role: part for part, roles in pool for role, _ in roles}
         together = tuple(chain.from_iterable(roles for _, roles in pool))
         ways = matching.candidates(Wanted(together, held, counts), aliases)
-        options.append([renamed(way, home) for way in ways])
-    for combination in product(*options):
-        yield joined(*combination)
+        form = tuple((tuple(info.shape), info.owner) for info in held)
+        options.append((form, [renamed(way, home) for way in ways]))
+    for alike in (True, False):
+        yield from (joined(*some) for some in _combined(options, alike=alike))
 
 
 def _pools(
@@ -197,7 +200,8 @@ def _pools(
     """Parts that can be matched together, with the parameters that may be theirs.
 
     Of two attentions, roles have the same names: what belongs to the second is told by a word in
-    its name, as ``cross_q`` beside ``q``; or by a number, as ``q2`` beside ``q1``.
+    its name, as ``cross_q`` beside ``q``; by a number, as ``q2`` beside ``q1``; or by a letter, as
+    ``bq`` beside ``aq``.
     """
     pool: list[Part] = []
     left = list(infos)
@@ -207,17 +211,26 @@ def _pools(
             pool.append((part, roles))
             continue
         spelled = spellings([part], aliases)
-        own = [i for i in left if any(plain(w) in spelled for w in re.split(r"[._]", i.path))]
-        own = own or _second_of_two(left)
+        own = tuple(i for i in left if any(plain(w) in spelled for w in re.split(r"[._]", i.path)))
+        if not own:
+            first, own = _halves(left)
+            alike = [one for one in pool if any(role in names for role, _ in one[1])]
+            pool = [one for one in pool if one not in alike]
+            left = [info for info in left if info not in first]
+            yield alike, tuple(first)
         left = [info for info in left if info not in own]
         yield [(part, roles)], tuple(own)
     yield pool, tuple(left)
 
 
-def _second_of_two(infos: Sequence[ParameterInfo]) -> list[ParameterInfo]:
-    """Of what is alike but for a number in its name, the second half."""
-    alike: dict[object, list[ParameterInfo]] = {}
-    for info in infos:
-        alike.setdefault((bare(info.path), tuple(info.shape)), []).append(info)
-    halves = (held[len(held) // 2 :] for held in alike.values() if len(held) % 2 == 0)
-    return list(chain.from_iterable(halves))
+def _halves(infos: Sequence[ParameterInfo]) -> tuple[Infos, Infos]:
+    """Of what is alike but for a number in its name, or else for a letter: both halves."""
+    for key in (bare, partial(INITIAL.sub, "")):
+        alike: dict[object, list[ParameterInfo]] = {}
+        for info in infos:
+            alike.setdefault((key(info.path), tuple(info.shape)), []).append(info)
+        even = [held for held in alike.values() if len(held) % 2 == 0]
+        if even:
+            break
+    first = chain.from_iterable(held[: len(held) // 2] for held in even)
+    return tuple(first), tuple(chain.from_iterable(held[len(held) // 2 :] for held in even))

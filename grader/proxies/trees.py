@@ -19,21 +19,24 @@ class Layers:
     around: tuple[ParameterInfo, ...]
     first: tuple[ParameterInfo, ...]  # the first layer's, by the path that all layers share
     paths: tuple[Mapping[str, str], ...]  # of each layer: such a path, and the one in the module
-    is_stacked: bool = False  # whether each parameter holds that of all layers, the first on top
+    # Whether each parameter holds that of all layers, the first on top; what is around comes last.
+    is_stacked: bool = False
 
 
-def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers | None:
+def layers_of(
+    infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
+) -> Layers | None:
     """Find `count` layers whose matrices hold at least `numbers` each; None if there are none.
 
     Layers may stand in a list, under names of their own, or as several lists: one of all
-    attentions, one of all norms.
+    attentions, one of all norms. Some parameters hold several `rows` of each layer.
     """
     around: list[ParameterInfo] = []
     found: list[dict[str, ParameterInfo]] = [{} for _ in range(count)]
     _gather("", infos, around, found)
     # Or more: a layer may keep the gains of its norms in a matrix, or have one too many.
     if size_of(info.shape for info in found[0].values()) < numbers:
-        return _stacked(infos, count, numbers)
+        return _stacked(infos, count, numbers, rows)
     return Layers(
         tuple(around),
         tuple(msgspec.structs.replace(i, path=path) for path, i in found[0].items()),
@@ -41,15 +44,28 @@ def layers_of(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layer
     )
 
 
-def _stacked(infos: Sequence[ParameterInfo], count: int, numbers: int) -> Layers | None:
+def _stacked(
+    infos: Sequence[ParameterInfo], count: int, numbers: int, rows: Mapping[str, int]
+) -> Layers | None:
     """Layers whose weights are one parameter of each kind, as ``qkv`` of (layers, d, 3 · d)."""
-    held = [info for info in infos if not info.owner and info.shape[:1] == (count,)]
-    first = tuple(msgspec.structs.replace(info, shape=info.shape[1:]) for info in held)
-    if size_of(info.shape for info in first) != numbers:
+    first: list[ParameterInfo] = []
+    around: list[ParameterInfo] = []
+    for info in infos:
+        height, *rest = info.shape or (0,)
+        own = rows.get(info.path, 0)
+        if own:
+            first.append(msgspec.structs.replace(info, shape=(own, *rest)))
+            height -= own * count
+        elif height == count and not info.owner:
+            first.append(msgspec.structs.replace(info, shape=tuple(rest)))
+            continue
+        if height or not own:
+            shape = (height, *rest) if own else info.shape
+            around.append(msgspec.structs.replace(info, shape=shape))
+    if size_of(info.shape for info in first if info.path not in rows) != numbers:
         return None
-    paths = {info.path: info.path for info in held}
-    around = tuple(info for info in infos if info.path not in paths)
-    return Layers(around, first, (paths,) * count, is_stacked=True)
+    paths = {info.path: info.path for info in first}
+    return Layers(tuple(around), tuple(first), (paths,) * count, is_stacked=True)
 
 
 def _gather(

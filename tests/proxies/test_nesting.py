@@ -415,6 +415,29 @@ def model(made: str, used: str) -> str:
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
 ONE_TABLE = "self.both, self.vocab = nn.Embedding(vocab + 9, d), vocab\n"
 ENTER = "x = self.tok_emb(ids) + self.pos_emb.weight[: ids.shape[1]]\n"
+# One parameter of each kind for all layers, and what they do: norms stand in one or two more.
+STACKED = (
+    AROUND + "self.heads, self.layers = heads, layers\n"
+    "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+    "self.qkv, self.o, self.ob = p(layers, 3, d, d), p(layers, d, d), p(layers, d)\n"
+    "self.fc, self.fb = p(layers, d, hidden), p(layers, hidden)\n"
+    "self.out, self.out_b = p(layers, hidden, d), p(layers, d)\n"
+)
+
+
+def steps(norm: str) -> str:
+    """What these layers do, with norms that are written so."""
+    return (
+        ENTER + "for n in range(self.layers):\n"
+        f"    y = {norm.format('2 * n')}\n"
+        "    y = attend(*(y @ one for one in self.qkv[n]), self.heads)\n"
+        "    x = x + y @ self.o[n] + self.ob[n]\n"
+        f"    y = torch.tanh({norm.format('2 * n + 1')} @ self.fc[n] + self.fb[n])\n"
+        "    x = x + y @ self.out[n] + self.out_b[n]\n"
+        f"return {norm.format('-1')} @ self.tok_emb.weight.T"
+    )
+
+
 GPT_BLOCK = BLOCKS["aliases, the second norm made first"]
 LISTED = "self.h = nn.ModuleList(Block(d, heads, hidden) for _ in range(layers))\n"
 EACH = "for one in self.h:\n    x = one(x)\n"
@@ -527,6 +550,13 @@ MODELS = {
         "    y = norm(x, self.ln2_g[n], self.ln2_b[n]) @ self.fc[n] + self.fc_b[n]\n"
         "    x = x + torch.tanh(y) @ self.out[n] + self.out_b[n]\n"
         "return self.ln_f(x) @ self.tok_emb.weight.T",
+    ),
+    "one parameter of each kind, and the gains of all norms in one, their shifts in another": model(
+        STACKED + "self.gains, self.shifts = p(2 * layers + 1, d), p(2 * layers + 1, d)",
+        steps("norm(x, self.gains[{0}], self.shifts[{0}])"),
+    ),
+    "one parameter of each kind, and one of gains and shifts for all norms": model(
+        STACKED + "self.norms = p(2 * layers + 1, 2, d)", steps("norm(x, *self.norms[{0}])")
     ),
     "letters in every block, and a last norm whose shift is made first": model(
         AROUND + LISTED + "self.u = nn.Parameter(torch.zeros(d))\n"
@@ -788,6 +818,28 @@ PAIRS = {
         "return x + self.fc2(torch.tanh(self.fc1(self.ln3(x))))",
         "Pair",
     ),
+    "all layers in dicts, told apart by a letter": block(
+        "self.heads = heads\n"
+        "sizes = {'c': (hidden, d), 'down': (d, hidden)}\n"
+        "names = [one + name for one in 'ab' for name in ('q', 'k', 'v', '_out')]\n"
+        "self.w, self.v = nn.ParameterDict(), nn.ParameterDict()\n"
+        "for name in (*names, *sizes):\n"
+        "    self.w[name] = nn.Parameter(torch.rand(sizes.get(name, (d, d))))\n"
+        "for name in ('m0', 'm1', 'm2', 'n0', 'n1', 'n2', 'a_out', 'b_out', 'c', 'down'):\n"
+        "    self.v[name] = nn.Parameter(torch.ones(hidden if name == 'c' else d))",
+        "w, v, (context,) = self.w, self.v, more\n"
+        "def attention(a, x, seen, causal):\n"
+        "    q, k, u = (F.linear(y, w[a + n]) for y, n in zip((x, seen, seen), 'qkv'))\n"
+        "    y = attend(q, k, u, self.heads, causal)\n"
+        "    return F.linear(y, w[a + '_out'], v[a + '_out'])\n"
+        "normed = lambda x, i: F.layer_norm(x, x.shape[-1:], v['m' + i], v['n' + i])\n"
+        "y = normed(x, '0')\n"
+        "x = x + attention('a', y, y, True)\n"
+        "x = x + attention('b', normed(x, '1'), context, False)\n"
+        "y = torch.tanh(F.linear(normed(x, '2'), w['c'], v['c']))\n"
+        "return x + F.linear(y, w['down'], v['down'])",
+        "Pair",
+    ),
     "lists without a name, the last layer first": block(
         "self.heads = heads\n"
         "self.b, self.a = Back(d), Back(d)\n"
@@ -839,6 +891,30 @@ GAINS = {
         "self.a, self.b = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)\n"
         "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
         "x = x + self.attn(self.a(x))\nreturn x + self.ff(self.b(x))",
+        "Gains",
+    ),
+    "letters in two dicts, of which o, u and l are matrices in one and biases in the other": block(
+        "self.heads = heads\n"
+        "sizes = {'u': (hidden, d), 'l': (d, hidden)}\n"
+        "self.w = nn.ParameterDict({n: torch.rand(sizes.get(n, (d, d))) for n in 'qkvoul'})\n"
+        "self.v = nn.ParameterDict({n: torch.ones(hidden if n == 'u' else d) for n in 'mnoul'})",
+        "w, v = self.w, self.v\n"
+        "y = F.rms_norm(x, x.shape[-1:], v['m'], 1e-6)\n"
+        "y = attend(*(F.linear(y, w[name]) for name in 'qkv'), self.heads)\n"
+        "x = x + F.linear(y, w['o'], v['o'])\n"
+        "y = F.linear(F.rms_norm(x, x.shape[-1:], v['n'], 1e-6), w['u'], v['u'])\n"
+        "return x + F.linear(torch.tanh(y), w['l'], v['l'])",
+        "Gains",
+    ),
+    "a matrix of both gains beside a bias that is as wide": block(
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.qkv, self.o, self.ob = p(3, heads, d, d // heads), p(heads, d // heads, d), p(d)\n"
+        "self.gains, self.ff = p(2, d), Mlp(d, hidden)",
+        "y = F.rms_norm(x, x.shape[-1:], self.gains[0], 1e-6)\n"
+        "q, k, v = torch.einsum('btd,chde->cbthe', y, self.qkv).flatten(-2)\n"
+        "y = attend(q, k, v, self.o.shape[0])\n"
+        "x = x + y @ self.o.flatten(0, 1) + self.ob\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
         "Gains",
     ),
 }
