@@ -18,6 +18,7 @@ from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
 
 MAX_FREE = 8  # weights without a name: more than any right answer has
+FEW = 4  # roles whose orders are all tried although names say something
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
@@ -124,7 +125,9 @@ class _Plan:
             fixed, covered = {}, []
         rest = [role for role in self.weights if role not in covered]
         free = [group for group in named if group not in fixed and self.could_hold(group, rest)]
-        if rest and not free:  # what has a role's name may be a copy, beside one table for two
+        # What has a role's name may be a copy, beside one table for two. Of many roles there are
+        # too many orders: a block that lacks one matrix would be searched for minutes.
+        if rest and not free and len(self.weights) <= FEW:
             fixed, rest = {}, self.weights
             free = [group for group in named if self.could_hold(group, rest)]
         if len(free) > MAX_FREE:
