@@ -373,9 +373,10 @@ class _Recorder:
         return swapped(value, self._store)
 
     def _store(self, data: wire.TensorData) -> wire.TensorData:
+        if data.device == "meta":
+            return data
         name = digest(data)
-        if data.device == "cpu":
-            self._tensors.setdefault(key_of(name), payload.unpack_tensor(data))
+        self._tensors.setdefault(key_of(name), payload.unpack_tensor(data))
         return msgspec.structs.replace(data, data=name)
 
 
