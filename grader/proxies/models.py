@@ -53,8 +53,9 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     within = blocks.candidates(Wanted(of_one, layers.first, wanted.counts), aliases)
     if layers.is_stacked:  # by other views, a layer's rows do not stand together
         within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
+        around = tuple(_after_layers(one, layers) for one in around)
     for of_layer, other in _pairs(within, around):
-        whole = joined(_after_layers(other, layers), *_in_each_layer(of_layer, layers, list(inner)))
+        whole = joined(other, *_in_each_layer(of_layer, layers, list(inner)))
         yield _with_copies(whole, wanted.parameters, dict(outer))
 
 
@@ -85,7 +86,7 @@ def _pairs(
 
 def _after_layers(found: Adoption, layers: Layers) -> Adoption:
     """A match of what is around, below the rows of all layers where a parameter has these too."""
-    above = {i.path: len(layers.paths) * prod(i.shape) for i in layers.first if layers.is_stacked}
+    above = {info.path: len(layers.paths) * prod(info.shape) for info in layers.first}
     slots = (
         replace(s, start=s.start + above.get(s.path, 0), stop=s.stop + above.get(s.path, 0))
         for s in found.slots

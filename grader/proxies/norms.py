@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
@@ -45,14 +45,8 @@ class Norm:
 
     def turned(self) -> Norm:
         """With gain and shift the other way round."""
-        return Norm(
-            self.name,
-            self.shift,
-            self.gain,
-            self.shape,
-            self.is_sure,
-            self.shift_row,
-            self.row,
+        return replace(
+            self, gain=self.shift, shift=self.gain, row=self.shift_row, shift_row=self.row
         )
 
 
