@@ -4,28 +4,38 @@ Each import reads what is saved at that moment, picks the definition that a chec
 what it needs in this process, and prints where it comes from.
 
 `yours` and `figures` are for experiments, which need nothing solved: they do with something else
-until an answer is.
+until an answer is. A course's scripts call answers as grades do: by position, whatever the order of
+a student's own arguments is, as long as their names tell which is which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grader import wire
+from grader.course.contract import Contract, Signature
 from grader.course.course import Course, load_course
+from grader.course.references import open_oracle
 from grader.feedback.sentences import at, broken
+from grader.grading.recorded import Recorded
 from grader.intake import Submission
 from grader.intake.own import read_answers
+from grader.proxies.calls import argument_order
 from grader.records.faults import CallError
 from grader.student.notebook import found_course, running_shell
 from grader.student.notebook_display import NotChecked
 from grader.student.progress import read_progress
+from grader.student.scripts import SCRIPT
 from grader.unsandboxed.in_process import InProcess, Loaded
+from grader.unsandboxed.notebook import found_in
 from grader.wire.definitions import skeletons
 
 UNWRITTEN = "{} is not written yet, in no file and no notebook that is saved: write it first"
@@ -54,10 +64,10 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
     shell = running_shell()
     if shell is not None and name in shell.user_ns:
         print(f"{name}: yours, from this notebook")
-        own: Answer = shell.user_ns[name]
+        own: Answer = _as_graded(course, found_in(shell.user_ns, name), shell.user_ns[name])
         return own
     try:
-        found: Answer = _definition(name)
+        found: Answer = _as_graded(course, *_definition(course, name))
     except CallError as error:
         print(STAND_IN.format(name, whose, str(error).splitlines()[0]))
         return instead
@@ -86,14 +96,18 @@ def __getattr__(name: str) -> Any:
     """The answer to the exercise of this name; raises `CallError` where there is none."""
     if name.startswith("_"):
         raise AttributeError(name)
+    # A student's own code calls an answer in the order in which they wrote its arguments.
+    by_script = sys._getframe(1).f_globals.get("__name__") == SCRIPT
     try:
-        return _definition(name)
+        course = load_course(found_course(None))
+        found, made = _definition(course, name)
     except CallError as error:
         raise NotChecked(str(error)) from None
+    return _as_graded(course, found, made) if by_script else made
 
 
-def _definition(name: str) -> Any:
-    course = load_course(found_course(None))
+def _definition(course: Course, name: str) -> tuple[wire.Found, Any]:
+    """What stands under an exercise's name, and the object itself."""
     course.one(name, "import its exercises by name")
     answers = _answers(course, read_answers(course.folder, course))
     found = next(one for one in answers.listing.found if one.name == name)
@@ -110,7 +124,7 @@ def _definition(name: str) -> Any:
     except Exception as error:
         raise CallError(f"{name}, {at(found.place)}: {type(error).__name__}: {error}") from None
     print(f"{name}: yours, from {at(found.place)}")
-    return made
+    return found, made
 
 
 def places_of(course: Course, names: Sequence[str]) -> dict[str, str]:
@@ -166,3 +180,69 @@ def forget() -> None:
     if _last is not None:
         InProcess(_last.guest).close()
         _last = None
+
+
+# --- called as grades call it --------------------------------------------------------------------
+
+Sort = Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _as_graded(course: Course, found: wire.Found, made: Any) -> Any:
+    """An answer that takes its arguments in the contract's order; itself, if that is its own."""
+    contract = _contracts(course).get(found.name)
+    if contract is None:
+        return made
+    aliases = course.file.aliases.arguments
+    call = _sort(contract.call, found.arguments, aliases)
+    forward = _sort(contract.forward, found.forward, aliases) if contract.forward else None
+    if isinstance(made, type) and issubclass(made, nn.Module):
+        return _sorted_class(made, call, forward) if call or forward else made
+    return _sorted(made, call) if call else made
+
+
+def _contracts(course: Course) -> Mapping[str, Contract]:
+    """The contracts that checks know; none of a course that cannot be checked."""
+    with suppress(CallError):
+        return (open_oracle(course) if course.has_solutions else Recorded(course)).contracts
+    return {}
+
+
+def _sort(
+    signature: Signature,
+    listed: Sequence[wire.Argument] | None,
+    aliases: Mapping[str, Sequence[str]],
+) -> Sort | None:
+    """From arguments in the contract's order to those of a call; None where both are the same."""
+    counts = range(len(signature.parameters) + 1)
+    orders = [argument_order(signature, listed, count, aliases) for count in counts]
+    if not any(names for _, names in orders):
+        return None
+
+    def sort(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        order, names = orders[len(given)] if len(given) < len(orders) else ([], [])
+        if not names:
+            return given, {}
+        return (), {name: given[index] for name, index in zip(names, order, strict=True)}
+
+    return sort
+
+
+def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
+    """The same to call, but for the order; of a method, one argument is its `own`: self."""
+
+    @wraps(called)
+    def call(*given: Any, **named: Any) -> Any:
+        positional, by_name = (given[own:], {}) if named else sort(given[own:])
+        return called(*given[:own], *positional, **by_name, **named)
+
+    return call
+
+
+def _sorted_class(made: type[nn.Module], init: Sort | None, forward: Sort | None) -> type:
+    """A class of the same name. Its own methods call `forward` as the student wrote it."""
+    changed: dict[str, Any] = {"__module__": made.__module__, "__qualname__": made.__qualname__}
+    if init is not None:
+        changed["__init__"] = _sorted(made.__init__, init, own=1)
+    if forward is not None:
+        changed["__call__"] = _sorted(made.__call__, forward, own=1)
+    return type(made.__name__, (made,), changed)

@@ -11,8 +11,8 @@ import pytest
 
 from grader import mine
 from grader.course.course import Course, load_course
-from grader.student.scripts import run_experiment, said_of
-from tests.support.places import REAL
+from grader.student.scripts import run_experiment, run_look, said_of
+from tests.support.places import REAL, ROOT
 
 COURSE = load_course(REAL)
 EXPERIMENTS = sorted({name for names in COURSE.experiments.values() for name in names})
@@ -40,6 +40,19 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Course:
         text = COURSE.reference_file(unit.name).read_text("utf-8")
         own = re.sub(r"^from \.(\w+) import", r"from \1 import", text, flags=re.MULTILINE)
         (folder / f"{unit.name}.py").write_text(own, "utf-8")
+    progress = "".join(f"solved {name}\n" for name in COURSE.exercises)
+    (folder / "progress.txt").write_text(progress, "utf-8")
+    return load_course(folder)
+
+
+@pytest.fixture(scope="module")
+def ada(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A clone in which the sample `ada` has solved all, with some arguments in another order."""
+    clone = tmp_path_factory.mktemp("ada")
+    for part in ("exercises", "solutions"):
+        shutil.copytree(ROOT / part, clone / part)
+    folder = clone / "exercises"
+    shutil.copytree(ROOT / "tests" / "submissions" / "ada", folder, dirs_exist_ok=True)
     progress = "".join(f"solved {name}\n" for name in COURSE.exercises)
     (folder / "progress.txt").write_text(progress, "utf-8")
     return load_course(folder)
@@ -97,6 +110,22 @@ def test_the_references_give_the_published_figures(
     lines = said(solved, name, capsys)
     assert any("yours: the same figures" in line for line in lines)
     assert not [line for line in lines if "other figures" in line or "another shape" in line]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_arguments_in_another_order_are_called_as_grades_call_them(
+    name: str, ada: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(ada, name, capsys)
+    assert any("yours: the same figures" in line for line in lines)
+    assert not [line for line in lines if "another shape" in line]
+
+
+def test_a_look_makes_a_module_whose_arguments_are_in_another_order(
+    ada: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_look(ada, "causal_attention")
+    assert "CausalAttention: yours, from " in capsys.readouterr().out
 
 
 def shown(course: Course, name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -32,7 +32,7 @@ def page(opened: Opened, learning: Learning, heads: Sequence[Head]) -> str:
             f"<p>{_text(remark)}</p>" for remark in words.remarks(learning, opened.name)
         ),
         curves=curves(learning),
-        samples=_samples(learning),
+        samples=_samples(learning, last=True),
         heads=_heads(learning, heads),
         pieces=_pairs((name, f"from {where}") for name, where in opened.places.items()),
         recipe=_pairs(recipe(learning)),
@@ -59,7 +59,7 @@ def cell(learning: Learning, below: Iterable[str] = ()) -> str:
     lines = [words.progress(learning), *(words.shares(learning) or ())]
     return (
         f"<div><p><strong>{'<br>'.join(map(_text, lines))}</strong></p>{curves(learning)}"
-        f"{_samples(learning)}"
+        f"{_samples(learning, last=False)}"
         f"{''.join(f'<p>{_text(line)}</p>' for line in below)}</div>"
     )
 
@@ -120,15 +120,18 @@ def _head(head: Head, tokens: Sequence[str]) -> str:
     )
 
 
-def _samples(learning: Learning) -> str:
+def _samples(learning: Learning, *, last: bool) -> str:
+    """What it answered; unless these answers are the `last`, others may have brackets."""
     game = learning.game
+    brackets = not last or not all(sample.correct for sample in learning.samples)
     lines = (
         "".join(_piece(*part) for part in words.parts_of(sample, backwards=game.backwards))
         for sample in learning.samples
     )
     joined = "\n".join(lines)
-    told = f'<p class="faint">{_text(words.in_brackets(game))}</p>' if game.exam else ""
-    return f'<pre class="samples">{joined}</pre>{told}' if learning.samples else ""
+    told = f'<p class="faint">{_text(words.in_brackets(game))}</p>'
+    below = told if game.exam and brackets else ""
+    return f'<pre class="samples">{joined}</pre>{below}' if learning.samples else ""
 
 
 def _piece(text: str, kind: str) -> str:

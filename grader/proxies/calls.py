@@ -382,13 +382,23 @@ def order_of(calls: Calls, signature: Signature, name: str, count: int, part: st
 def _settled_order(
     calls: Calls, signature: Signature, name: str, count: int, part: str
 ) -> ArgumentOrder:
-    by_position = list(range(count)), list[str]()
     found = calls.found.get(name)
     listed = (found.forward if part == "forward" else found.arguments) if found else None
+    return argument_order(signature, listed, count, calls.argument_aliases)
+
+
+def argument_order(
+    signature: Signature,
+    listed: Sequence[wire.Argument] | None,
+    count: int,
+    aliases: Mapping[str, Sequence[str]],
+) -> ArgumentOrder:
+    """The same as `order_of`, for a definition whose arguments are `listed`."""
+    by_position = list(range(count)), list[str]()
     if not listed or any(argument.kind in ("star", "double_star") for argument in listed):
         return by_position
     names = {argument.name: argument.optional for argument in listed}
-    order = call_order(signature, names, calls.argument_aliases)
+    order = call_order(signature, names, aliases)
     if order is None:
         return by_position
     given = {name: index for name, index in order.items() if index < count}

@@ -84,7 +84,9 @@ def _gather(
         # Three lists of three, one of each kind, are no three layers.
         apart = in_list or not _is_list(f"{at}{steps[0]}.", children[steps[0]], len(found))
         whole = numbered or _holds_matrix(children[steps[0]])
-        if len(steps) == len(found) and apart and whole:
+        # A single part is alike to itself: the only layer is what is numbered as the first.
+        only = last_number(steps[0]) in ((0,) if in_list else (0, 1))
+        if len(steps) == len(found) and apart and whole and (only or len(found) > 1):
             in_order = sorted(steps, key=lambda step: last_number(step) or 0)
             for layer, step in zip(found, in_order, strict=True):
                 shared = at + stem(steps[0])

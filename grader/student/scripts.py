@@ -30,6 +30,7 @@ NOTHING_TO_SEE = "there is nothing to look at for {}; the units that have someth
 NO_EXPERIMENT = "there is no experiment {}{}; all of them: grader try"
 WIDTH = 80
 SEE_WHY = "See why: {}"
+SCRIPT = "__course__"  # the name under which a course's script runs
 
 
 def said_of(path: Path) -> str:
@@ -115,7 +116,7 @@ def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
     os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
     try:
         with ended_by_answers(called):
-            return runpy.run_path(str(path))
+            return runpy.run_path(str(path), run_name=SCRIPT)
     finally:
         del os.environ[NAMED]
         if before is not None:

@@ -333,6 +333,11 @@ def _is_stub(name: str, value: Any) -> bool:
     return node is not None and is_untouched(node)
 
 
+def found_in(namespace: dict[str, Any], name: str) -> wire.Found:
+    """What a notebook has defined under an exercise's name."""
+    return _found(_Places(namespace), name)
+
+
 def _found(places: _Places, name: str) -> wire.Found:
     if name not in places.namespace:
         return wire.Found(name, "missing")

@@ -257,6 +257,23 @@ def test_the_page_stands_alone_and_says_whose_work_it_is(cold_grader: Grader, fo
     assert "digits in [brackets] are wrong" in page
 
 
+ADDS = """
+def generate(model, ids, count, context):
+    total = 10 * (ids[:, 0] + ids[:, 3]) + ids[:, 1] + ids[:, 4]
+    return torch.cat((ids, torch.stack((total % 10, total // 10 % 10, total // 100), dim=1)), dim=1)
+"""
+
+
+def test_the_page_explains_no_brackets_where_all_its_answers_are_right(
+    cold_grader: Grader, folder: Path
+) -> None:
+    answer(folder, "modules", ADDS)
+    ran = play(cold_grader, folder, *FEW, "--out", "mine.html")
+    assert "sums right 100.0%" in ran.out
+    assert "in [brackets] are wrong" in ran.out, "answers to what is typed follow there"
+    assert "brackets" not in Path("mine.html").read_text("utf-8")
+
+
 def test_the_page_names_the_answers_that_others_are_built_on(
     cold_grader: Grader, folder: Path
 ) -> None:

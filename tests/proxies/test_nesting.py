@@ -598,7 +598,7 @@ class Last(nn.Module):
 }
 
 
-@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
 def test_the_layers_of_a_model_find_their_weights_and_gradients(
     adopted: Callable[..., Adopted], source: str, layers: int
