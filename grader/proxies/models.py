@@ -36,11 +36,9 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     outer, inner = _by_layer(wanted.roles)
     of_one = next(iter(inner.values()))
-    in_layers = blocks.count_norms(of_one) * len(inner)
-    all_norms = norms.stacks(
-        wanted.parameters, {in_layers, in_layers + blocks.count_norms(outer)} - {len(inner)}
+    rows = norms.rows_in_stacks(
+        wanted.parameters, len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
     )
-    rows = {info.path: in_layers // len(inner) for info in all_norms}
     layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if layers is None:
         raise Unadoptable(

@@ -880,6 +880,14 @@ GAINS = {
         "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gain2, 1e-6))",
         "Gains",
     ),
+    "gains with axes of one, of which one lies across": block(
+        "self.gain1 = nn.Parameter(torch.ones(1, 1, d))\n"
+        "self.gain2 = nn.Parameter(torch.ones(d, 1))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(self.gain1 * F.rms_norm(x, x.shape[-1:], eps=1e-6))\n"
+        "return x + self.ff(self.gain2[:, 0] * F.rms_norm(x, x.shape[-1:], eps=1e-6))",
+        "Gains",
+    ),
     "gains in a list": block(
         "self.gains = nn.ParameterList(torch.ones(d) for _ in range(2))\n"
         "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
