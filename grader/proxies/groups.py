@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from grader.proxies.names import NUMBER, counts
+from grader.proxies.names import NUMBER, numbers
 from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
@@ -94,6 +94,6 @@ def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) ->
         added = is_vector(info.shape) if by_shape else is_bias(info)
         found.setdefault((key, added), []).append(info)
     return [
-        Group(key, tuple(sorted(group, key=lambda info: counts(info.path))), added)
+        Group(key, tuple(sorted(group, key=lambda info: numbers(info.path))), added)
         for (key, added), group in found.items()
     ]
