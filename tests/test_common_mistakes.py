@@ -293,6 +293,48 @@ def test_a_private_table_takes_the_place_of_the_other(course: Course, tmp_path: 
     assert found(load_library(over), "center/added").hint == "Which sign?"
 
 
+# --- several exercises at once --------------------------------------------------------------------
+
+SEVERAL = """
+from grader.mistakes import accepted, common_mistakes, mistake
+
+mistake(("staircase", "weigh"), "last", "Too much", hint="How much?",
+        change={re.compile("return (.+)"): r"return (\\1)[:1]"})
+common_mistakes(("center", "weigh"), "halved")
+common_mistakes(("staircase", "center"), but=["added"])
+
+@accepted(("center", "weigh"), "same", "As it is")
+def as_it_is(x):
+    return x
+"""
+
+
+@pytest.fixture
+def several(course: Course) -> Library:
+    """The library of a unit whose entries name two exercises each."""
+    course.mistakes_files()["basics"].write_text("import re\n" + SEVERAL, "utf-8")
+    return load_library(course)
+
+
+def test_a_change_that_several_exercises_share_is_made_in_each_reference(several: Library) -> None:
+    both = [found(several, f"{name}/last") for name in ("staircase", "weigh")]
+    assert [body(variant)[-5:] for variant in both] == [")[:1]", ")[:1]"]
+    assert "torch.ones" in both[0].definition
+    assert "torch.exp" in both[1].definition
+    assert both[0].title == both[1].title == "Too much"
+
+
+def test_a_definition_that_several_exercises_share_has_the_name_of_each(several: Library) -> None:
+    for name in ("center", "weigh"):
+        assert f"def {name}(x):" in found(several, f"{name}/same").definition
+
+
+def test_several_exercises_have_common_mistakes_in_one_line(several: Library) -> None:
+    slugs = {name: [v.slug for v in several.of(name, "mistake")] for name in several.unit_of}
+    assert (slugs["center"], slugs["weigh"]) == (["halved"], ["last", "halved"])
+    assert slugs["staircase"] == ["last", "halved"]
+
+
 # --- the kit's own table --------------------------------------------------------------------------
 
 

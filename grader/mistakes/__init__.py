@@ -15,6 +15,14 @@ or a definition of its own, under any name::
         rows = torch.arange(num_tokens)
         return rows[:, None] < rows[None, :]
 
+What is the same in two exercises of a unit, or a few, names all of them::
+
+    mistake(
+        ("CachedAttention", "RotaryAttention"), "cache-hidden", "No new token looks at the cache",
+        hint="May a new token look at what was there before?",
+        change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
+    )
+
 ``solutions/mistakes/common.py`` is a table of mistakes that people make in many exercises, each
 with one change or several, of which an exercise gets the first that fits its reference::
 

@@ -84,7 +84,7 @@ COMMONS: list[Common] = []
 
 
 def mistake(
-    exercise: str,
+    exercise: str | Sequence[str],
     slug: str = "",
     title: str = "",
     *,
@@ -96,6 +96,7 @@ def mistake(
 ) -> Callable[[Anything], Anything]:
     """A wrong answer. The title says what is wrong, in a line; the hint asks, and does not tell.
 
+    It is one of the exercise, or of each of several: a change that fits all their references.
     `change` replaces parts of the reference's text; without it, this decorates a definition.
     `same_as` names mistakes that no test can tell from this one. `common` names a mistake of the
     common table, which provides whatever is not given here. `breaks` are the rules of the
@@ -103,8 +104,9 @@ def mistake(
     """
     stated = {} if change is None else _stated(change)
     return _noted(
+        exercise,
         Entry(
-            exercise,
+            "",
             slug,
             "mistake",
             title,
@@ -113,12 +115,12 @@ def mistake(
             same_as or {},
             common,
             breaks=tuple(breaks),
-        )
+        ),
     )
 
 
-def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None:
-    """Mistakes of an exercise that are as the common table has them.
+def common_mistakes(exercise: str | Sequence[str], *slugs: str, but: Sequence[str] = ()) -> None:
+    """Mistakes of an exercise, or of several, that are as the common table has them.
 
     Without slugs, all that fit its reference, `but` those that are no mistakes there; one that the
     exercise brings itself is not added again.
@@ -128,15 +130,15 @@ def common_mistakes(exercise: str, *slugs: str, but: Sequence[str] = ()) -> None
     for slug in slugs:
         mistake(exercise, common=slug)
     if not slugs:
-        _noted(Entry(exercise, "", "mistake", "", "", {}, {}, but=tuple(but)))
+        _noted(exercise, Entry("", "", "mistake", "", "", {}, {}, but=tuple(but)))
 
 
 def accepted(
-    exercise: str, slug: str, title: str, *, change: Change | None = None
+    exercise: str | Sequence[str], slug: str, title: str, *, change: Change | None = None
 ) -> Callable[[Anything], Anything]:
-    """A right answer that looks different, and must get full points."""
+    """A right answer, of one exercise or of several, that looks different: it gets full points."""
     stated = {} if change is None else _stated(change)
-    return _noted(Entry(exercise, slug, "accepted", title, "", stated, {}))
+    return _noted(exercise, Entry("", slug, "accepted", title, "", stated, {}))
 
 
 def common(
@@ -174,13 +176,17 @@ def _line() -> int:
     return frame.f_lineno
 
 
-def _noted(entry: Entry) -> Callable[[Anything], Anything]:
-    place = len(ENTRIES)
-    entry = replace(entry, line=_line())
-    ENTRIES.append(entry)
+def _noted(exercise: str | Sequence[str], said: Entry) -> Callable[[Anything], Anything]:
+    """Note what was said of an exercise, or of each of several; and of the definition below it."""
+    said, start = replace(said, line=_line()), len(ENTRIES)
+    for name in [exercise] if isinstance(exercise, str) else exercise:
+        ENTRIES.append(replace(said, exercise=name))
+    places = range(start, len(ENTRIES))
 
     def decorate(definition: Anything) -> Anything:
-        ENTRIES[place] = replace(entry, name=str(getattr(definition, "__name__", "")))
+        for place in places:
+            name = str(getattr(definition, "__name__", ""))
+            ENTRIES[place] = replace(ENTRIES[place], name=name)
         return definition
 
     return decorate

@@ -3,15 +3,18 @@
 It knows contracts, sessions and the wire: it sends a call, checks what comes back, and gives a
 student's module the weights that a test hands it. It loads no reference, and knows no points.
 
-What an auditor wants to know of it is how an answer becomes something that a test compares:
+A test calls an answer, ``student.f(x)``: `remote` has the functions and modules that it sees, and
+`calls` makes one call of them, from a test's arguments to plain tensors that the contract has
+accepted. With these, `facts` notes what an answer's result does when its input moves.
 
-1. `calls`: one call, from a test's arguments to plain tensors that the contract has accepted.
-2. `remote`: the functions and modules that a test sees, which make such calls.
-3. `adoption`: a reference's weights given to a student's module, whatever it is made of.
-4. `nesting`: which of its weights are which, level by level, and in which order this is tried: a
-   model in `models`, a block in `blocks` (its `norms`, and its `parts` that hold matrices), one
-   part in `matching`. What all of these find, `slots` describes.
-5. What these read: a tree of modules (`trees`), a matrix in pieces (`groups`), rows of a matrix
-   (`layouts`), words and numbers in a name (`names`).
-6. `facts`: what an answer's result does when its input moves.
+A test gives a student's module the reference's weights, ``adopt(theirs, ours)``. That call goes
+through these, in this order:
+
+1. `adoption` asks for every way to do it, tries them on an input, and writes the weights.
+2. `nesting` lists these ways, and begins at the level that the reference stands on:
+3. `models`: layers, which `trees` finds in the student's module, and what stands around them;
+4. `blocks`: norms, which `norms` finds, and parts that hold matrices, which `parts` finds;
+5. `matching`: one part, as an attention: its parameters in `groups`, each in one of the `layouts`.
+
+All of these describe what they find in `slots`, and ask `names` what a name means.
 """

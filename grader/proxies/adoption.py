@@ -22,10 +22,10 @@ from grader.course.contract import Contract
 from grader.course.references import WEIGHT_SCALE
 from grader.course.tensors import Make
 from grader.course.tolerances import RECOGNISED
+from grader.proxies import nesting
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.matching import MAX_FREE
-from grader.proxies.nesting import candidates
 from grader.proxies.remote import RemoteModule
 from grader.proxies.slots import Adoption, WantedRoles
 from grader.wire.payload import DTYPES
@@ -47,22 +47,22 @@ def give_weights(
     if theirs.is_lazy:
         theirs.call_first(probe(theirs.contract, theirs.made_with))
     parts = _reference_parts(ours)
-    joined = {
+    matrices = {
         role: _join([(parameter.detach(), owner) for parameter, owner in pieces])
         for role, pieces in parts.items()
     }
     made_with = tuple(n for n in theirs.made_with if type(n) is int and n > 1)
     wanted = WantedRoles(
-        tuple((role, tuple(matrix.shape)) for role, matrix in joined.items()),
+        tuple((role, tuple(matrix.shape)) for role, matrix in matrices.items()),
         tuple(theirs.structure.parameters),
         made_with,
     )
-    found = candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
+    found = nesting.candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
     most = max(1, MAX_TRIED // max(size, 1))
-    adoption, agrees = _choose(theirs, ours, found, joined, most)
+    adoption, agrees = _choose(theirs, ours, found, matrices, most)
     _leave_out(parts, adoption.missing)
-    theirs.assign(_values(adoption, joined, theirs))
+    theirs.assign(_values(adoption, matrices, theirs))
     if not agrees:
         theirs.assign(_of_nobody(adoption, theirs))
     theirs.adoption = adoption
@@ -73,7 +73,7 @@ def _choose(
     theirs: RemoteModule,
     ours: nn.Module,
     found: Sequence[Adoption],
-    joined: Mapping[str, Tensor],
+    matrices: Mapping[str, Tensor],
     most: int,
 ) -> tuple[Adoption, bool]:
     """The one under which the student's module gives the reference's result, or the likeliest.
@@ -100,7 +100,7 @@ def _choose(
     expected: dict[tuple[str, ...], Any] = {}
     # The first is it, mostly: the rest travels in one message.
     for some in (likely[:1], likely[1:], others[:1], others[1:]):
-        results = _tried(theirs, some, joined, arguments)
+        results = _tried(theirs, some, matrices, arguments)
         for one, result in zip(some, results, strict=False):
             if one.missing not in expected:
                 expected[one.missing] = _result_without(ours, one.missing, arguments)
@@ -114,11 +114,11 @@ def _choose(
 def _tried(
     theirs: RemoteModule,
     some: Sequence[Adoption],
-    joined: Mapping[str, Tensor],
+    matrices: Mapping[str, Tensor],
     arguments: Sequence[Any],
 ) -> list[Any]:
     """What the student's module gives in evaluation mode under each of these."""
-    return _results(theirs, [_values(one, joined, theirs) for one in some], arguments)
+    return _results(theirs, [_values(one, matrices, theirs) for one in some], arguments)
 
 
 def _results(
@@ -285,7 +285,7 @@ def _of_reference(value: Tensor, owner: str) -> Layout:
 
 
 def _values(
-    adoption: Adoption, joined: Mapping[str, Tensor], theirs: RemoteModule
+    adoption: Adoption, matrices: Mapping[str, Tensor], theirs: RemoteModule
 ) -> dict[str, Tensor]:
     """What to write into each of the student's parameters."""
     infos = {info.path: info for info in theirs.structure.parameters}
@@ -296,7 +296,7 @@ def _values(
             empty = torch.zeros(info.shape, dtype=DTYPES[info.dtype])
             rows[slot.path] = _as_rows(empty, layout).clone()
         height = slot.stop - slot.start
-        matrix = joined[slot.role].T if layout.by_input else joined[slot.role]
+        matrix = matrices[slot.role].T if layout.by_input else matrices[slot.role]
         rows[slot.path][slot.start : slot.stop] = matrix[slot.at : slot.at + height]
     values = {
         path: _from_rows(part, infos[path].shape, adoption.layout(path))

@@ -14,12 +14,11 @@ from itertools import islice, product
 from grader.proxies import matching, norms, parts
 from grader.proxies.groups import is_vector
 from grader.proxies.names import NameAliases
-from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, joined, likeliest
-from grader.proxies.slots import WantedRoles as Wanted
+from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, WantedRoles, joined, likeliest
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
-def candidates(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
+def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     block = _Block.of(wanted.roles)
     if block.is_one_part:
@@ -32,7 +31,7 @@ def count_norms(roles: Roles) -> int:
     return len(_Block.of(roles).norms)
 
 
-def _in_parts(block: _Block, wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
+def _in_parts(block: _Block, wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     """Norms, and each other part; what names leave open is varied."""
     found, rest = norms.norms_among(wanted.parameters, block.norms)
     ways = parts.candidates(block.others, rest, wanted.counts, aliases)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from grader.proxies.names import NUMBER, counts
+from grader.proxies.names import NUMBER, numbers
 from grader.wire import ParameterInfo
 from grader.wire.payload import DTYPES
 
@@ -22,6 +23,14 @@ BIAS = re.compile(r"bias|^b(_|.?$)|_b$")
 def is_vector(shape: Sequence[int]) -> bool:
     """Whether a parameter is a bias by its shape. A weight of (1, d_in) is none: one head's row."""
     return len(shape) == 1
+
+
+def is_row(shape: Sequence[int]) -> bool:
+    """Whether a parameter may be a norm's by its shape: a vector, or one with axes of 1 besides.
+
+    A gain is found among norms, where nothing of (1, d) is a head's row.
+    """
+    return len(shape) > 0 and prod(shape) == max(shape)
 
 
 def is_called_bias(path: str) -> bool:
@@ -85,6 +94,6 @@ def grouped(infos: Sequence[ParameterInfo], *, by_last: bool, by_shape: bool) ->
         added = is_vector(info.shape) if by_shape else is_bias(info)
         found.setdefault((key, added), []).append(info)
     return [
-        Group(key, tuple(sorted(group, key=lambda info: counts(info.path))), added)
+        Group(key, tuple(sorted(group, key=lambda info: numbers(info.path))), added)
         for (key, added), group in found.items()
     ]

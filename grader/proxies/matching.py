@@ -1,4 +1,4 @@
-"""Which of a student's parameters hold which weights of the reference: by names, then by shapes.
+"""Which of a student's parameters hold the weights of one part: by names, then by shapes.
 
 145 people wrote the same classes with their own names, layouts and fusions, and were right. So a
 parameter is found by what it is for: first by its name or a declared alias, and only where names

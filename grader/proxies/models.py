@@ -18,8 +18,15 @@ from grader.proxies import blocks, norms
 from grader.proxies.groups import is_floating
 from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
 from grader.proxies.names import NameAliases
-from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, Slot, Unadoptable, joined
-from grader.proxies.slots import WantedRoles as Wanted
+from grader.proxies.slots import (
+    MAX_CANDIDATES,
+    Adoption,
+    Roles,
+    Slot,
+    Unadoptable,
+    WantedRoles,
+    joined,
+)
 from grader.proxies.trees import Layers, layers_of, size_of
 from grader.wire import ParameterInfo
 
@@ -32,15 +39,13 @@ def has_layers(roles: Roles) -> bool:
     return any(IN_LAYER.fullmatch(role) for role, _ in roles)
 
 
-def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
+def candidates(wanted: WantedRoles, aliases: NameAliases) -> Iterator[Adoption]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     outer, inner = _by_layer(wanted.roles)
     of_one = next(iter(inner.values()))
-    in_layers = blocks.count_norms(of_one) * len(inner)
-    all_norms = norms.stacks(
-        wanted.parameters, {in_layers, in_layers + blocks.count_norms(outer)} - {len(inner)}
+    rows = norms.rows_in_stacks(
+        wanted.parameters, len(inner), blocks.count_norms(of_one), blocks.count_norms(outer)
     )
-    rows = {info.path: in_layers // len(inner) for info in all_norms}
     layers = layers_of(wanted.parameters, len(inner), size_of(shape for _, shape in of_one), rows)
     if layers is None:
         raise Unadoptable(
@@ -49,8 +54,8 @@ def candidates(wanted: Wanted, aliases: NameAliases) -> Iterator[Adoption]:
             "is every layer in them as wide as the statement says?"
         )
     tables = _as_tables(layers.around, outer)
-    around = blocks.candidates(Wanted(outer, tables, wanted.counts), aliases)
-    within = blocks.candidates(Wanted(of_one, layers.first, wanted.counts), aliases)
+    around = blocks.candidates(WantedRoles(outer, tables, wanted.counts), aliases)
+    within = blocks.candidates(WantedRoles(of_one, layers.first, wanted.counts), aliases)
     if layers.is_stacked:  # by other views, a layer's rows do not stand together
         within = tuple(one for one in within if all(how in WHOLE for _, how in one.layouts))
         around = tuple(_after_layers(one, layers) for one in around)

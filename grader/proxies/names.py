@@ -22,10 +22,10 @@ def bare(path: str) -> str:
     return ".".join(NUMBER.sub("", step) for step in path.split("."))
 
 
-def counts(path: str) -> list[int]:
+def numbers(path: str) -> list[int]:
     """The numbers in a path that count heads and layers, in order."""
     found = (re.findall(r"[0-9]{1,9}(?=_|$)", step) for step in path.split("."))
-    return [int(number) for numbers in found for number in numbers]
+    return [int(number) for step in found for number in step]
 
 
 def stem(step: str) -> str:

@@ -17,7 +17,7 @@ from itertools import islice, permutations
 from math import prod
 from posixpath import commonpath
 
-from grader.proxies.groups import name_in_dict
+from grader.proxies.groups import is_row, name_in_dict
 from grader.proxies.names import NameAliases, meant, spellings
 from grader.proxies.slots import Adoption, Slot
 from grader.wire import ParameterInfo
@@ -60,7 +60,7 @@ def norms_among(
     if not wanted:
         return [], tuple(infos)
     sizes = {norm.shape[0] for norm in wanted}
-    vectors = [info for info in infos if _is_vector(info) and prod(info.shape) in sizes]
+    vectors = [info for info in infos if is_row(info.shape) and prod(info.shape) in sizes]
     modules, bare = _by_owner(infos, vectors)
     lacking = len(wanted) - len(modules)
     # What all paths begin with is no word of a norm: the list of blocks may be called ``bs``.
@@ -74,11 +74,6 @@ def norms_among(
     order = {info.path: number for number, info in enumerate(infos)}
     found.sort(key=lambda norm: min(order[path] for path in (norm.gain, norm.shift) if path))
     return found, tuple(info for info in infos if info.path not in held)
-
-
-def _is_vector(info: ParameterInfo) -> bool:
-    """Whether all but one of its sizes are 1."""
-    return len(info.shape) > 0 and prod(info.shape) == max(info.shape)
 
 
 def _by_owner(
@@ -150,7 +145,7 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
 
     Or of one parameter (norms, 2, d), which does not say whether gains or shifts come first.
     """
-    for info in stacks(infos, {count}):
+    for info in _stacks(infos, {count}):
         if info.shape[1:-1] == (2,) and info.shape[-1] in sizes:
             path, shape = info.path, info.shape[-1:]
             rows = range(0, 2 * count, 2)
@@ -169,7 +164,19 @@ def _stacked_norms(infos: Sequence[ParameterInfo], count: int, sizes: set[int]) 
     ]
 
 
-def stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
+def rows_in_stacks(
+    infos: Sequence[ParameterInfo], layers: int, in_layer: int, around: int
+) -> dict[str, int]:
+    """How many rows each layer has in the parameters that hold the norms of all layers, by path.
+
+    Norms around the layers may stand below these. What has one row for each layer is no such
+    parameter: it stacks one norm of every layer, as others stack one matrix of every layer.
+    """
+    heights = {layers * in_layer, layers * in_layer + around} - {layers}
+    return {info.path: in_layer for info in _stacks(infos, heights)}
+
+
+def _stacks(infos: Sequence[ParameterInfo], counts: Set[int]) -> list[ParameterInfo]:
     """Bare parameters that hold so many norms, by their names: all gains, all shifts, or both."""
     named = [info for info in infos if not info.owner and len(info.shape) in (2, 3)]
     named = [info for info in named if info.shape[1:-1] in ((), (2,))]

@@ -16,8 +16,15 @@ from itertools import chain, islice, permutations, product
 
 from grader.proxies import matching
 from grader.proxies.names import NameAliases, bare, meant, plain, spellings
-from grader.proxies.slots import MAX_CANDIDATES, Adoption, Roles, Unadoptable, joined, renamed
-from grader.proxies.slots import WantedRoles as Wanted
+from grader.proxies.slots import (
+    MAX_CANDIDATES,
+    Adoption,
+    Roles,
+    Unadoptable,
+    WantedRoles,
+    joined,
+    renamed,
+)
 from grader.proxies.trees import branches, size_of
 from grader.wire import ParameterInfo
 
@@ -103,13 +110,13 @@ def _branches_of(
     for path, held in branches(infos):
         if any(path.startswith(f"{above.path}.") for above in found):
             continue
-        able = {part: _whole(Wanted(roles, held, counts), aliases) for part, roles in parts}
+        able = {part: _whole(WantedRoles(roles, held, counts), aliases) for part, roles in parts}
         if any(able.values()):
             found.append(_Branch(path, held, {part: ways for part, ways in able.items() if ways}))
     return found
 
 
-def _whole(wanted: Wanted, aliases: NameAliases) -> tuple[Adoption, ...]:
+def _whole(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """How these parameters hold all of these weights, and no other matrix; none if they do not."""
     weights = [role for role, shape in wanted.roles if len(shape) == 2]
     layers = [info.shape for info in wanted.parameters if len(info.shape) > 1]
@@ -187,7 +194,7 @@ def _in_pools(
     for pool, held in _pools(parts, infos, aliases):
         home = {role: part for part, roles in pool for role, _ in roles}
         together = tuple(chain.from_iterable(roles for _, roles in pool))
-        ways = matching.candidates(Wanted(together, held, counts), aliases)
+        ways = matching.candidates(WantedRoles(together, held, counts), aliases)
         form = tuple((tuple(info.shape), info.owner) for info in held)
         options.append((form, [renamed(way, home) for way in ways]))
     for alike in (True, False):

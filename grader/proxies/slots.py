@@ -1,7 +1,8 @@
 """What a match is: which rows of which of a student's parameters hold which weights.
 
-The reference's weights have roles, as ``W_query``: each is one matrix, or a bias. An `Adoption`
-gives them to a student's parameters. Of a model, it is joined from those of its parts.
+The reference's weights have roles, as ``W_query``: each is one matrix, or a bias. `WantedRoles` are
+what is looked for, and among which parameters. An `Adoption` is what is found, as one `Slot` after
+another; that of a model is joined from those of its parts. `Unadoptable` says why there is none.
 """
 
 from __future__ import annotations

@@ -803,8 +803,9 @@ def absorbed_into_a_tensor(W_query, W_up_key, num_heads):
     return result
 
 
-# --- both modules ---------------------------------------------------------------------------------
+# --- LatentCachedAttention and RotaryAttention ----------------------------------------------------
 
+BOTH = ("LatentCachedAttention", "RotaryAttention")
 MASK = "mask = causal_mask_after(seen, tokens).to(x.device)"
 
 
@@ -813,6 +814,230 @@ def future_after(seen, x):
     tokens = x.shape[1]
     return torch.ones(tokens, seen + tokens, device=x.device).triu(seen + 1).bool()
 
+
+mistake(
+    BOTH, "mask-top-left",
+    "The triangle of the mask starts in the top left corner, and hides the cache",
+    hint="Five tokens are in the cache and one comes in: which position is it at?",
+    change={
+        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "no-mask-in-a-chunk", "After a cache, the tokens of a chunk see one another's future",
+    hint="Two tokens come in after five: may the first of them see the second?",
+    change={MASK: f"{MASK} & (cache is None)"},
+)  # fmt: skip
+
+mistake(
+    BOTH, "cache-hidden", "No new token looks at the cache, which only grows",
+    hint="May a new token look at what was there before?",
+    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
+)  # fmt: skip
+
+mistake(
+    BOTH, common="sees-one-ahead",
+    hint="What may the first new token know about the second?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, common="hides-itself",
+    hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "hides-itself-and-fills-zeros",
+    "A token cannot see itself, and the very first one gets nothing but zeros",
+    hint="Which keys may the very first token look at?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "diagonal-by-tokens",
+    "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
+    hint="Where in (tokens, seen + tokens) does the first new token find itself?",
+    change={
+        "causal_mask_after(seen, tokens)": (
+            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "mask-square", "The mask has a column for every new token, and none for the old ones",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
+)  # fmt: skip
+
+mistake(
+    BOTH, "mask-not-cut", "The mask has a row for every token so far, and there are fewer queries",
+    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
+)  # fmt: skip
+
+mistake(
+    BOTH, "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
+    hint="How long may a text be?",
+    change={
+        "causal_mask_after(seen, tokens).to(x.device)": (
+            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "past-forgotten-in-chunks",
+    "When several tokens come in at once, they do not look at the cache",
+    hint="May a chunk of three tokens look at what was there before?",
+    change={
+        MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True",
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "window-of-eight", "Only the last eight tokens are looked at",
+    hint="How far back may a token look?",
+    change={
+        MASK: f"{MASK}\n        mask = mask | torch.ones_like(mask).tril(seen - 8)",
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "cache-needed", "The layer cannot be called without a cache",
+    hint="How is it called for the first tokens of a text?",
+    breaks=("none",),
+    change={"| None = None": "| None"},
+)  # fmt: skip
+
+common_mistakes(BOTH, "scale-d-in")
+
+mistake(
+    BOTH, "scale-total", "The scores are divided by the root of the number of keys",
+    hint="What was summed up in a dot product: tokens, or features?",
+    change={"head_dim**0.5": "(seen + tokens) ** 0.5"},
+)  # fmt: skip
+
+mistake(
+    BOTH, common="own-value-only",
+    change={"attn_weights @ values": "values[:, :, -tokens:]"},
+)  # fmt: skip
+
+mistake(
+    BOTH, common="calls-torch-attention",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "                queries, keys, values, attn_mask=~mask\n"
+            "            )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH,
+    common="no-mask",
+    hint="Which keys may the first of two new tokens not look at?",
+)
+mistake(BOTH, "not-scaled", common="no-scale")
+mistake(BOTH, "root-forgotten", common="no-square-root")
+mistake(BOTH, "scaled-after-softmax", common="scale-after-softmax")
+mistake(BOTH, common="softmax-over-batch", breaks=("computes", "batch"))
+mistake(BOTH, "log-softmax", common="log-weights")
+mistake(BOTH, common="one-maximum-per-sentence", breaks=("large",))
+mistake(BOTH, common="one-maximum-per-head", breaks=("batch",))
+mistake(BOTH, common="mask-fills-minus-hundred", breaks=("large",))
+mistake(BOTH, common="one-maximum-for-all", breaks=("batch", "large"))
+mistake(BOTH, "values-are-keys", common="keys-mixed")
+mistake(BOTH, common="output-layer-without-bias", breaks=("bias",))
+mistake(BOTH, "residual-added", common="residual-after-output-layer")
+mistake(BOTH, common="in-place-after-softmax", breaks=("gradients",))
+mistake(BOTH, common="value-bias", breaks=("bias",))
+mistake(BOTH, common="bias-left-on", breaks=("bias",))
+common_mistakes(
+    BOTH, "mask-thrown-away", "half-of-the-length",
+    "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
+    "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
+    "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
+    "all-zeros", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
+    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
+    "mask-added", "mask-after-softmax", "mask-for-one-head", "reshaped-into-heads",
+    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
+    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
+    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
+    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
+    "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
+    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data", "weights-returned",
+)  # fmt: skip
+
+accepted(
+    BOTH, "last-rows-of-a-square", "The last rows of a square mask",
+    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "queries-scaled-first", "The queries are scaled before they meet the keys",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    BOTH, "root-shared", "Queries and keys take half of the scale each",
+    change={
+        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    BOTH, "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    BOTH, "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+)  # fmt: skip
+
+accepted(
+    BOTH, "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={
+        "masked_softmax(attn_scores, mask)": (
+            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
+        ),
+    },
+)  # fmt: skip
 
 # --- LatentCachedAttention ------------------------------------------------------------------------
 
@@ -1216,236 +1441,7 @@ mistake(
     },
 )  # fmt: skip
 
-mistake(
-    "LatentCachedAttention", "mask-top-left",
-    "The triangle of the mask starts in the top left corner, and hides the cache",
-    hint="Five tokens are in the cache and one comes in: which position is it at?",
-    change={
-        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "no-mask-in-a-chunk",
-    "After a cache, the tokens of a chunk see one another's future",
-    hint="Two tokens come in after five: may the first of them see the second?",
-    change={MASK: f"{MASK} & (cache is None)"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "cache-hidden", "No new token looks at the cache, which only grows",
-    hint="May a new token look at what was there before?",
-    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", common="sees-one-ahead",
-    hint="What may the first new token know about the second?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", common="hides-itself",
-    hint="Which keys may the very first token look at?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the very first one gets nothing but zeros",
-    hint="Which keys may the very first token look at?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "diagonal-by-tokens",
-    "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
-    hint="Where in (tokens, seen + tokens) does the first new token find itself?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "mask-square",
-    "The mask has a column for every new token, and none for the old ones",
-    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "mask-not-cut",
-    "The mask has a row for every token so far, and there are fewer queries",
-    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "mask-of-one-length",
-    "There is room for 16 tokens, and longer texts fail",
-    hint="How long may a text be?",
-    change={
-        "causal_mask_after(seen, tokens).to(x.device)": (
-            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "past-forgotten-in-chunks",
-    "When several tokens come in at once, they do not look at the cache",
-    hint="May a chunk of three tokens look at what was there before?",
-    change={
-        MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "window-of-eight", "Only the last eight tokens are looked at",
-    hint="How far back may a token look?",
-    change={
-        MASK: f"{MASK}\n        mask = mask | torch.ones_like(mask).tril(seen - 8)",
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", "cache-needed", "The layer cannot be called without a cache",
-    hint="How is it called for the first tokens of a text?",
-    breaks=("none",),
-    change={"| None = None": "| None"},
-)  # fmt: skip
-
-common_mistakes("LatentCachedAttention", "scale-d-in")
-
-mistake(
-    "LatentCachedAttention", "scale-total",
-    "The scores are divided by the root of the number of keys",
-    hint="What was summed up in a dot product: tokens, or features?",
-    change={"head_dim**0.5": "(seen + tokens) ** 0.5"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", common="own-value-only",
-    change={"attn_weights @ values": "values[:, :, -tokens:]"},
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention", common="calls-torch-attention",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "                queries, keys, values, attn_mask=~mask\n"
-            "            )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentCachedAttention",
-    common="no-mask",
-    hint="Which keys may the first of two new tokens not look at?",
-)
-mistake("LatentCachedAttention", "not-scaled", common="no-scale")
-mistake("LatentCachedAttention", "root-forgotten", common="no-square-root")
-mistake("LatentCachedAttention", "scaled-after-softmax", common="scale-after-softmax")
-mistake("LatentCachedAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-mistake("LatentCachedAttention", "log-softmax", common="log-weights")
-mistake("LatentCachedAttention", common="one-maximum-per-sentence", breaks=("large",))
-mistake("LatentCachedAttention", common="one-maximum-per-head", breaks=("batch",))
-mistake("LatentCachedAttention", common="mask-fills-minus-hundred", breaks=("large",))
-mistake("LatentCachedAttention", common="one-maximum-for-all", breaks=("batch", "large"))
-mistake("LatentCachedAttention", "values-are-keys", common="keys-mixed")
-mistake("LatentCachedAttention", common="output-layer-without-bias", breaks=("bias",))
-mistake("LatentCachedAttention", "residual-added", common="residual-after-output-layer")
-mistake("LatentCachedAttention", common="in-place-after-softmax", breaks=("gradients",))
-mistake("LatentCachedAttention", common="value-bias", breaks=("bias",))
-mistake("LatentCachedAttention", common="bias-left-on", breaks=("bias",))
-common_mistakes(
-    "LatentCachedAttention", "mask-thrown-away", "mask-on-the-cpu", "half-of-the-length",
-    "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
-    "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
-    "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
-    "all-zeros", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
-    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
-    "mask-added", "mask-after-softmax", "mask-for-one-head", "reshaped-into-heads",
-    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
-    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
-    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
-    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
-    "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
-    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
-    "layer-read-through-data", "weights-returned",
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "last-rows-of-a-square", "The last rows of a square mask",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "queries-scaled-first",
-    "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "renormalized-afterwards",
-    "Zeroed after the softmax, then renormalised",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "LatentCachedAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
+common_mistakes("LatentCachedAttention", "mask-on-the-cpu")
 
 accepted(
     "LatentCachedAttention", "cache-detached", "The cache that comes out carries no graph",
@@ -2171,232 +2167,6 @@ mistake(
     hint="Does the matrix of the keys have a .grad after backward?",
     breaks=("gradients",),
     change={TURN_KEYS: "keys = apply_rope(keys, positions).detach()"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "mask-top-left",
-    "The triangle of the mask starts in the top left corner, and hides the cache",
-    hint="Five tokens are in the cache and one comes in: which position is it at?",
-    change={
-        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "no-mask-in-a-chunk",
-    "After a cache, the tokens of a chunk see one another's future",
-    hint="Two tokens come in after five: may the first of them see the second?",
-    change={MASK: f"{MASK} & (cache is None)"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "cache-hidden", "No new token looks at the cache, which only grows",
-    hint="May a new token look at what was there before?",
-    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", common="sees-one-ahead",
-    hint="What may the first new token know about the second?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", common="hides-itself", hint="Which keys may the very first token look at?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "hides-itself-and-fills-zeros",
-    "A token cannot see itself, and the very first one gets nothing but zeros",
-    hint="Which keys may the very first token look at?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "diagonal-by-tokens",
-    "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
-    hint="Where in (tokens, seen + tokens) does the first new token find itself?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "mask-square",
-    "The mask has a column for every new token, and none for the old ones",
-    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "mask-not-cut",
-    "The mask has a row for every token so far, and there are fewer queries",
-    hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
-    hint="How long may a text be?",
-    change={
-        "causal_mask_after(seen, tokens).to(x.device)": (
-            "causal_mask(16).to(x.device)[seen : seen + tokens, : seen + tokens]"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "past-forgotten-in-chunks",
-    "When several tokens come in at once, they do not look at the cache",
-    hint="May a chunk of three tokens look at what was there before?",
-    change={
-        MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True",
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "window-of-eight", "Only the last eight tokens are looked at",
-    hint="How far back may a token look?",
-    change={
-        MASK: f"{MASK}\n        mask = mask | torch.ones_like(mask).tril(seen - 8)",
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", "cache-needed", "The layer cannot be called without a cache",
-    hint="How is it called for the first tokens of a text?",
-    breaks=("none",),
-    change={"| None = None": "| None"},
-)  # fmt: skip
-
-common_mistakes("RotaryAttention", "scale-d-in")
-
-mistake(
-    "RotaryAttention", "scale-total", "The scores are divided by the root of the number of keys",
-    hint="What was summed up in a dot product: tokens, or features?",
-    change={"head_dim**0.5": "(seen + tokens) ** 0.5"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", common="own-value-only",
-    change={"attn_weights @ values": "values[:, :, -tokens:]"},
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention", common="calls-torch-attention",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "                queries, keys, values, attn_mask=~mask\n"
-            "            )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "RotaryAttention",
-    common="no-mask",
-    hint="Which keys may the first of two new tokens not look at?",
-)
-mistake("RotaryAttention", "not-scaled", common="no-scale")
-mistake("RotaryAttention", "root-forgotten", common="no-square-root")
-mistake("RotaryAttention", "scaled-after-softmax", common="scale-after-softmax")
-mistake("RotaryAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-mistake("RotaryAttention", "log-softmax", common="log-weights")
-mistake("RotaryAttention", common="one-maximum-per-sentence", breaks=("large",))
-mistake("RotaryAttention", common="one-maximum-per-head", breaks=("batch",))
-mistake("RotaryAttention", common="mask-fills-minus-hundred", breaks=("large",))
-mistake("RotaryAttention", common="one-maximum-for-all", breaks=("batch", "large"))
-mistake("RotaryAttention", "values-are-keys", common="keys-mixed")
-mistake("RotaryAttention", common="output-layer-without-bias", breaks=("bias",))
-mistake("RotaryAttention", "residual-added", common="residual-after-output-layer")
-mistake("RotaryAttention", common="in-place-after-softmax", breaks=("gradients",))
-mistake("RotaryAttention", common="value-bias", breaks=("bias",))
-mistake("RotaryAttention", common="bias-left-on", breaks=("bias",))
-common_mistakes(
-    "RotaryAttention", "mask-thrown-away", "half-of-the-length",
-    "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens", "scale-always-two",
-    "softmax-over-queries", "softmax-over-heads", "no-softmax", "keys-are-values",
-    "queries-and-keys-swapped", "compares-with-values", "no-attention", "all-weights-equal",
-    "all-zeros", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
-    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
-    "mask-added", "mask-after-softmax", "mask-for-one-head", "reshaped-into-heads",
-    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
-    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
-    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
-    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
-    "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
-    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
-    "layer-read-through-data", "weights-returned",
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "last-rows-of-a-square", "The last rows of a square mask",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "RotaryAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
-        ),
-    },
 )  # fmt: skip
 
 accepted(

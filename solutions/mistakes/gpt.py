@@ -1071,7 +1071,7 @@ TOO_LONG = """
 """
 
 mistake(
-    "GPT", "untied", "The output has a table of its own",
+    ("GPT", "CachedGPT"), "untied", "The output has a table of its own",
     hint="How many tables with vocab_size rows does your model learn, and how many should it?",
     breaks=("tied",),
     change={
@@ -1094,7 +1094,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "output-bias", "The output adds a bias",
+    ("GPT", "CachedGPT"), "output-bias", "The output adds a bias",
     hint="Is there a parameter with one number for each token, besides the table?",
     breaks=("tied",),
     change={
@@ -1129,7 +1129,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "output-without-gradient", "At the output, the table gets no gradient",
+    ("GPT", "CachedGPT"), "output-without-gradient", "At the output, the table gets no gradient",
     hint="The table is used in two places: from how many does it learn?",
     breaks=("gradients",),
     change={OUTPUT: "self.final_norm(x) @ self.token_table.detach().T"},
@@ -1150,19 +1150,19 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "no-gradient", "No gradient flows at all",
+    ("GPT", "CachedGPT"), "no-gradient", "No gradient flows at all",
     hint="Do your logits have a grad_fn?",
     breaks=("gradients",),
     change={"    def forward(": "    @torch.no_grad()\n    def forward("},
 )  # fmt: skip
 
 mistake(
-    "GPT", "scaled-embedding", "Rows of the token table are multiplied by the root of d_model",
+    ("GPT", "CachedGPT"), "scaled-embedding",
+    "Rows of the token table are multiplied by the root of d_model",
     hint="What does the formula do to a token's row before its position is added?",
     change={
-        EMBEDDED: (
-            "embed_tokens(ids, self.token_table * self.token_table.shape[1] ** 0.5, "
-            "self.position_table)"
+        "embed_tokens(ids, self.token_table,": (
+            "embed_tokens(ids, self.token_table * self.token_table.shape[1] ** 0.5,"
         ),
     },
 )  # fmt: skip
@@ -1293,7 +1293,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "no-final-norm", "No norm comes after the last block",
+    ("GPT", "CachedGPT"), "no-final-norm", "No norm comes after the last block",
     hint="What stands between the last block and the token table?",
     change={OUTPUT: "x @ self.token_table.T"},
 )  # fmt: skip
@@ -1602,7 +1602,7 @@ mistake("GPT", common="nothing-returned")
 mistake("GPT", common="all-zeros", change={OUTPUT: f"0 * ({OUTPUT})"})
 
 mistake(
-    "GPT", common="qkv-bias",
+    ("GPT", "CachedGPT"), common="qkv-bias",
     change={
         LAST_NORM: (
             f"{LAST_NORM}\n        for block in self.blocks:\n"
@@ -1626,7 +1626,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "GPT", "output-layer-without-bias", "The last layer of attention has no bias",
+    ("GPT", "CachedGPT"), "output-layer-without-bias", "The last layer of attention has no bias",
     hint="Which layers have a bias, and which have none?",
     breaks=("bias",),
     change={
@@ -3597,6 +3597,7 @@ accepted(
 
 
 # --- CachedGPT -----------------------------------------------------------------------------------
+# What fits both models as it is stands with those of GPT.
 
 NEXT_X = "x, grown = block(x, of_block)"
 SEEN = "seen = 0 if cache is None else cache[0][0].shape[2]"
@@ -3630,49 +3631,6 @@ STEPS = (
     "            h = x + a.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))\n"
     "            x = h + block.feed_forward(block.norm2(h))"
 )
-
-mistake(
-    "CachedGPT", "untied", "The output has a table of its own",
-    hint="How many tables with vocab_size rows does your model learn, and how many should it?",
-    breaks=("tied",),
-    change={
-        LAST_NORM: f"{LAST_NORM}\n        self.head = nn.Linear(d_model, vocab_size, bias=False)",
-        ALL_LOGITS: "self.head(self.final_norm(x)), new_cache",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", "output-bias", "The output adds a bias",
-    hint="Is there a parameter with one number for each token, besides the table?",
-    breaks=("tied",),
-    change={
-        LAST_NORM: f"{LAST_NORM}\n        self.bias = nn.Parameter(torch.zeros(vocab_size))",
-        ALL_LOGITS: "self.final_norm(x) @ self.token_table.T + self.bias, new_cache",
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", common="qkv-bias",
-    change={
-        LAST_NORM: (
-            f"{LAST_NORM}\n        for block in self.blocks:\n"
-            "            for name in ('W_query', 'W_key', 'W_value'):\n"
-            "                setattr(block.attention, name, nn.Linear(d_model, d_model))"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", "output-layer-without-bias", "The last layer of attention has no bias",
-    hint="Which layers have a bias, and which have none?",
-    breaks=("bias",),
-    change={
-        LAST_NORM: (
-            f"{LAST_NORM}\n        for block in self.blocks:\n"
-            "            block.attention.out_proj = nn.Linear(d_model, d_model, bias=False)"
-        ),
-    },
-)  # fmt: skip
 
 mistake(
     "CachedGPT", "four-times-as-wide", "The hidden layer is 4 · d_model wide, whatever was asked",
@@ -4083,23 +4041,6 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CachedGPT", "no-final-norm", "No norm comes after the last block",
-    hint="What stands between the last block and the token table?",
-    change={ALL_LOGITS: "x @ self.token_table.T, new_cache"},
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", "scaled-embedding",
-    "Rows of the token table are multiplied by the root of d_model",
-    hint="What does the formula do to a token's row before its position is added?",
-    change={
-        "embed_tokens(ids, self.token_table,": (
-            "embed_tokens(ids, self.token_table * self.token_table.shape[1] ** 0.5,"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
     "CachedGPT", "softmaxed", "Probabilities come back, and not logits",
     hint="Does the formula have a softmax?",
     change={ALL_LOGITS: "(self.final_norm(x) @ self.token_table.T).softmax(-1), new_cache"},
@@ -4249,20 +4190,6 @@ mistake(
     hint="Where do the ids live, and where does a new mask?",
     breaks=("device",),
     change={NEXT_X: STEPS.replace(", device=x.device", "")},
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", "no-gradient", "No gradient flows at all",
-    hint="Do your logits have a grad_fn?",
-    breaks=("gradients",),
-    change={"    def forward(": "    @torch.no_grad()\n    def forward("},
-)  # fmt: skip
-
-mistake(
-    "CachedGPT", "output-without-gradient", "At the output, the table gets no gradient",
-    hint="The table is used in two places: from how many does it learn?",
-    breaks=("gradients",),
-    change={ALL_LOGITS: "self.final_norm(x) @ self.token_table.detach().T, new_cache"},
 )  # fmt: skip
 
 mistake(

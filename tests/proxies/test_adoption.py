@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from grader.course.tensors import Make
 from grader.proxies.adoption import also_learned, joined_gradients
 from grader.proxies.matching import candidates
-from grader.proxies.slots import Adoption, Unadoptable, WantedRoles
+from grader.proxies.slots import Unadoptable, WantedRoles
 from grader.testing import adopt, assert_agrees, assert_gradients_agree
 from grader.wire import ParameterInfo
 from tests.support import seats
+from tests.support.seats import Adopted
 
 OpenSeat = Callable[..., seats.Seat]
 
@@ -102,12 +103,6 @@ class Wrapper(nn.Module):
         self, x: Float[Tensor, "batch tokens d_in"]
     ) -> Float[Tensor, "batch tokens num_heads*d_out"]:
         return torch.cat([head(x) for head in self.heads], dim=-1)
-
-
-class Adopted(NamedTuple):
-    theirs: Any
-    ours: Any
-    adoption: Adoption
 
 
 @pytest.fixture(name="adopted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader import wire
 from grader.course.contract import compile_contract
@@ -16,6 +16,7 @@ from grader.grading.desk import Desk
 from grader.grading.order import Order
 from grader.proxies.calls import Calls
 from grader.proxies.remote import Student
+from grader.proxies.slots import Adoption
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import Channel, Limits, Session
 from tests.support.places import REAL
@@ -45,6 +46,14 @@ class Seat:
     def reference(self, make: Make) -> Reference:
         """The references, with weights drawn from `make`."""
         return self.oracle.reference(make)
+
+
+class Adopted(NamedTuple):
+    """A student's module and the reference's, and how the one got the other's weights."""
+
+    theirs: Any
+    ours: Any
+    adoption: Adoption
 
 
 def open_seat(

@@ -1,0 +1,96 @@
+"""Adoption of norms in a block, through a real jail: those that only multiply, and wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from grader.testing import assert_agrees, assert_gradients_agree
+from tests.support.seats import Adopted
+from tests.support.transformers import MAKE, PLAIN, Block, Gains, X, block
+
+GAINS = {
+    "gains in the block": block(
+        "self.gain1, self.gain2 = nn.Parameter(torch.ones(d)), nn.Parameter(torch.ones(d))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(F.rms_norm(x, x.shape[-1:], self.gain1, 1e-6))\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gain2, 1e-6))",
+        "Gains",
+    ),
+    "gains with axes of one, of which one lies across": block(
+        "self.gain1 = nn.Parameter(torch.ones(1, 1, d))\n"
+        "self.gain2 = nn.Parameter(torch.ones(d, 1))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(self.gain1 * F.rms_norm(x, x.shape[-1:], eps=1e-6))\n"
+        "return x + self.ff(self.gain2[:, 0] * F.rms_norm(x, x.shape[-1:], eps=1e-6))",
+        "Gains",
+    ),
+    "gains in a list": block(
+        "self.gains = nn.ParameterList(torch.ones(d) for _ in range(2))\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(F.rms_norm(x, x.shape[-1:], self.gains[0], 1e-6))\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
+        "Gains",
+    ),
+    "torch's norms": block(
+        "self.a, self.b = nn.RMSNorm(d, eps=1e-6), nn.RMSNorm(d, eps=1e-6)\n"
+        "self.attn, self.ff = Named(d, heads), Mlp(d, hidden)",
+        "x = x + self.attn(self.a(x))\nreturn x + self.ff(self.b(x))",
+        "Gains",
+    ),
+    "letters in two dicts, of which o, u and l are matrices in one and biases in the other": block(
+        "self.heads = heads\n"
+        "sizes = {'u': (hidden, d), 'l': (d, hidden)}\n"
+        "self.w = nn.ParameterDict({n: torch.rand(sizes.get(n, (d, d))) for n in 'qkvoul'})\n"
+        "self.v = nn.ParameterDict({n: torch.ones(hidden if n == 'u' else d) for n in 'mnoul'})",
+        "w, v = self.w, self.v\n"
+        "y = F.rms_norm(x, x.shape[-1:], v['m'], 1e-6)\n"
+        "y = attend(*(F.linear(y, w[name]) for name in 'qkv'), self.heads)\n"
+        "x = x + F.linear(y, w['o'], v['o'])\n"
+        "y = F.linear(F.rms_norm(x, x.shape[-1:], v['n'], 1e-6), w['u'], v['u'])\n"
+        "return x + F.linear(torch.tanh(y), w['l'], v['l'])",
+        "Gains",
+    ),
+    "a matrix of both gains beside a bias that is as wide": block(
+        "p = lambda *shape: nn.Parameter(torch.rand(*shape))\n"
+        "self.qkv, self.o, self.ob = p(3, heads, d, d // heads), p(heads, d // heads, d), p(d)\n"
+        "self.gains, self.ff = p(2, d), Mlp(d, hidden)",
+        "y = F.rms_norm(x, x.shape[-1:], self.gains[0], 1e-6)\n"
+        "q, k, v = torch.einsum('btd,chde->cbthe', y, self.qkv).flatten(-2)\n"
+        "y = attend(q, k, v, self.o.shape[0])\n"
+        "x = x + y @ self.o.flatten(0, 1) + self.ob\n"
+        "return x + self.ff(F.rms_norm(x, x.shape[-1:], self.gains[1], 1e-6))",
+        "Gains",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", GAINS.values(), ids=GAINS)
+def test_norms_without_a_shift_are_adopted(adopted: Callable[..., Adopted], source: str) -> None:
+    theirs, ours, adoption = adopted(Gains, source, 8, 2, 12)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(X), ours(X))
+    assert_gradients_agree(theirs, ours, X, make=MAKE)
+
+
+def test_norms_under_each_others_names_stay_wrong(adopted: Callable[..., Adopted]) -> None:
+    source = block(
+        "self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)\n"
+        "self.attention = Named(d, heads)\nself.feed_forward = Mlp(d, hidden)",
+        PLAIN.format(a="self.attention", f="self.feed_forward", n1="self.norm2", n2="self.norm1"),
+    )
+    theirs, ours, _ = adopted(Block, source, 8, 2, 12)
+    with pytest.raises(AssertionError, match="differ"):
+        assert_agrees(theirs(X), ours(X))
+
+
+def test_a_norm_that_is_missing_is_reported(adopted: Callable[..., Adopted]) -> None:
+    source = block(
+        "self.ln1 = nn.LayerNorm(d)\nself.attn, self.mlp = Fused(d, heads), Mlp(d, hidden)",
+        PLAIN.format(a="self.attn", f="self.mlp", n1="self.ln1", n2="self.ln1"),
+    )
+    theirs, ours, adoption = adopted(Block, source, 8, 2, 12)
+    assert adoption.missing == ("norm2", "norm2.bias")
+    with pytest.raises(AssertionError, match="differ"):
+        assert_agrees(theirs(X), ours(X))
