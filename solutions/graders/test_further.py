@@ -710,7 +710,7 @@ def test_llama_block_agrees_with_the_reference(
 def test_llama_block_takes_any_length(student, reference, make):
     """Sentences of any length work, one after another, in any order."""
     theirs, ours = two_llamas(student, reference, 12, 3, 20)
-    for tokens in (6, 2, 1, 120, 9):
+    for tokens in (6, 2, 1, 70, 9):
         x = make.normal(12.0, batch=2, tokens=tokens, d_model=12)
         what = f"the result for {tokens} tokens"
         assert_agrees(theirs(x), ours(x), within=REORDERED, what=what)
