@@ -86,8 +86,9 @@ Told = Literal["mistakes", "verdicts", "nothing"]
 class FeedbackTable(_Table, frozen=True):
     """What students read of hidden tests.
 
-    ``mistakes``: title, verdict, and the mistake's name and hint where it is a known one;
-    ``verdicts``: title and verdict; ``nothing``: whether all of them passed.
+    ``mistakes``: title, verdict, the rules that are broken, and the mistake's name and hint where
+    it is a known one, or how the answer behaves; ``verdicts``: title and verdict; ``nothing``:
+    whether all of them passed.
     """
 
     hidden: Told = "mistakes"

@@ -17,8 +17,9 @@ FAILED_ITSELF = "the grader itself failed here: that is no fault of yours, and i
 def for_students(grade: Grade, course: Course) -> Grade:
     """The grade without the seed, and without what hidden tests saw.
 
-    Of a hidden test remain its title, its status, its points, and a known mistake with its hint:
-    never a message, which holds numbers. ``[feedback] hidden`` in ``course.toml`` may tell less.
+    Of a hidden test remain its title, its status, its points, the rules of the statement that it
+    found broken, and a known mistake with its hint, or how the answer behaves: never a message,
+    which holds numbers. ``[feedback] hidden`` in ``course.toml`` may tell less.
     Where the grader itself failed, that is all that is told: a traceback shows what was hidden.
     """
     told = course.file.feedback.hidden
@@ -39,12 +40,15 @@ def _told(exercise: ExerciseResult, told: Told) -> ExerciseResult:
 
 
 def _without_numbers(test: TestResult, told: Told) -> TestResult:
-    known = test if told == "mistakes" else _unnamed(test)
+    known = test if told == "mistakes" else _bare(test)
     return msgspec.structs.replace(known, message=None, picture=None, case=None)
 
 
-def _unnamed(test: TestResult) -> TestResult:
-    return msgspec.structs.replace(test, mistake=None, hint=None, follows=None)
+def _bare(test: TestResult) -> TestResult:
+    """Without anything that says what is wrong."""
+    return msgspec.structs.replace(
+        test, mistake=None, hint=None, follows=None, rules={}, behaviour=()
+    )
 
 
 def _without_traceback(test: TestResult) -> TestResult:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, islice, permutations, product
 
-from grader.proxies.groups import Group, grouped, is_floating, name_in_dict
+from grader.proxies.groups import Group, grouped, name_in_dict
 from grader.proxies.layouts import BY_INPUT, CUT, FLAT, LINEAR, PLAIN, SPREAD, Layout
 from grader.proxies.names import NameAliases, core, plain
 from grader.proxies.slots import MAX_CANDIDATES, Adoption, Slot, Unadoptable, WantedRoles, likeliest
@@ -25,7 +25,7 @@ FEW = 4  # roles whose orders are all tried although names say something
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
     plans = [
-        _Plan(wanted, aliases, grouped(wanted.weights, by_last=by_last, by_shape=by_shape))
+        _Plan(wanted, aliases, grouped(wanted.parameters, by_last=by_last, by_shape=by_shape))
         for by_shape, by_last in product((False, True), repeat=2)
     ]
     found = plans[0].by_name() or _by_shape(plans[:2]) or _by_shape(plans[2:])
@@ -58,7 +58,6 @@ class _Plan:
     def __init__(self, wanted: WantedRoles, aliases: NameAliases, groups: list[Group]) -> None:
         self.wanted = wanted
         self.shapes = dict(wanted.roles)
-        self.others = [info.path for info in wanted.parameters if not is_floating(info)]
         self.groups = groups
         self._named: dict[Group, tuple[str, ...] | None] = {}
         self._held: dict[tuple[Group, tuple[str, ...]], bool] = {}
@@ -162,7 +161,7 @@ class _Plan:
             if info.path not in taken
         ]
         found = ", ".join(f"{path} is {role}" for role, path in homes.items())
-        left = ", ".join(over) or ("nothing else" if found else "no parameters at all")
+        left = ", ".join(over) or ("nothing else" if found else "no floating-point parameters")
         return (
             f"no parameters were found for {', '.join(lacking)}: "
             f"{f'{found}, and ' if found else ''}the module has {left}. Weights live in "
@@ -217,7 +216,7 @@ class _Plan:
                 (*slots, *chain.from_iterable(also)),
                 laid,
                 () if named else missing,
-                self.over(group for group in left if group not in named),
+                tuple(i.path for group in left if group not in named for i in group.infos),
             )
 
     def of_nameless(
@@ -231,10 +230,6 @@ class _Plan:
             return [{}]
         fit = _assignments(biases, missing, lambda group, some: self.fits(group, _Choice(some), {}))
         return list(islice(fit, MAX_CANDIDATES)) or [{}]
-
-    def over(self, left: Iterable[Group]) -> tuple[str, ...]:
-        """What has no partner: parameters of these groups, and what holds no weights at all."""
-        return (*(info.path for group in left for info in group.infos), *self.others)
 
     def beside(self, bias: Group, choice: Mapping[Group, _Choice]) -> _Choice:
         """How a bias whose name alone says where it belongs is laid out: as its weight is.

@@ -15,7 +15,6 @@ from math import prod
 import msgspec
 
 from grader.proxies import blocks, norms
-from grader.proxies.groups import is_floating
 from grader.proxies.layouts import BY_INPUT, PLAIN, Layout
 from grader.proxies.names import NameAliases
 from grader.proxies.slots import (
@@ -162,7 +161,7 @@ def _with_copies(
 
 def _layout_of_copy(info: ParameterInfo, shape: tuple[int, ...], like: Layout) -> Layout | None:
     """How a matrix holds all of a table, and nothing else; None if it cannot."""
-    if not is_floating(info) or len(info.shape) != 2:
+    if len(info.shape) != 2:
         return None
     likely = sorted(PLAIN, key=lambda layout: layout != like)  # of a square, both would do
     return next((layout for layout in likely if layout.size(info.shape) == shape), None)

@@ -17,16 +17,28 @@ people make them in the order in which they use them. The ways that are left com
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from grader.proxies import blocks, models
+from grader.proxies.groups import is_floating
 from grader.proxies.names import NameAliases
 from grader.proxies.slots import Adoption, WantedRoles, likeliest
 
 
 @lru_cache(maxsize=256)  # students who took the stub's names have the same
 def candidates(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
-    """Every way to match them, likeliest first; raises `Unadoptable` if there is none."""
+    """Every way to match them, likeliest first; raises `Unadoptable` if there is none.
+
+    What can hold no weight, as whole numbers, takes no part from here on.
+    """
+    held = tuple(info for info in wanted.parameters if is_floating(info))
+    others = tuple(info.path for info in wanted.parameters if info not in held)
+    found = _among(replace(wanted, parameters=held), aliases)
+    return tuple(replace(one, extra=(*one.extra, *others)) for one in found)
+
+
+def _among(wanted: WantedRoles, aliases: NameAliases) -> tuple[Adoption, ...]:
     if models.has_layers(wanted.roles):
         return likeliest(models.candidates(wanted, aliases))
     return blocks.candidates(wanted, aliases)

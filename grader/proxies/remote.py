@@ -230,11 +230,23 @@ class RemoteModule(_RemoteCallable):
         return dict(self._mirrors)
 
     def values(self) -> dict[str, Tensor]:
-        """A copy of each parameter's and each buffer's value, by path."""
+        """A copy of each parameter's and each buffer's value, by path.
+
+        Raises `AssertionError` where a parameter is not what it was when the module was made.
+        """
         self._here()
         outcome = first_outcome(self._calls.session.run(wire.Describe(self.handle, values=True)))
         if not isinstance(outcome, wire.Structure):
             raise unexpected(outcome)
+        now = {info.path: info.shape for info in outcome.parameters}
+        for info in self.structure.parameters:
+            if now.get(info.path) != info.shape:
+                then = tuple(info.shape)
+                raise AssertionError(
+                    f"{info.path} was there with shape {then} when the module was made, and "
+                    "after a call it is gone or has another shape: make parameters in __init__, "
+                    "and let forward leave them as they are"
+                )
         return {
             info.path: plain_value(info.value)
             for info in (*outcome.parameters, *outcome.buffers)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 
-from grader.proxies.groups import is_floating
 from grader.proxies.layouts import FLAT, Layout
 from grader.proxies.names import bare
 from grader.wire import ParameterInfo
@@ -126,8 +125,3 @@ class WantedRoles:
     roles: Roles
     parameters: tuple[ParameterInfo, ...]
     counts: tuple[int, ...]  # that the module was made with: one may be its number of heads
-
-    @property
-    def weights(self) -> list[ParameterInfo]:
-        """The parameters that can hold weights."""
-        return [info for info in self.parameters if is_floating(info)]

@@ -336,15 +336,16 @@ class Session:
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
         used, now = self.cpu_seconds(), time.monotonic()
-        left = min(
+        of_test = min(
             self._test_from + self._test_seconds - used,
             # A channel waits this many times longer by the clock on the wall.
             self._test_seconds - (now - self._wall_from) / WALL_FACTOR,
-            self._left(used, now),
         )
-        if left <= 0:
-            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
-        return left
+        in_all = self._left(used, now)
+        if min(of_test, in_all) <= 0:
+            whose = "submission" if in_all <= 0 else "test"
+            raise self._drop(StudentLost("timeout", f"the time for this {whose} is used up"))
+        return min(of_test, in_all)
 
     def _idle_seconds(self) -> float:
         return self._idle + (self._wired.idle_seconds if self._wired else 0.0)

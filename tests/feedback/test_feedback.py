@@ -22,6 +22,8 @@ NAMED = TestResult(
     mistake="Softmax over the wrong axis",
     hint="Which axis should sum to one?",
     follows="staircase",
+    rules={"later": "No token sees a later one."},
+    behaviour=("It sees the future.",),
 )
 PASSED = TestResult("rows", "Rows sum to one", "passed", 1, 1)
 GRADE = Grade(
@@ -73,16 +75,15 @@ def test_a_hidden_test_is_told_by_title_verdict_and_mistake_and_never_by_numbers
     assert (named.title, named.status, named.max) == ("The values are right", "failed", 2)
     assert (named.mistake, named.hint) == (NAMED.mistake, NAMED.hint)
     assert named.follows == "staircase"
+    assert (named.rules, named.behaviour) == (NAMED.rules, NAMED.behaviour)
     assert passed == PASSED
 
 
-def test_a_course_may_keep_the_names_of_mistakes_to_itself(tiny: Course, tmp_path: Path) -> None:
+def test_a_course_may_keep_what_is_wrong_to_itself(tiny: Course, tmp_path: Path) -> None:
     (exercise,) = for_students(GRADE, course(tiny, tmp_path, "verdicts")).exercises
-    assert [
-        (t.title, t.status, t.mistake, t.hint, t.follows) for t in exercise.tests if t.hidden
-    ] == [
-        ("The values are right", "failed", None, None, None),
-        ("Rows sum to one", "passed", None, None, None),
+    assert [test for test in exercise.tests if test.hidden] == [
+        TestResult(NAMED.name, NAMED.title, "failed", 0, 2),
+        TestResult(PASSED.name, PASSED.title, "passed", 1, 1),
     ]
 
 

@@ -1084,14 +1084,14 @@ def test_a_module_can_adopt_twice(adopted: Callable[..., Adopted]) -> None:
     [
         (
             single("self.d = d_out", "return x.sum(-1, keepdim=True).expand(-1, self.d)"),
-            "no parameters at all",
+            "no floating-point parameters",
         ),
         (
             single(
                 "self.w = [nn.Linear(d_in, d_out, bias=False) for _ in range(3)]",
                 "return attend(*(w(x) for w in self.w))",
             ),
-            "no parameters at all",
+            "no floating-point parameters",
         ),
         (
             single(
