@@ -25,7 +25,6 @@ from grader.course.tolerances import RECOGNISED
 from grader.proxies import nesting
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
-from grader.proxies.matching import MAX_FREE
 from grader.proxies.remote import RemoteModule
 from grader.proxies.slots import Adoption, WantedRoles
 from grader.wire.payload import DTYPES
@@ -33,12 +32,11 @@ from grader.wire.payload import DTYPES
 HEAD = re.compile(
     r"(?<![^.])heads\.\d+\."
 )  # of a reference: its heads' rows stand below each other
+MOST_ALONE = 8  # parameters that are tried one by one, for whether they matter
 MAX_TRIED = 2**24  # bytes of weights that are tried in all: the course's modules have thousands
 
 
-def give_weights(
-    theirs: RemoteModule, ours: nn.Module, aliases: Mapping[str, Sequence[str]]
-) -> Adoption:
+def give_weights(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     """Copy the reference's weights into the student's module; raise `Unadoptable` if it has none.
 
     Weights flow in this direction only. Roles of the reference that have no partner (a bias that
@@ -46,10 +44,10 @@ def give_weights(
     """
     if theirs.is_lazy:
         theirs.call_first(probe(theirs.contract, theirs.made_with))
-    parts = _reference_parts(ours)
+    held = _pieces_of(ours)
     matrices = {
         role: _join([(parameter.detach(), owner) for parameter, owner in pieces])
-        for role, pieces in parts.items()
+        for role, pieces in held.items()
     }
     made_with = tuple(n for n in theirs.made_with if type(n) is int and n > 1)
     wanted = WantedRoles(
@@ -57,11 +55,12 @@ def give_weights(
         tuple(theirs.structure.parameters),
         made_with,
     )
-    found = nesting.candidates(wanted, tuple((name, tuple(also)) for name, also in aliases.items()))
+    aliases = tuple((name, tuple(also)) for name, also in theirs.aliases.items())
+    found = nesting.candidates(wanted, aliases)
     size = 8 * sum(mirror.numel() for mirror in theirs.parameters().values())
     most = max(1, MAX_TRIED // max(size, 1))
     adoption, agrees = _choose(theirs, ours, found, matrices, most)
-    _leave_out(parts, adoption.missing)
+    _leave_out(held, adoption.missing)
     theirs.assign(_values(adoption, matrices, theirs))
     if not agrees:
         theirs.assign(_of_nobody(adoption, theirs))
@@ -78,7 +77,8 @@ def _choose(
 ) -> tuple[Adoption, bool]:
     """The one under which the student's module gives the reference's result, or the likeliest.
 
-    And whether it gives that, as far as anybody asked: `most` are tried at most.
+    `most` are tried at most. Also whether that one may stand: it gives the reference's result, or
+    needed no trial, or nobody can tell, as where a recording knows no result for it.
 
     A class that was matched before, with other sizes or weights, is tried first as it was then. So
     it is matched where no way gives that result: the tanh form of a GELU may be too far off.
@@ -107,7 +107,6 @@ def _choose(
             if _agrees(result, expected[one.missing]):
                 theirs.remember_habit(one.habit)
                 return one, True
-    # A recording may not know what the reference gives here.
     return (likely or found)[0], all(result is None for result in expected.values())
 
 
@@ -171,7 +170,7 @@ def that_matter(theirs: RemoteModule, paths: Sequence[str]) -> list[str]:
     make = Make("adoption", theirs.name, "also learned")
     others = {path: make.normal_like(own[path], name=path) for path in paths}
     # Two layers may change nothing unless both do.
-    few = paths if len(paths) <= MAX_FREE else []
+    few = paths if len(paths) <= MOST_ALONE else []
     trials = [own, own, others, *({**own, path: others[path]} for path in few)]
     before, again, together, *alone = _results(
         theirs, trials, probe(theirs.contract, theirs.made_with)
@@ -192,10 +191,10 @@ def joined_gradients(
     """
     adoption: Adoption = theirs.adoption
     mirrors = theirs.parameters()
-    for role, parts in _reference_parts(ours).items():
-        if role in adoption.missing or any(parameter.grad is None for parameter, _ in parts):
+    for role, pieces in _pieces_of(ours).items():
+        if role in adoption.missing or any(parameter.grad is None for parameter, _ in pieces):
             continue
-        expected = _join([(p.grad, owner) for p, owner in parts if p.grad is not None])
+        expected = _join([(p.grad, owner) for p, owner in pieces if p.grad is not None])
         actual: Tensor | None = torch.zeros_like(expected)
         for slot in (slot for slot in adoption.slots if slot.role == role):
             grad = mirrors[slot.path].grad
@@ -213,28 +212,28 @@ def joined_gradients(
 def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:
     """A copy of a reference's module with these roles at zero."""
     silent = copy.deepcopy(ours)
-    _leave_out(_reference_parts(silent), roles)
+    _leave_out(_pieces_of(silent), roles)
     return silent
 
 
-def _leave_out(parts: Mapping[str, list[tuple[nn.Parameter, str]]], roles: Sequence[str]) -> None:
+def _leave_out(held: Mapping[str, list[tuple[nn.Parameter, str]]], roles: Sequence[str]) -> None:
     """Let these roles do nothing: what is added is zero, and what a norm multiplies by is one."""
     with torch.no_grad():
         for role in roles:
-            for parameter, _ in parts[role]:
+            for parameter, _ in held[role]:
                 gain = is_vector(parameter.shape) and not role.endswith(".bias")
                 parameter.fill_(1.0 if gain else 0.0)
 
 
 def biases(ours: nn.Module) -> list[str]:
     """The roles of a reference's module that a student's may do without."""
-    return [role for role in _reference_parts(ours) if role.endswith(".bias")]
+    return [role for role in _pieces_of(ours) if role.endswith(".bias")]
 
 
 def roles_at_zero(ours: nn.Module) -> list[str]:
     """The roles of a reference's module whose weights are all zero."""
-    parts = _reference_parts(ours)
-    return [role for role, pieces in parts.items() if not any(bool(p.any()) for p, _ in pieces)]
+    held = _pieces_of(ours)
+    return [role for role, pieces in held.items() if not any(bool(p.any()) for p, _ in pieces)]
 
 
 # --- one form for all: rows are outputs, columns are inputs --------------------------------------
@@ -262,20 +261,20 @@ def _from_rows(rows: Tensor, shape: Sequence[int], layout: Layout) -> Tensor:
 # --- the reference's side ------------------------------------------------------------------------
 
 
-def _reference_parts(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
+def _pieces_of(module: nn.Module) -> dict[str, list[tuple[nn.Parameter, str]]]:
     """Parameters by role, those of several heads in order; with the class that holds them."""
     owners = {path: type(part).__name__ for path, part in module.named_modules()}
-    parts: dict[str, list[tuple[nn.Parameter, str]]] = {}
+    found: dict[str, list[tuple[nn.Parameter, str]]] = {}
     for path, parameter in module.named_parameters():
         owner = owners[path.rpartition(".")[0]]
         role = HEAD.sub("", path).removesuffix(".weight")
-        parts.setdefault(role, []).append((parameter, owner))
-    return parts
+        found.setdefault(role, []).append((parameter, owner))
+    return found
 
 
-def _join(parts: Sequence[tuple[Tensor, str]]) -> Tensor:
-    """The parts of several heads below each other; a plain parameter is written (d_in, d_out)."""
-    return torch.cat([_as_rows(value, _of_reference(value, owner)) for value, owner in parts])
+def _join(pieces: Sequence[tuple[Tensor, str]]) -> Tensor:
+    """The pieces of several heads below each other; a plain parameter is written (d_in, d_out)."""
+    return torch.cat([_as_rows(value, _of_reference(value, owner)) for value, owner in pieces])
 
 
 def _of_reference(value: Tensor, owner: str) -> Layout:
@@ -317,9 +316,10 @@ def _unclaimed(adoption: Adoption, theirs: RemoteModule) -> list[wire.ParameterI
 
 
 def _of_nobody(adoption: Adoption, theirs: RemoteModule) -> dict[str, Tensor]:
-    """The same weights for every layer that nobody asked for, so that a mistake with one is known.
+    """Weights for the layers that nobody asked for: the same for every student.
 
-    Only where the result is wrong anyway: a right answer may have one that changes nothing.
+    So a mistake with one is known. Only where the result is wrong anyway: a right answer may have
+    one that changes nothing.
     """
     make, found = Make("adoption", theirs.name, "nobody"), _unclaimed(adoption, theirs)
     return {

@@ -21,7 +21,7 @@ def adopt(theirs: RemoteModule, ours: nn.Module) -> Adoption:
     (zero in `ours` from now on), ``.extra`` the student's parameters that have no role.
     Raises an AssertionError for the student where there is nothing to adopt.
     """
-    adoption = _adoption.give_weights(theirs, ours, theirs.aliases)
+    adoption = _adoption.give_weights(theirs, ours)
     theirs.remember_make(adoption.in_roles())
     return adoption
 
