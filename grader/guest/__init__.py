@@ -11,6 +11,7 @@ The trust boundary is three folders. An auditor who has read `wire` reads here, 
 3. `interpreter`: what Python and torch's C module refuse in a jail from then on.
 4. `server`: a request comes, and an answer goes. `loader` makes definitions from the text for it.
 5. `operations`, `trace`: what is taken out of torch, what an operation costs, what a call did.
+   `operands`: which tensors stand in a line that failed, which it reads from a student's frame.
 6. `preload`, `cleanup`, `work`: what is loaded beforehand; the worker, which has no wall.
 
 Then `sandbox`, which believes none of it.

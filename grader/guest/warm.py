@@ -1,11 +1,11 @@
 """The warm process: torch loaded once, no secret in memory, a fork for each submission.
 
 Started as ``python -I -m grader.guest.warm FD PARTS [LAYER…]`` (PARTS of torch: ``whole``, or
-``usual`` for what most answers need; layers to leave out) with an empty
-environment, never forked from the grader. It parses no submission and holds none: it only forks.
-Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end of a socket attached)
-is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells how it ended;
-``split`` makes another warm process, so that torch is loaded once for several parents.
+``usual`` for what most answers need; layers to leave out), never forked from the grader, with none
+of its environment but what chooses torch's vector instructions. It parses no submission and holds
+none: it only forks. Its parent speaks to it over a SEQPACKET socket: ``fork`` (with the jail's end
+of a socket attached) is answered by the pid and a pidfd; ``reap`` waits for a dead child and tells
+how it ended; ``split`` makes another warm process, so torch is loaded once for several parents.
 """
 
 from __future__ import annotations
