@@ -230,7 +230,7 @@ def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_tha
                 test.message,
             )
             assert use is not None, test.message
-            assert use["name"] in desk.watched[exercise.name], test.message
+            assert use["name"] in desk.forbidden[exercise.name], test.message
             if use["file"] is not None:
                 assert use["file"] in lines, test.message
                 assert 0 < int(use["line"]) <= lines[use["file"]], test.message

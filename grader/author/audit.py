@@ -30,8 +30,8 @@ from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.statements import statement
-from grader.grading.desk import Desk, replay
-from grader.grading.ladder import FOUNDATIONS, grade_exercise
+from grader.grading.desk import Desk, Measured, replay
+from grader.grading.ladder import FOUNDATIONS, grade_alone
 from grader.grading.order import Order
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
@@ -125,26 +125,25 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
             yield Audited(name, unit, "exercise", f"{name}/{test.name}", False, text)
     for fault in _faults(desk, name):
         yield Audited(name, unit, "exercise", f"{name}/{fault}", False, fault)
-    desk.margins = []
-    result = _graded(desk, name, library.submission(name))
-    yield _margin(desk, unit, f"{name}/reference", excuses)
-    yield _known(unit, "reference", f"{name}/reference", result, result.solved)
-    result = _graded(desk, name, _stub(desk.course, unit))
-    missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
-    yield _known(unit, "stub", f"{name}/stub", result, missing)
-    for variant in library.of(name, "accepted"):
-        result = _graded(desk, name, library.submission(name, variant))
-        yield _margin(desk, unit, variant.id, excuses)
-        yield _known(unit, "accepted", variant.id, result, result.solved)
     tellers: dict[str, frozenset[str]] = {}
     tried: list[Tried] = []
-    for variant in library.of(name, "mistake"):
-        result = _graded(desk, name, library.submission(name, variant))
-        yield _margin(desk, unit, variant.id, excuses)
-        yield _mistake(library, variant, result, excuses)
-        tellers[variant.id] = _tellers(desk, variant, result)
-        tried.append(Tried(variant, result, tellers[variant.id]))
-    desk.margins = None
+    with desk.measuring() as measured:
+        result = _graded(desk, name, library.submission(name))
+        yield _margin(measured, unit, f"{name}/reference", excuses)
+        yield _known(unit, "reference", f"{name}/reference", result, result.solved)
+        result = _graded(desk, name, _stub(desk.course, unit))
+        missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
+        yield _known(unit, "stub", f"{name}/stub", result, missing)
+        for variant in library.of(name, "accepted"):
+            result = _graded(desk, name, library.submission(name, variant))
+            yield _margin(measured, unit, variant.id, excuses)
+            yield _known(unit, "accepted", variant.id, result, result.solved)
+        for variant in library.of(name, "mistake"):
+            result = _graded(desk, name, library.submission(name, variant))
+            yield _margin(measured, unit, variant.id, excuses)
+            yield _mistake(library, variant, result, excuses)
+            tellers[variant.id] = _tellers(desk, variant, result)
+            tried.append(Tried(variant, result, tellers[variant.id]))
     for mutant in mutants_of(library.sources[unit], name):
         variant = Variant(name, mutant.id, "mistake", mutant.description, "", mutant.definition)
         tellers[mutant.id] = killers = _killers(desk, variant)
@@ -283,13 +282,13 @@ def _tests(
         yield Audited(name, unit, "test", id, bool(alone or excuse), text, excused=bool(excuse))
 
 
-def _margin(desk: Desk, unit: str, id: str, excuses: Excuses) -> Audited:
+def _margin(measured: list[Measured], unit: str, id: str, excuses: Excuses) -> Audited:
     """How near the comparisons of one known answer came to a verdict's edge.
 
-    What was heard is forgotten.
+    What was `measured` is emptied, for the next answer.
     """
-    heard, desk.margins = desk.margins or [], []
-    near = min(heard, key=lambda one: one[2].distance, default=None)
+    near = min(measured, key=lambda one: one[2].distance, default=None)
+    measured.clear()
     if near is None:
         return Audited(id.partition("/")[0], unit, "margin", id, True, "nothing is compared")
     test, case, margin = near
@@ -313,7 +312,7 @@ def _margin(desk: Desk, unit: str, id: str, excuses: Excuses) -> Audited:
 def _graded(desk: Desk, exercise: str, sources: tuple[SourceText, ...]) -> ExerciseResult:
     """Grade one exercise of a submission, in a jail as any other."""
     with desk.seat(Submission(exercise, sources), [exercise]) as seat:
-        return grade_exercise(desk, seat, exercise)
+        return grade_alone(desk, seat, exercise)
 
 
 def _first_said(result: ExerciseResult) -> str:

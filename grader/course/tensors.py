@@ -26,16 +26,16 @@ LARGE, MOST_LARGE = 2**20, 2**5
 
 
 class Make:
-    """Draws tensors for one test, their sizes given by name: ``make.normal(batch=2, d_in=3)``."""
+    """Draws tensors for one case of a test, their sizes given by name: ``make.normal(batch=2)``."""
 
-    def __init__(self, seed: str, exercise: str, test: str) -> None:
+    def __init__(self, seed: str, exercise: str, case: str) -> None:
         self.exercise = exercise  # whose test draws here
-        self.test = test  # the case: ``test_x[5]``
-        self._key = (seed, exercise, test)
+        self.case = case  # ``test_x[5]``
+        self._key = (seed, exercise, case)
         self._draws = 0
 
     def seed(self, name: str) -> int:
-        """A 63-bit integer for this test and this name."""
+        """A 63-bit integer for this case and this name."""
         return int.from_bytes(self._hash(name)[:8], "little") >> 1
 
     def _hash(self, name: str) -> bytes:

@@ -77,13 +77,12 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    known: Known | None = None  # of wrong answers
+    known: Known | None = None  # what mistakes give in tests, and what the references do
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
     device: Device = "cpu"  # on which submissions compute
     transcripts: Transcripts = field(default_factory=Transcripts)
-    # Who hears what references are asked in a case; then every case is run.
-    listener: Callable[[Make, Seat], Listener] | None = None
-    margins: list[Measured] | None = None  # how near comparisons came, where somebody asks
+    listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
+    margins: list[Measured] | None = None  # see `measuring`
     in_full: bool = False  # what hidden tests end with is for an instructor to read
     behaviours: dict[str, Behaviour | None] = field(default_factory=dict)  # of right answers
 
@@ -116,10 +115,37 @@ class Desk:
         assert isinstance(self.known, LiveKnown)
         return self.known
 
+    @contextmanager
+    def listening(self, listener: Callable[[Make, Seat], Listener]) -> Iterator[None]:
+        """Meanwhile every case is run, and a listener hears what references are asked in it.
+
+        At seats that are opened meanwhile, what the student's code is asked is kept as well.
+        """
+        self.listener = listener
+        try:
+            yield
+        finally:
+            self.listener = None
+
+    @contextmanager
+    def measuring(self) -> Iterator[list[Measured]]:
+        """How near comparisons come to their tolerances, as cases end."""
+        self.margins = []
+        try:
+            yield self.margins
+        finally:
+            self.margins = None
+
     def close(self) -> None:
         """End what known mistakes run in."""
         if isinstance(self.known, LiveKnown):
             self.known.close()
+
+    @property
+    def wanted(self) -> list[wire.Wanted]:
+        """What to look for in a submission: every exercise of the course."""
+        unit_of = self.course.unit_of.items()
+        return [wire.Wanted(name, unit, self.stubs.get(name, "")) for name, unit in unit_of]
 
     @cached_property
     def limits(self) -> Limits:
@@ -140,20 +166,15 @@ class Desk:
 
         It is asked for these exercises only, where they are named.
         """
-        every = [
-            wire.Wanted(name, unit, self.stubs.get(name, ""))
-            for name, unit in self.course.unit_of.items()
-        ]
-        wanted = [w for w in every if exercises is None or w.name in exercises]
-        opening = wire.Open(
-            submission.sources, tuple(wanted), others=tuple(w for w in every if w not in wanted)
-        )
+        wanted = [w for w in self.wanted if exercises is None or w.name in exercises]
+        others = tuple(w for w in self.wanted if w not in wanted)
+        opening = wire.Open(submission.sources, tuple(wanted), others=others)
         asked = self.tests if exercises is None else exercises
-        first = min(asked, key=self.watched.__getitem__, default="")  # see `grade_exercises`
-        session = Session(self.backend.open, opening, self.limits, self.watched, first)
+        first = min(asked, key=self.forbidden.__getitem__, default="")  # see `grade_exercises`
+        session = Session(self.backend.open, opening, self.limits, self.forbidden, first)
         session.listens = self.listener is not None
         try:
-            yield Seat(self, session, self.watched)
+            yield Seat(self, session)
         finally:
             session.close()
 
@@ -173,7 +194,7 @@ class Desk:
         return unchecked_rules(stated, tests)
 
     @cached_property
-    def watched(self) -> Mapping[str, tuple[str, ...]]:
+    def forbidden(self) -> Mapping[str, tuple[str, ...]]:
         """The torch functions that each exercise forbids, and layers of the dispatcher."""
         groups = {
             name: [self.course.file.operations[group] for group in exercise.forbidden]
@@ -188,14 +209,11 @@ class Desk:
 class Seat:
     """One submission at the desk."""
 
-    def __init__(
-        self, desk: Desk, session: Session, watched: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        """`watched` are torch functions by exercise: uses of them are noted."""
+    def __init__(self, desk: Desk, session: Session) -> None:
         self.session = session
         aliases = desk.course.file.aliases
         self.calls = Calls(
-            session, desk.oracle.contracts, aliases.arguments, aliases.parameters, watched
+            session, desk.oracle.contracts, aliases.arguments, aliases.parameters, desk.forbidden
         )
 
     @property
@@ -234,11 +252,11 @@ def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) 
         behind,
         order.seed,
         tests,
-        course.fingerprint(),
-        pristine,
-        recorded,
-        _layers(order, behind),
-        order.device,
+        fingerprint=course.fingerprint(),
+        stubs=pristine,
+        known=recorded,
+        isolation=_layers(order, behind),
+        device=order.device,
     )
     if recorded is None:
         desk.known = live_known(desk, load_library(course, tests), outcomes)
@@ -330,7 +348,7 @@ def play(desk: Desk, seat: Seat, test: Test, case: Case, *, words: bool = True) 
         transcript = replace(transcript, margin=transcript.margin or margins.nearest(heard))
         if transcript.margin is not None:
             desk.margins.append((test, case, transcript.margin))
-    if transcript.seen is seat.calls.seen:  # it was run just now
+    if not transcript.recalled:
         transcript.seen.printed = seat.session.printed
         if seat.session.tape and desk.listener is None:
             desk.transcripts.keep(key, seat.calls, transcript)
@@ -410,7 +428,7 @@ def _caught(
 def seat_of(desk: Desk, definitions: Mapping[str, Any]) -> Seat:
     """A seat for definitions of our own, in this process."""
     session = Session(lambda _: ours(definitions), wire.Open((), ()), Limits())
-    return Seat(desk, session, desk.watched)
+    return Seat(desk, session)
 
 
 def replay(desk: Desk, definitions: Mapping[str, Any], test: Test, case: Case) -> Given:

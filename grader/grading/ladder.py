@@ -34,6 +34,7 @@ from grader.records.grade import (
     HEART,
     OPERATIONS,
     SIGNATURE,
+    WRONG,
     ExerciseResult,
     Grade,
     Picture,
@@ -82,23 +83,23 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         status = "grader_error"
         message = "the grader itself failed in a test; its points are not known"
     return Grade(
-        submission.student,
-        submission.student,
-        status,
-        _total(exercise.points for exercise in exercises),
-        _total(desk.course.exercises[name].points for name in desk.tests),
-        desk.seed,
-        desk.fingerprint,
-        desk.isolation,
-        torch.__version__.partition("+")[0],
-        round(time.perf_counter() - started, 3),
-        tuple(exercises),
-        message,
-        tuple(notes),
-        desk.device,
-        submission.late,
-        submission.attempts,
-        torch.backends.cpu.get_cpu_capability(),
+        student=submission.student,
+        submission=submission.student,
+        status=status,
+        total=_total(exercise.points for exercise in exercises),
+        max=_total(desk.course.exercises[name].points for name in desk.tests),
+        seed=desk.seed,
+        course=desk.fingerprint,
+        isolation=desk.isolation,
+        torch=torch.__version__.partition("+")[0],
+        seconds=round(time.perf_counter() - started, 3),
+        exercises=tuple(exercises),
+        message=message,
+        notes=tuple(notes),
+        device=desk.device,
+        late=submission.late,
+        attempts=submission.attempts,
+        processor=torch.backends.cpu.get_cpu_capability(),
     )
 
 
@@ -116,38 +117,49 @@ def grade_exercises(
     chosen = [name for name in desk.tests if names is None or name in names]
     tried: dict[str, _Tried] = {}
     # Exercises that forbid the same are served by one process: those go together.
-    served_by = desk.watched.__getitem__
+    served_by = desk.forbidden.__getitem__
     for _, together in groupby(sorted(chosen, key=served_by), key=served_by):
         tried |= _try(desk, seat, list(together))
-    ends = {name: [*one.firsts, *one.results] for name, one in tried.items()}
+    ends = {name: [*one.first(), *one.results] for name, one in tried.items()}
     graded: list[ExerciseResult] = []
     for name in chosen:
-        firsts, results = tried[name].firsts, _following(desk, name, tried)
+        results = _following(desk, name, tried)
         told = at_fault(desk, seat, name, results, ends, solved)
-        graded.append(_scored(desk, name, [*firsts[:2], *told, *firsts[2:]], results))
+        graded.append(_scored(desk, name, tried[name].first(told), results))
     return graded
 
 
-def grade_exercise(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
-    """Run an exercise's tests along the ladder, and count its points."""
+def grade_alone(desk: Desk, seat: Seat, name: str) -> ExerciseResult:
+    """Run an exercise's tests along the ladder, and count its points.
+
+    Which exercises below it are at fault, or what follows from a mistake there, nobody asks.
+    """
     tried = _try(desk, seat, [name])[name]
-    return _scored(desk, name, tried.firsts, tried.results)
+    return _scored(desk, name, tried.first(), tried.results)
 
 
 @dataclass(frozen=True)
 class _Tried:
     """How the tests of one exercise ended."""
 
-    firsts: list[TestResult]
+    firsts: list[TestResult]  # whether it is there, and takes what it should
     results: list[TestResult]
     answers: Answers = field(default_factory=dict)
     known: Variant | None = None  # the mistake that gives the same
+    forbidden: TestResult | None = None  # the verdict on operations, where some are forbidden
+
+    def first(self, bases: Iterable[TestResult] = ()) -> list[TestResult]:
+        """What the engine itself checks, in the order in which it is read.
+
+        What is wrong below the exercise, in its `bases`, comes before what is forbidden.
+        """
+        return [*self.firsts, *bases, *([self.forbidden] if self.forbidden else [])]
 
     @property
     def wrong(self) -> bool:
         """Whether a test ended with a wrong result or an exception, and none with its process."""
         ends = {result.status for result in self.results}
-        return bool(ends & {"failed", "error"}) and ends <= {"passed", "skipped", "failed", "error"}
+        return bool(ends & {*WRONG}) and ends <= {"passed", "skipped", *WRONG}
 
 
 def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
@@ -273,18 +285,16 @@ class Climb:
         if there != "passed":
             return _Tried(self._firsts, results)
         diagnosis = self._desk.diagnosis
-        failed = any(result.status in ("failed", "error") for result in results)
+        failed = any(result.status in WRONG for result in results)
         known = diagnosis.name(self.name, self._answers) if diagnosis and failed else None
         if known is not None:
             results = _named(results, known.title, known.hint)
-        forbidden = self.forbidden()
-        firsts = [*self._firsts, *([forbidden] if forbidden is not None else [])]
-        return _Tried(firsts, results, self._answers, known)
+        return _Tried(self._firsts, results, self._answers, known, self.forbidden())
 
 
 def _behaving(tried: _Tried, told: tuple[str, ...]) -> _Tried:
     """The same, with how the answer behaves beside the first test that is not passed."""
-    at = next(n for n, r in enumerate(tried.results) if r.status in ("failed", "error"))
+    at = next(n for n, r in enumerate(tried.results) if r.status in WRONG)
     so_far = tried.results[at].behaviour
     first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *told))
     return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])
@@ -294,7 +304,7 @@ def _named(results: Sequence[TestResult], mistake: str, hint: str) -> list[TestR
     """The results, with the mistake's name where it shows."""
     return [
         msgspec.structs.replace(result, mistake=mistake, hint=hint)
-        if result.status in ("failed", "error")
+        if result.status in WRONG
         else result
         for result in results
     ]

@@ -137,6 +137,11 @@ def case_name(test: str, case: str) -> str:
     return f"{test}[{case}]"
 
 
+def public_case(make: Make) -> str:
+    """The same of the public check whose inputs are drawn here."""
+    return f"public {make.case}"
+
+
 # --- tensors apart from the rest -----------------------------------------------------------------
 
 
@@ -348,7 +353,7 @@ class _RecordedReference:
     def __init__(self, recorded: Recorded, make: Make) -> None:
         self._recorded = recorded
         self._make = make
-        self._case = f"public {make.test}"
+        self._case = public_case(make)
         self._made = 0
 
     def __getattr__(self, name: str) -> Any:

@@ -19,14 +19,14 @@ from grader.course.references import Consulted
 from grader.feedback.margins import Margin
 from grader.grading.diagnosis import Given, kept, weight
 from grader.proxies.calls import Calls, Seen
-from grader.records.grade import Picture, TestStatus
+from grader.records.grade import WRONG, Picture, TestStatus
 from grader.sandbox.session import Asked
 
 MOST_BYTES = 2**28  # in all, about; then what is known stays, and nothing is added
 MOST_OF_ONE = 2**24  # of one submission: right answers to the whole course ask less than half
 A_MOMENT = 500  # bytes that it takes by itself
 MOST_ANSWERS = 64  # to one question
-LASTING = ("passed", "failed", "error")  # what depends on answers alone
+LASTING = ("passed", *WRONG)  # what depends on answers alone
 
 
 Said = Asked | Consulted
@@ -44,6 +44,7 @@ class Transcript:
     said: tuple[Said, ...] = ()
     margin: Margin | None = None  # the nearest to a verdict's edge, where they are asked for
     misshapen: bool = False  # a result was not of the shape and dtype that `Returns` says
+    recalled: bool = False  # it was run on an earlier answer, and not on this one
 
     @property
     def passed(self) -> bool:
@@ -53,7 +54,7 @@ class Transcript:
     @property
     def given(self) -> Given:
         """What calls gave, for a diagnosis; what depends on more than answers names no mistake."""
-        counts = self.status in ("failed", "error")
+        counts = self.status in WRONG
         heard = kept(self.seen.gave()) if counts else ()
         return Given(self.passed, heard, self.seen.used())
 
@@ -104,7 +105,7 @@ class Transcripts:
             return
         names = frozenset(transcript.seen.asked)
         moments = self._cases.setdefault(key, {}).setdefault(names, {})
-        moment = moments.setdefault(_known(calls, names), _Moment())
+        moment = moments.setdefault(_at_the_start(calls, names), _Moment())
         for question, answer in calls.session.tape:
             moment.question = self._kept(question)
             digest = _digest(answer)
@@ -117,7 +118,8 @@ class Transcripts:
         # A copy: what a diagnosis does not need is not kept for a whole batch.
         seen = transcript.seen
         gave = [] if transcript.passed else [*kept(seen.gave())]
-        moment.transcript = replace(transcript, seen=replace(seen, heard=gave, made={}), said=())
+        bare = replace(seen, heard=gave, made={})
+        moment.transcript = replace(transcript, seen=bare, said=(), recalled=True)
         self._bytes += len(transcript.message or "") + sum(map(weight, gave))
 
     def _has_room(self, calls: Calls) -> bool:
@@ -131,7 +133,7 @@ class Transcripts:
 
     def _beginning(self, key: CaseKey, calls: Calls) -> _Moment | None:
         for names, moments in self._cases.get(key, {}).items():
-            if (moment := moments.get(_known(calls, names))) is not None:
+            if (moment := moments.get(_at_the_start(calls, names))) is not None:
                 return moment
         return None
 
@@ -141,7 +143,7 @@ class Transcripts:
         return kept
 
 
-def _known(calls: Calls, names: frozenset[str]) -> Hashable:
+def _at_the_start(calls: Calls, names: frozenset[str]) -> Hashable:
     """All that a case which asks for these exercises could know of them when it begins."""
     before = calls.before
     return tuple(

@@ -200,7 +200,7 @@ class Guest:
         )
         passed = _Passed(self._unpack)
         arguments = passed.unpack(call.arguments)
-        if call.result:
+        if call.result != wire.TRIAL:
             self._draw_anew()
         record = Record(
             frozenset(call.watch),

@@ -104,14 +104,10 @@ class Bench:
     @contextmanager
     def seat(self, channel: Channel, limits: Limits = UNLIMITED) -> Iterator[Seat]:
         """Load the student's text behind this channel; each test keeps the calls that it makes."""
-        wanted = tuple(
-            wire.Wanted(name, unit, self.desk.stubs.get(name, ""))
-            for name, unit in self.desk.course.unit_of.items()
-        )
-        opening = wire.Open(self.submission.sources, wanted)
+        opening = wire.Open(self.submission.sources, tuple(self.desk.wanted))
         with closing(Session(lambda _: channel, opening, limits)) as session:
             session.listens = True
-            yield Seat(self.desk, session, self.desk.watched)
+            yield Seat(self.desk, session)
 
 
 @contextmanager
@@ -177,7 +173,9 @@ def case_trace(test: Test, case: Case, played: Transcript, calls: Sequence[CallT
 
 def runs_answer(call: wire.Call) -> bool:
     """Whether a call runs student code on a test's behalf; adoption only tries weights."""
-    return isinstance(call, wire.Backward) or (isinstance(call, wire.Invoke) and call.result != 0)
+    return isinstance(call, wire.Backward) or (
+        isinstance(call, wire.Invoke) and call.result != wire.TRIAL
+    )
 
 
 def calls_of(played: Transcript) -> list[Asked]:

@@ -78,15 +78,13 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
     exercise are run up to where that shows. Raises `CallError` for a test that there is no more.
     """
     name, asked = graded.exercise.name, graded.test
-    listening = replace(
-        desk,
-        listener=lambda _, seat: _Listener(seat),
-        tests={name: _tests(desk, graded)},
-        in_full=True,
-    )
+    alone = replace(desk, tests={name: _tests(desk, graded)}, in_full=True)
     try:
-        with listening.seat(graded.submission) as seat:
-            ran = _run(Bench(listening, name, graded.submission), seat, asked)
+        with (
+            alone.listening(lambda _, seat: _Listener(seat)),
+            alone.seat(graded.submission) as seat,
+        ):
+            ran = _run(Bench(alone, name, graded.submission), seat, asked)
             definition = seat.calls.found[name].place
     except StudentLost as lost:  # its text alone brought the listing down
         ran = _Ran(without_calls(asked.title, lost.status, lost.text))

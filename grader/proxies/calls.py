@@ -25,7 +25,7 @@ MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a fe
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # of a parameter's path: characters, and dots
 MAX_OPERANDS, MAX_OPERAND = 4, 80  # of a line that failed, and characters of their names
-MAX_USES = 20  # of watched functions that one call may report
+MAX_USES = 20  # of forbidden functions that one call may report
 
 
 class StudentRaised(Exception):
@@ -91,7 +91,7 @@ class Seen:
         return tuple(self.heard or self.made.values())
 
     def used(self) -> tuple[str, ...]:
-        """The names of the watched functions that were used, sorted."""
+        """The names of the forbidden functions that were used, sorted."""
         return tuple(sorted({use.function for uses in self.uses.values() for use in uses}))
 
     def add(self, later: Seen) -> None:
@@ -113,7 +113,7 @@ class Calls:
     contracts: Mapping[str, Contract]
     argument_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     parameter_aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    watch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
+    forbidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by exercise
     orders: dict[tuple[str, int, str], ArgumentOrder] = field(
         default_factory=dict
     )  # see `order_of`
@@ -136,7 +136,7 @@ class Calls:
         self.seen = Seen()
 
     def uses(self, exercise: str) -> list[wire.Use]:
-        """The uses of watched functions so far."""
+        """The uses of forbidden functions so far."""
         return [*self.before.uses.get(exercise, ()), *self.seen.uses.get(exercise, ())]
 
     def changed(self, exercise: str) -> frozenset[int]:
@@ -150,7 +150,7 @@ class Calls:
         return (*self.before.habits.get(exercise, ()), *self.seen.habits.get(exercise, ()))
 
     def note(self, exercise: str, outcome: wire.Outcome, own_weights: bool = False) -> wire.Outcome:
-        """Remember what a call gave, and the watched functions that it used.
+        """Remember what a call gave, and the forbidden functions that it used.
 
         Numbers that a module made of its own random weights say nothing of a mistake.
         """
@@ -168,13 +168,13 @@ class Calls:
         return outcome
 
     def note_use(self, exercise: str, function: str, place: wire.Place | None) -> bool:
-        """Remember that a watched function was used; False if it is none.
+        """Remember that a forbidden function was used; False if it is none.
 
         Whoever made the reply chose name and place, and both are shown: the name is one of the
         course's list, the place a line of the submission's. From a hidden test comes no place: of
         a thousand lines, code could choose one by what it was asked.
         """
-        if function not in self.watch.get(exercise, ()):
+        if function not in self.forbidden.get(exercise, ()):
             return False
         shown = None if self._hidden else self.session.line(place)
         self.seen.uses.setdefault(exercise, []).append(wire.Use(function, shown))
@@ -299,7 +299,7 @@ class _Pending:
             names,
             self.result,
             keep_graph=self.graph,
-            watch=calls.watch.get(contract.name, ()),
+            watch=calls.forbidden.get(contract.name, ()),
             observe=observe,
             altered=tuple(altered),
         )

@@ -149,7 +149,7 @@ class RemoteClass(_Remote):
                 names,
                 handle,
                 construct=True,
-                watch=calls.watch.get(self.name, ()),
+                watch=calls.forbidden.get(self.name, ()),
             )
         )
         outcome = calls.note(self.name, first_outcome(outcomes))
@@ -278,7 +278,7 @@ class RemoteModule(_RemoteCallable):
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
             calls.append(wire.Assign(self.handle, packed))
             calls.append(
-                wire.Invoke(self.handle, [payload.pack_input(a) for a in arguments], [], 0)
+                wire.Invoke(self.handle, [payload.pack_input(a) for a in arguments], [], wire.TRIAL)
             )
         outcomes = self._calls.session.run(*calls)[1::2]
         return [
@@ -312,7 +312,8 @@ class RemoteModule(_RemoteCallable):
     def call_first(self, arguments: Sequence[Any]) -> None:
         """Call it with these arguments, whatever comes of it, and look at its weights again."""
         self._here()
-        call = wire.Invoke(self.handle, [payload.pack_input(a) for a in arguments], [], 0)
+        packed = [payload.pack_input(argument) for argument in arguments]
+        call = wire.Invoke(self.handle, packed, [], wire.TRIAL)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
         if not isinstance(outcome, wire.Structure):
             raise unexpected(outcome)

@@ -17,8 +17,10 @@ TestStatus = Literal[
     "grader_error",
 ]  # fmt: skip
 
+# It was run to its end, and what came was wrong: a result, or an exception.
+WRONG: tuple[TestStatus, ...] = ("failed", "error")
 # It was run, and did not pass, through no fault of ours.
-UNWELL: tuple[TestStatus, ...] = ("failed", "error", "timeout", "memory", "crashed")
+UNWELL: tuple[TestStatus, ...] = (*WRONG, "timeout", "memory", "crashed")
 
 MatrixCell = bool | float | Literal["nan", "inf", "-inf"]
 Matrix = tuple[tuple[MatrixCell, ...], ...]

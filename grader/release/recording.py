@@ -43,6 +43,7 @@ from grader.grading.recorded import (
     digest,
     key_of,
     on_example,
+    public_case,
     swapped,
     with_tensors,
 )
@@ -95,11 +96,8 @@ class _Done:
 def _record_unit(desk: Desk, unit: str) -> _Done:
     names = [name for name, home in desk.course.unit_of.items() if home == unit]
     notes = _Notes(desk.oracle.contracts)
-    desk.listener = lambda make, _: _OfCase(notes, f"public {make.test}")
-    try:
+    with desk.listening(lambda make, _: _OfCase(notes, public_case(make))):
         sheet, tensors = _Recorder(desk, notes, names).record()
-    finally:
-        desk.listener = None
     tests = [test.key for name in names for test in desk.tests[name]]
     return _Done(unit, msgspec.json.encode(sheet), safetensors.torch.save(tensors), tests)
 

@@ -11,7 +11,7 @@ from grader.course.course import Course, below
 from grader.grading.order import Order
 from grader.intake.own import read_answers
 from grader.records.faults import CallError
-from grader.records.grade import UNWELL, ExerciseResult
+from grader.records.grade import UNWELL, WRONG, ExerciseResult
 from grader.sandbox.session import Device
 from grader.student.progress import read_progress
 from grader.unsandboxed import worker
@@ -67,7 +67,7 @@ def check_exercises(
         if ends & {*UNWELL}:
             used = found[result.name].bases.items()
             bases[result.name] = {base for base, there in used if there in ("found", "broken")}
-        if ends & {"failed", "error"}:
+        if ends & {*WRONG}:
             bases[result.name] |= {*below(desk.course, result.name)}.difference(solved)
     more = desk.tests.keys() & set().union(*bases.values())
     if more <= {*names}:

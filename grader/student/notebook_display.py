@@ -20,7 +20,7 @@ from grader.feedback.pictures.svg import picture_svg
 from grader.feedback.pictures.text import drawn
 from grader.feedback.verdict import Finding, Verdict, verdict_of
 from grader.records.faults import CallError
-from grader.records.grade import ExerciseResult, Picture
+from grader.records.grade import WRONG, ExerciseResult, Picture
 from grader.records.rows import counted
 from grader.student.closing import Closing
 from grader.student.reward import LOOK, Reward, in_lines
@@ -183,7 +183,7 @@ def _details(verdict: Verdict) -> str:
 
 
 def _finding_html(finding: Finding) -> str:
-    plain = finding.status in ("passed", "failed", "error")
+    plain = finding.status in ("passed", *WRONG)
     status = "" if plain else f" ({finding.status.replace('_', ' ')})"
     shown = finding.message and not finding.quiet
     message = f'<pre style="{CODE}">{text(finding.message)}</pre>' if shown else ""

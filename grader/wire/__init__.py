@@ -125,13 +125,20 @@ class Seed(msgspec.Struct, frozen=True, tag="seed"):
     seed: int
 
 
+TRIAL = 0  # no handle
+
+
 class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a definition (``target`` is its name) or a module made before (its handle)."""
+    """Call a definition (``target`` is its name) or a module made before (its handle).
+
+    A `TRIAL` leaves no trace: nothing of it is kept, it draws no random numbers of its own, and
+    nobody is shown it. So adoption tries weights.
+    """
 
     target: str | int
     arguments: list[Input]
     keywords: list[str]  # the student's names for them; empty: by position
-    result: int  # the handle under which a graph or a module is kept
+    result: int  # the handle under which a graph or a module is kept; or `TRIAL`
     construct: bool = False
     keep_graph: bool = False
     watch: tuple[str, ...] = ()  # report calls of torch functions with these names

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.grading.ladder import grade_exercise
+from grader.grading.ladder import grade_alone
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from tests.benchmarks import throughput
@@ -207,7 +207,7 @@ def graded(
             for slug, variant in variants.items():
                 sources = library.submission(exercise, variant)
                 with desk.seat(Submission(slug, sources), [exercise]) as seat:
-                    yield (exercise, slug), grade_exercise(desk, seat, exercise).solved
+                    yield (exercise, slug), grade_alone(desk, seat, exercise).solved
 
 
 if __name__ == "__main__":

@@ -684,7 +684,7 @@ def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
         SourceText("one.py", (borrowing,)),
         SourceText("two.py", ("def center(x):\n    return x - x.mean()\n",)),
     )
-    assert desk.watched["weigh"] != desk.watched["center"]
+    assert desk.forbidden["weigh"] != desk.forbidden["center"]
     graded = grade_submission(desk, Submission("ada", sources))
     assert exercise(graded, "weigh").solved
 
