@@ -10,11 +10,8 @@ from torch import nn
 
 from grader.course.tensors import Make
 from grader.testing import adopt
-from tests.support import seats
-from tests.support.seats import Adopted
+from tests.support.seats import Adopted, OpenSeat
 from tests.support.transformers import ALIASES, COMMON
-
-OpenSeat = Callable[..., seats.Seat]
 
 
 @pytest.fixture(name="adopted")
