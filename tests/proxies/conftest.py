@@ -1,17 +1,34 @@
-"""What tests of adoption share: a block or a model of a student's, with a reference's weights."""
+"""What tests of proxies share: a right answer behind the wall, and modules that adopt weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from torch import nn
 
 from grader.course.tensors import Make
+from grader.sandbox.jails import Warm
 from grader.testing import adopt
+from tests.support import seats
+from tests.support.contracts import ALL, RIGHT
 from tests.support.seats import Adopted, OpenSeat
 from tests.support.transformers import ALIASES, COMMON
+
+
+@pytest.fixture(scope="module")
+def right_seat(warm: Warm) -> Iterator[seats.Seat]:
+    """One jail for all of a file's tests of a right answer."""
+    seat = seats.open_seat(warm.open, RIGHT, *ALL)
+    yield seat
+    seat.session.close()
+
+
+@pytest.fixture(name="student")
+def _student(right_seat: seats.Seat) -> Any:
+    """The proxies of a test of a right answer."""
+    return right_seat.student()
 
 
 @pytest.fixture(name="adopted")
