@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +14,13 @@ from grader.proxies.calls import StudentRaised
 from grader.sandbox.jails import Warm
 from grader.sandbox.session import LacksTorch, Limits
 from tests.support import seats
+from tests.support.seats import OpenSeat
 
 X = torch.arange(12.0).view(3, 4) / 7
 
 
 def rows(x: Float[Tensor, "queries keys"]) -> Float[Tensor, "queries keys"]:
     return x.softmax(-1)
-
-
-OpenSeat = Callable[..., seats.Seat]
 
 
 @pytest.fixture

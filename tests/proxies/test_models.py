@@ -17,8 +17,7 @@ from grader.testing import (
     assert_gradients_agree,
     assert_has_one_table,
 )
-from tests.support import seats
-from tests.support.seats import Adopted
+from tests.support.seats import Adopted, OpenSeat
 from tests.support.transformers import (
     ALIASES,
     BARE_BLOCK,
@@ -32,8 +31,6 @@ from tests.support.transformers import (
     Model,
     block,
 )
-
-OpenSeat = Callable[..., seats.Seat]
 
 
 def model(made: str, used: str) -> str:

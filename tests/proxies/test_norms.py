@@ -1,4 +1,4 @@
-"""Adoption of norms in a block, through a real jail: those that only multiply, and wrong ones."""
+"""Adoption of norms, through a real jail: around an attention, and in a block."""
 
 from __future__ import annotations
 
@@ -7,8 +7,44 @@ from collections.abc import Callable
 import pytest
 
 from grader.testing import assert_agrees, assert_gradients_agree
+from tests.support.attentions import TOKENS, Normed, linears, single
 from tests.support.seats import Adopted
 from tests.support.transformers import MAKE, PLAIN, Block, Gains, X, block
+
+# --- around an attention -------------------------------------------------------------------------
+
+NORMS = {
+    "torch's": ("nn.LayerNorm(d_in)", "nn.LayerNorm(d_out)"),
+    "own": ("Own(d_in)", "Own(d_out)"),
+}
+
+
+@pytest.mark.parametrize("norms", NORMS.values(), ids=NORMS.keys())
+def test_norms_are_adopted_with_what_they_multiply_by_and_add(
+    adopted: Callable[..., Adopted], norms: tuple[str, str]
+) -> None:
+    first, second = norms
+    source = single(
+        f"self.n1, self.n2 = {first}, {second}\n" + linears("q", "k", "v"),
+        "x = self.n1(x)\nreturn self.n2(attend(self.q(x), self.k(x), self.v(x)))",
+    ).replace("Single", "Normed") + (
+        "\n\nclass Own(nn.Module):\n"
+        "    def __init__(self, d):\n"
+        "        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.ones(d))\n"
+        "        self.shift = nn.Parameter(torch.zeros(d))\n"
+        "    def forward(self, x):\n"
+        "        apart = x - x.mean(-1, keepdim=True)\n"
+        "        spread = (apart.square().mean(-1, keepdim=True) + 1e-5).sqrt()\n"
+        "        return self.scale * apart / spread + self.shift\n"
+    )
+    theirs, ours, adoption = adopted(Normed, source, 3, 4)
+    assert (adoption.missing, adoption.extra) == ((), ())
+    assert_agrees(theirs(TOKENS), ours(TOKENS))
+    assert_gradients_agree(theirs, ours, TOKENS, make=MAKE)
+
+
+# --- in a block: norms that only multiply, and wrong ones ----------------------------------------
 
 GAINS = {
     "gains in the block": block(

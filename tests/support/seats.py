@@ -48,6 +48,9 @@ class Seat:
         return self.oracle.reference(make)
 
 
+OpenSeat = Callable[..., Seat]  # what the fixture `open_seat` gives
+
+
 class Adopted(NamedTuple):
     """A student's module and the reference's, and how the one got the other's weights."""
 

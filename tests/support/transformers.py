@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from grader.course.tensors import Make
 
-MAKE = Make("nesting", "inputs", "tests")
+SEED = "nesting"
+MAKE = Make(SEED, "inputs", "tests")
 X = MAKE.normal(batch=2, tokens=5, d_model=8, name="x")
 CONTEXT = MAKE.normal(batch=2, tokens=7, d_model=8, name="context")
 IDS = MAKE.integers(0, 13, batch=2, tokens=5, name="ids")

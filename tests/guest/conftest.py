@@ -1,0 +1,20 @@
+"""What tests of the loader share: a call of a submission's answer."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from grader.grading.desk import Desk, Seat
+from tests.support.tiny_answers import Ask
+
+
+@pytest.fixture
+def center(desk: Desk) -> Ask:
+    """Call a submission's `center`, and return the number that it gives."""
+
+    def ask(seat: Seat) -> float:
+        student = seat.begin(desk.make("center", "test", ""))
+        return float(student.center(torch.ones(2))[0])
+
+    return ask

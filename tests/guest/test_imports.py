@@ -1,0 +1,168 @@
+"""Imports among a submission's own files, and of one's own answers by their names."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.grading.desk import Desk
+from tests.support.tiny_answers import Ask, Sit, center_that_gives, complaint, found
+
+# --- imports among a submission's own files ------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["", "homework/"])
+@pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("from tools import shift", "shift"),
+        ("from tools import shift as s", "s"),
+        ("import tools", "tools.shift"),
+        ("import tools as t", "t.shift"),
+        ("from tools import *", "shift"),
+        ("from .tools import shift", "shift"),
+        ("from .tools import *", "shift"),
+        ("from . import tools", "tools.shift"),
+        ("from ..lib.tools import shift", "shift"),
+        ("from homework.tools import shift", "shift"),
+        ("from homework.tools import *", "shift"),
+        ("from homework import tools", "tools.shift"),
+        ("import homework.tools", "homework.tools.shift"),
+        ("import homework.tools as t", "t.shift"),
+        ("from course.week1.homework.tools import shift", "shift"),
+        ("import course.week1.tools as t", "t.shift"),
+        ("try:\n    from .tools import shift\nexcept ImportError:\n    shift = 6", "shift"),
+    ],
+)
+def test_a_submissions_files_import_each_other(
+    sit: Sit, center: Ask, folder: str, statement: str, use: str
+) -> None:
+    seat = sit(
+        {
+            f"{folder}basics.py": f"{statement}\n{center_that_gives(use)}",
+            f"{folder}tools.py": "one = 1\nshift = one + 4\n",
+        }
+    )
+    assert center(seat) == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from tools import shift", "from .tools import shift", "import tools as t; shift = t.shift"],
+)
+def test_files_may_be_imported_inside_a_function(sit: Sit, center: Ask, line: str) -> None:
+    text = f"def center(x):\n    {line}\n    return x * 0 + shift\n"
+    assert center(sit({"basics.py": text, "tools.py": "shift = 5"})) == 5
+
+
+def test_a_notebook_may_import_a_file_and_a_file_a_notebook(sit: Sit, center: Ask) -> None:
+    first = sit(
+        {
+            "hw.ipynb": ["from tools import shift", center_that_gives("shift")],
+            "tools.py": "shift = 5",
+        }
+    )
+    second = sit(
+        {
+            "basics.py": f"from hw import shift\n{center_that_gives('shift')}",
+            "hw.ipynb": ["!ls", "shift = 5"],
+        }
+    )
+    assert center(first) == center(second) == 5
+
+
+def test_what_a_file_imports_can_be_imported_from_it(sit: Sit, center: Ask) -> None:
+    seat = sit(
+        {
+            "a.py": f"from b import shift\n{center_that_gives('shift')}",
+            "b.py": "from c import shift",
+            "c.py": "shift = 5",
+        }
+    )
+    assert center(seat) == 5
+
+
+def test_files_may_import_each_other_in_a_circle(sit: Sit, center: Ask) -> None:
+    seat = sit(
+        {
+            "a.py": f"from b import shift\none = 1\n{center_that_gives('shift')}",
+            "b.py": "from a import one\nshift = one + 4",
+        }
+    )
+    assert center(seat) == 5
+
+
+def test_importing_a_file_runs_no_more_of_it_than_is_needed(sit: Sit, center: Ask) -> None:
+    tools = "while True:\n    break\nraise RuntimeError\nshift = 5\nprint(undefined)\n"
+    assert (
+        center(
+            sit({"a.py": f"import tools\n{center_that_gives('tools.shift')}", "tools.py": tools})
+        )
+        == 5
+    )
+
+
+def test_an_own_file_never_shadows_an_installed_package(sit: Sit, center: Ask) -> None:
+    trap = "def ones(*size):\n    return 'a trap'\nrelu = ones\nWAVE_FORMAT_PCM = 7\n"
+    text = """
+import torch, numpy, wave
+from torch import nn
+import torch.nn.functional as F
+
+def center(x):
+    return F.relu(x - torch.ones(2) * float(numpy.ones(1)[0])) + wave.WAVE_FORMAT_PCM
+"""
+    names = ("torch", "numpy", "nn", "functional", "wave")
+    assert center(sit({"basics.py": text, **{f"{name}.py": trap for name in names}})) == 1
+
+
+# --- answers use each other ----------------------------------------------------------------------
+
+
+def test_an_exercise_in_another_file_needs_no_import(sit: Sit, center: Ask) -> None:
+    seat = sit(
+        {
+            "basics.py": "def center(x):\n    return weigh(x)\n",
+            "cells.ipynb": ["two = 2", "def weigh(x):\n    return x * 0 + two"],
+        }
+    )
+    assert center(seat) == 2
+
+
+def test_an_answer_may_use_another_answer_of_its_file(sit: Sit, center: Ask) -> None:
+    text = "def weigh(x):\n    return x * 0 + 3\n\ndef center(x):\n    return weigh(x) + 1\n"
+    assert center(sit({"basics.py": text})) == 4
+
+
+def test_the_answer_that_counts_is_the_one_that_others_use(sit: Sit, center: Ask) -> None:
+    weigh = "def weigh(x):\n    return x * 0 + {}\n"
+    text = weigh.format(1) + "def center(x):\n    return weigh(x)\n" + weigh.format(2)
+    assert center(sit({"basics.py": text})) == 2
+    stub = "def weigh(x):\n    raise NotImplementedError\n"
+    assert center(sit({"basics.py": text + stub})) == 2
+
+
+# --- one's own answers by name -------------------------------------------------------------------
+
+MEAN = "def staircase(x):\n    return x.mean()\n"
+BY_NAME = (
+    "from grader.mine import staircase\n\ndef center(x):\n    return x * 0 + staircase(x) + 1\n"
+)
+
+
+@pytest.mark.parametrize("other", ["basics.py", "deep/basics.py", "mine.py"])
+def test_an_import_of_ones_own_answer_brings_what_was_handed_in(
+    sit: Sit, center: Ask, other: str
+) -> None:
+    assert center(sit({"layers.ipynb": [BY_NAME], other: MEAN})) == 2
+
+
+def test_an_import_of_ones_own_answer_is_no_evasion_and_hides_none(sit: Sit) -> None:
+    hidden = "def staircase(x):\n    import sys\n    return sys._getframe()\n"
+    assert found(sit({"layers.ipynb": [BY_NAME], "basics.py": MEAN})).evasions == []
+    uses = found(sit({"layers.ipynb": [BY_NAME], "basics.py": hidden})).evasions
+    assert [use.function for use in uses] == ["_getframe"]
+
+
+def test_an_import_of_an_answer_that_was_not_handed_in_is_named(sit: Sit, desk: Desk) -> None:
+    told = complaint(sit({"layers.py": BY_NAME}), desk)
+    assert "staircase was not made: layers.py line 1 raised ImportError" in told.text
