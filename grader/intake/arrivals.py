@@ -19,6 +19,7 @@ from grader.intake.downloads import Downloads, called_so, items_of, read_hand_in
 from grader.intake.files import (
     ARCHIVES,
     DOCUMENTS,
+    SKIPPED,
     SOURCES,
     ZIP,
     FoundFile,
@@ -40,8 +41,8 @@ from grader.intake.files import (
 )
 from grader.intake.roster import NOBODY, Claim, Roster, all_of, conflicts_of, left_over
 from grader.records.faults import CallError
-from grader.records.files import saves, snapshot
 from grader.records.rows import Person, counted, some_of
+from grader.records.saves import saves, snapshot
 
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
@@ -459,9 +460,9 @@ def arriving(
     folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
 ) -> Iterator[Arrivals]:
     """What the folder holds: now, and after each change, until `stop` is set."""
-    seen = snapshot([folder], HAND_INS)
+    seen = snapshot([folder], HAND_INS, SKIPPED)
     yield _look(folder, course, roster, downloads)
-    for _ in saves([folder], HAND_INS, seen, stop):
+    for _ in saves([folder], HAND_INS, SKIPPED, seen, stop):
         yield _look(folder, course, roster, downloads)
 
 

@@ -25,7 +25,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from grader.records.files import SKIPPED
 from grader.wire import SourceText, clean
 
 MAX_FILE = 4 * 2**20  # bytes of one file
@@ -54,6 +53,13 @@ ZIP = ".zip"
 ARCHIVES = (ZIP, ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")  # only zips are read
 # What people hand in where sources are asked for. Not read, and never passed over: someone's work.
 DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odt", ".pages", ".pdf", ".rtf")
+# Folders in which nobody writes answers: parts of the course, and other people's.
+SKIPPED = frozenset(
+    {
+        "afterwards", "checks", "experiments", "recorded",
+        "__pycache__", "__MACOSX", "node_modules", "site-packages", "venv",
+    }
+)  # fmt: skip
 _RENAMED = re.compile(
     r"(?i)(?P<real>.+\.(py|ipynb))\.(download|json|txt)", re.S
 )  # by a browser, or by mail

@@ -18,8 +18,8 @@ from grader.intake.files import (
     read_files,
     skipped,
 )
+from grader.records.bundles import is_other, sums
 from grader.records.faults import CallError
-from grader.records.files import is_other, sums
 
 NOTEBOOKS = "notebooks"  # a folder beside that of the course
 
