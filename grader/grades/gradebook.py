@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 
 from grader.intake import NOBODY, Roster, Submission
-from grader.intake.files import file_stems
+from grader.intake.names import file_stems
 from grader.records.faults import CallError, HostFault, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade

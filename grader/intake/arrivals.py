@@ -17,28 +17,21 @@ from grader.intake import files
 from grader.intake.archives import archive_files
 from grader.intake.downloads import Downloads, called_so, items_of, read_hand_in, top_names
 from grader.intake.files import (
-    ARCHIVES,
-    DOCUMENTS,
-    SKIPPED,
-    SOURCES,
-    ZIP,
     FoundFile,
     Other,
     Problem,
     Submission,
     Unreadable,
-    escaped,
     folder_files,
     name_of,
     on_disk,
     open_plain,
     read_files,
     reason,
-    shown,
     submissions_in,
-    suffix,
     unread,
 )
+from grader.intake.names import ARCHIVES, DOCUMENTS, SKIPPED, SOURCES, ZIP, escaped, shown, suffix
 from grader.intake.roster import NOBODY, Claim, Roster, all_of, conflicts_of, left_over
 from grader.records.faults import CallError
 from grader.records.rows import Person, counted, some_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from grader.intake.files import SKIPPED, SOURCES
+from grader.intake.names import SKIPPED, SOURCES
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.records.saves import Snapshot, saves, snapshot
