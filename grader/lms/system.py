@@ -141,7 +141,7 @@ def write_results(
 
     Raises `CallError` where `to` holds something else.
     """
-    graded = {row.student: row for row in rows if row.known}
+    graded = {row.student: row for row in rows if row.has_points}
     stems = file_stems(graded)
     require_empty(to)
     with drafted(to, private=True) as draft:
