@@ -79,7 +79,7 @@ def audit_course(
     course: Course,
     only: Sequence[str],
     jobs: int,
-    report: Callable[[Sequence[Audited]], object] = id,
+    report: Callable[[Sequence[Audited]], object] = lambda _: None,
     *,
     seed: str | None = None,
 ) -> list[Audited]:

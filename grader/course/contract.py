@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from grader.records.rows import counted
 from grader.wire.models import TableModel
 
-ExerciseKind = Literal["float", "bool", "int"]
+ElementKind = Literal["float", "bool", "int"]
 
 
 class ContractBroken(AssertionError):
@@ -52,7 +52,7 @@ class TensorSpec:
     """A tensor's dimensions and the kind of its elements."""
 
     dimensions: tuple[Dimension, ...]
-    kind: ExerciseKind
+    kind: ElementKind
 
     def __str__(self) -> str:
         return "(" + ", ".join(dimension.label for dimension in self.dimensions) + ")"
@@ -152,7 +152,7 @@ def _specified(hint: Any) -> tuple[TensorSpec | Tensors | None, bool]:
     if not hasattr(hint, "dim_str"):
         return None, False
     dtypes = set(hint.dtypes)
-    kind: ExerciseKind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
+    kind: ElementKind = "float" if "float32" in dtypes else "bool" if "bool" in dtypes else "int"
     return TensorSpec(tuple(map(_dimension, hint.dim_str.split())), kind), False
 
 

@@ -19,9 +19,9 @@ from grader.course.file import (
     Exercise,
     Overlay,
     Unit,
-    _checked,
-    _decoded,
+    checked_course,
     decode_course,
+    decode_table,
 )
 from grader.records.faults import CallError
 from grader.records.grade import THOUSAND
@@ -355,13 +355,14 @@ def load_course(folder: Path) -> Course:
     path, text = text_of_course(folder)
     if not lies_over_another(text):
         return Course(folder, decode_course(path, text))
-    overlay = _decoded(path, text, Overlay)
-    below = (folder / overlay.overlay).resolve()
-    base_path, base = text_of_course(below)
+    overlay = decode_table(path, text, Overlay)
+    base_folder = (folder / overlay.overlay).resolve()
+    base_path, base = text_of_course(base_folder)
     file = decode_course(base_path, base)
     own = {k: v for k, v in msgspec.structs.asdict(overlay).items() if v is not None}
     del own["overlay"]
-    return Course(below, _checked(path, text, msgspec.structs.replace(file, **own)), folder)
+    file = checked_course(path, text, msgspec.structs.replace(file, **own))
+    return Course(base_folder, file, folder)
 
 
 # --- which course a command uses -----------------------------------------------------------------

@@ -142,10 +142,11 @@ class Overlay(_Table, frozen=True):
 
 def decode_course(path: Path, text: str) -> CourseFile:
     """What a text says that is to stand in ``course.toml``; raises as `load_course` does."""
-    return _checked(path, text, _decoded(path, text, CourseFile))
+    return checked_course(path, text, decode_table(path, text, CourseFile))
 
 
-def _decoded(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
+def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
+    """The fields of a ``course.toml`` of this kind, by their types alone; raises as `load_course`."""
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:
@@ -154,7 +155,8 @@ def _decoded(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
         raise CallError(f"{path}: {error}") from None
 
 
-def _checked(path: Path, text: str, file: CourseFile) -> CourseFile:
+def checked_course(path: Path, text: str, file: CourseFile) -> CourseFile:
+    """The file, if it keeps what types do not say as well; else raises with the place in `text`."""
     for place, problem in _problems(file):
         raise CallError(_located(path, text, f"{problem} - at `{place}`"))
     return file

@@ -181,7 +181,7 @@ def _student(old: Row | None, new: Row | None, another_text: bool) -> StudentCha
 
 def _exercises(old: Row | None, new: Row | None) -> Iterator[ExerciseChange]:
     """The exercises that changed; none where the points of one side are not known at all."""
-    if old is None or new is None or not (old.known and new.known):
+    if old is None or new is None or not (old.has_points and new.has_points):
         return
     earlier, later = old.points, new.points
     for name in dict.fromkeys([*earlier, *later]):

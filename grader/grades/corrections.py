@@ -57,7 +57,7 @@ def correction(
         raise CallError(f"say why {where}: the student will read it")
     if row.grade is None:
         raise CallError(f"{row.student} {row.ungraded}: there are no points to correct")
-    if not row.known:
+    if not row.has_points:
         raise CallError(f"the grader failed on {row.student}: grade that again first")
     computed = {result.name: result.points for result in row.grade.exercises}.get(exercise.name)
     if computed is None:

@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 
 from grader.intake import NOBODY, Roster, Submission
-from grader.intake.files import file_stems
+from grader.intake.names import file_stems
 from grader.records.faults import CallError, HostFault, unwritten
 from grader.records.files import write_whole
 from grader.records.grade import THOUSAND, Grade
@@ -84,7 +84,7 @@ class Gradebook:
     def record(self, grade: Grade, submission: Submission | None = None, key: str = "") -> None:
         """Commit one grade, for each of its students; it replaces an earlier one of theirs.
 
-        `key` is of what decided it: see `known`.
+        `key` is of what decided it: see `reusable`.
         """
         self.record_all([(grade, submission, key)])
 
@@ -110,10 +110,10 @@ class Gradebook:
     def keep_only(self, students: Sequence[str]) -> None:
         """Forget grades of an earlier run that this one did not make."""
         with self._connection:
-            known = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
+            graded = [row[0] for row in self._connection.execute("SELECT student FROM grades")]
             self._connection.executemany(
                 "DELETE FROM grades WHERE student = ?",
-                [(student,) for student in set(known) - set(students)],
+                [(student,) for student in set(graded) - set(students)],
             )
             self._drop_orphans()
 
@@ -231,8 +231,8 @@ class Gradebook:
     @property
     def roster(self) -> Roster:
         """The roster that was given last."""
-        known = self._about("roster")
-        return msgspec.json.decode(known, type=Roster) if known else NOBODY
+        text = self._about("roster")
+        return msgspec.json.decode(text, type=Roster) if text else NOBODY
 
     @roster.setter
     def roster(self, roster: Roster) -> None:
@@ -272,7 +272,7 @@ class Gradebook:
         rows = self._connection.execute("SELECT grade FROM grades ORDER BY student")
         return (Grade.from_json(row[0]) for row in rows)
 
-    def known(self) -> set[tuple[str, str]]:
+    def reusable(self) -> set[tuple[str, str]]:
         """Submissions with the keys that decided their grades; none in which we failed."""
         rows = self._connection.execute(
             "SELECT submission, key FROM grades WHERE status <> 'grader_error'"
@@ -280,7 +280,7 @@ class Gradebook:
         return set(rows)
 
     def grade(self, submission: str, key: str) -> Grade:
-        """The grade of a submission that this key decided; they are `known`."""
+        """The grade of a submission that this key decided; they are `reusable`."""
         (text,) = self._connection.execute(
             "SELECT grade FROM grades "
             "WHERE submission = ? AND key = ? AND status <> 'grader_error'",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.course.course import Course
 from grader.grades.gradebook import Gradebook
 from grader.intake import Submission
-from grader.intake.files import escaped
+from grader.intake.names import escaped
 from grader.records.faults import CallError
 from grader.records.grade import BASES, ExerciseResult, Grade, TestResult
 from grader.records.rows import Row, letters, spellings

@@ -4,8 +4,9 @@ A submission is a ``.py`` file, a notebook, a folder of those, or a zip of such 
 as the download of a whole assignment (`downloads`; which systems make those, the caller says).
 Their text goes to the student's process as it is; nothing here parses Python, and nothing is
 written to disk.
-What students hand in is not trusted: names, sizes and links are limited (`files`, `archives`), and
-what cannot be read is one line for its author, never an exception that stops a class.
+What students hand in is not trusted: names, sizes and links are limited (`names`, `files`,
+`archives`), and what cannot be read is one line for its author, never an exception that stops a
+class.
 """
 
 from grader.intake.arrivals import Arrivals, find_submissions, read_submission, take_in

@@ -25,10 +25,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from grader.intake import files
 from grader.intake.files import (
-    ARCHIVES,
     NESTED,
     NOT_PLAIN,
-    SOURCES,
     FileItem,
     FoundFile,
     Listed,
@@ -37,11 +35,9 @@ from grader.intake.files import (
     Unreadable,
     open_plain,
     reason,
-    shown,
-    skipped,
-    suffix,
     unread,
 )
+from grader.intake.names import ARCHIVES, SOURCES, shown, skipped, suffix
 
 NO_ZIP = "not a zip archive, or not a sound one: make it again, with plain file names"
 TOO_MANY = "it lists too many files: pack only your own"

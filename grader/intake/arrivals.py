@@ -17,31 +17,25 @@ from grader.intake import files
 from grader.intake.archives import archive_files
 from grader.intake.downloads import Downloads, called_so, items_of, read_hand_in, top_names
 from grader.intake.files import (
-    ARCHIVES,
-    DOCUMENTS,
-    SOURCES,
-    ZIP,
     FoundFile,
     Other,
     Problem,
     Submission,
     Unreadable,
-    escaped,
     folder_files,
     name_of,
     on_disk,
     open_plain,
     read_files,
     reason,
-    shown,
     submissions_in,
-    suffix,
     unread,
 )
+from grader.intake.names import ARCHIVES, DOCUMENTS, SKIPPED, SOURCES, ZIP, escaped, shown, suffix
 from grader.intake.roster import NOBODY, Claim, Roster, all_of, conflicts_of, left_over
 from grader.records.faults import CallError
-from grader.records.files import saves, snapshot
 from grader.records.rows import Person, counted, some_of
+from grader.records.saves import saves, snapshot
 
 NO_SOURCE = "neither a .py file nor a notebook nor a zip of those"
 
@@ -459,9 +453,9 @@ def arriving(
     folder: Path, course: Course, roster: Roster, stop: Event, downloads: Sequence[Downloads] = ()
 ) -> Iterator[Arrivals]:
     """What the folder holds: now, and after each change, until `stop` is set."""
-    seen = snapshot([folder], HAND_INS)
+    seen = snapshot([folder], HAND_INS, SKIPPED)
     yield _look(folder, course, roster, downloads)
-    for _ in saves([folder], HAND_INS, seen, stop):
+    for _ in saves([folder], HAND_INS, SKIPPED, seen, stop):
         yield _look(folder, course, roster, downloads)
 
 

@@ -15,18 +15,14 @@ from pathlib import Path
 
 from grader.intake.archives import archive_files, zip_items
 from grader.intake.files import (
-    SOURCES,
-    ZIP,
     FileItem,
     FoundFile,
     Submission,
     item_on_disk,
     read_files,
-    shown,
-    skipped,
-    suffix,
     unread,
 )
+from grader.intake.names import SOURCES, ZIP, shown, skipped, suffix
 from grader.records.rows import Person
 
 

@@ -16,10 +16,10 @@ from grader.intake.files import (
     folder_files,
     on_disk,
     read_files,
-    skipped,
 )
+from grader.intake.names import skipped
+from grader.records.bundles import is_other, sums
 from grader.records.faults import CallError
-from grader.records.files import is_other, sums
 
 NOTEBOOKS = "notebooks"  # a folder beside that of the course
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from grader.intake.files import decoded, shown
+from grader.intake.files import decoded
+from grader.intake.names import shown
 from grader.records.faults import CallError
 from grader.records.rows import Person, called, letters, listed, separator_of, some_of, spellings
 

@@ -23,8 +23,9 @@ from grader.intake import read_submission
 from grader.intake.downloads import Downloads, HandIn
 from grader.intake.files import FileItem
 from grader.lms.system import Bundle, Host, ResultFiles, System, grade_one
+from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError, HostFault
-from grader.records.files import drafted, files_in, require_free, write_sums, write_whole, zipped
+from grader.records.files import files_in, write_whole, zipped
 from grader.records.grade import (
     Grade,
     counted_elsewhere,
@@ -363,7 +364,7 @@ def release_gradescope(
     course.require_solutions("release gradescope")
     seed = seed or course.hidden_seed()
     require_free(to, replace)
-    with drafted(to, private=True) as draft:
+    with bundled(to, private=True) as draft:
         carry(course, draft)
         copy_engine(draft / "grader")
         written = {

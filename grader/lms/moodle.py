@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from grader.intake.downloads import Downloads, HandIn, most_of
-from grader.intake.files import FileItem, suffix
+from grader.intake.files import FileItem
+from grader.intake.names import suffix
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, as_number, missing, without
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.rows import Person, Row, counted, csv_line, number

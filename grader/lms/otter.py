@@ -21,8 +21,9 @@ from grader.course.collection import rules_left_out
 from grader.course.course import Course
 from grader.lms.gradescope import PROGRAMS, ZIP
 from grader.lms.system import Bundle, System
+from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError
-from grader.records.files import drafted, files_in, require_free, write_sums, zipped
+from grader.records.files import files_in, zipped
 from grader.release import texts
 from grader.release.courses import carry
 from grader.release.engine import copy_engine
@@ -67,7 +68,7 @@ def release_otter(
     notebooks = _notebooks()
     checks, unchecked_in = notebooks.public_checks(course), rules_left_out(course)
     more = [f"--extra-index-url {torch_index}"] if torch_index else []
-    with drafted(to, private=True) as draft:
+    with bundled(to, private=True) as draft:
         readme = {"README.md": _students_readme(course)}
         write_student_bundle(
             course,

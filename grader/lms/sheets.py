@@ -135,7 +135,7 @@ def as_number(cell: str) -> float | None:
 def missing(rows: Sequence[Row], matched: Sequence[Row], where: str) -> Iterator[str]:
     """One line about those who have a grade and no line in the table."""
     students = {row.student for row in matched}
-    left = [row.student for row in rows if row.known and row.student not in students]
+    left = [row.student for row in rows if row.has_points and row.student not in students]
     if left:
         yield f"{len(left)} with a grade and not in {where}: {some_of(left)}"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grader.course.course import Course
 from grader.course.file import Assignment
 from grader.intake.downloads import Downloads
-from grader.intake.files import file_stems
+from grader.intake.names import file_stems
 from grader.records.files import drafted, require_empty
 from grader.records.grade import scaled
 from grader.records.rows import Row, narrowed
@@ -141,7 +141,7 @@ def write_results(
 
     Raises `CallError` where `to` holds something else.
     """
-    graded = {row.student: row for row in rows if row.known}
+    graded = {row.student: row for row in rows if row.has_points}
     stems = file_stems(graded)
     require_empty(to)
     with drafted(to, private=True) as draft:

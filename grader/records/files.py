@@ -1,17 +1,15 @@
-"""Files: written whole or not at all, digests of what is in them, and when they were saved."""
+"""Files and folders: written whole or not at all, also where the machine stops meanwhile."""
 
 from __future__ import annotations
 
 import glob
-import hashlib
 import io
 import os
 import shutil
 import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
 
 from grader.records.faults import CallError, unwritten
 
@@ -87,15 +85,19 @@ def zipped(files: Mapping[str, Path | bytes], programs: Collection[str] = ()) ->
     return buffer.getvalue()
 
 
-# What was written, as `sha256sum -c` reads it. By it a later release knows its own files again.
-SUMS = Path("exercises", "recorded", "SHA256SUMS")  # at the top, where there are no exercises
-
-
 @contextmanager
-def drafted(to: Path, *, private: bool = False) -> Iterator[Path]:
+def drafted(
+    to: Path,
+    *,
+    private: bool = False,
+    earlier: Callable[[Path], Collection[Path]] = lambda _: (),
+    last: Callable[[Path], Path | None] = lambda _: None,
+) -> Iterator[Path]:
     """A hidden folder beside `to` to write into; its files go to `to` when all are there.
 
-    A `private` one is closed to other users, and so is `to`.
+    A `private` one is closed to other users, and so is `to`. Files that were in `to` stay there,
+    but for the `earlier` ones that the draft does not have again. The file that is to be the `last`
+    of the draft goes after the others.
     """
     to = to.resolve()
     remove_left(to)
@@ -105,11 +107,37 @@ def drafted(to: Path, *, private: bool = False) -> Iterator[Path]:
         yield draft
         if private and to.exists():
             to.chmod(0o700)
-        _settle(draft, to)
+        _settle(draft, to, earlier, last)
     except OSError as error:
         raise unwritten(to, error) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _settle(
+    draft: Path,
+    to: Path,
+    earlier: Callable[[Path], Collection[Path]],
+    last: Callable[[Path], Path | None],
+) -> None:
+    written = files_in(draft)
+    for path in written:
+        with (draft / path).open("rb+") as file:
+            os.fsync(file.fileno())
+    for folder in {(draft / path).parent for path in written}:
+        _keep_names(folder)
+    if not to.exists():
+        draft.rename(to)
+        _keep_names(to.parent)
+        return
+    for path in {*earlier(to)} - {*written}:
+        (to / path).unlink(missing_ok=True)
+    end = last(draft)
+    for path in sorted(written, key=lambda path: (path == end, path)):
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (draft / path).replace(to / path)
+    for folder in {(to / path).parent for path in written}:
+        _keep_names(folder)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -123,164 +151,3 @@ def require_empty(to: Path) -> None:
         raise CallError("a folder cannot go to standard output: name one")
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
         raise CallError(f"{to} is there already, and not an empty folder: name another one")
-
-
-def require_free(to: Path, replace: bool) -> None:
-    """Raise `CallError` unless `to` is new, empty, or an earlier bundle.
-
-    With `replace`, changed files of an earlier bundle may be lost. Files that are not of the bundle
-    (someone's progress, notes) stay in any case.
-    """
-    if not (to / _list_in(to)).is_file():
-        require_empty(to)
-        return
-    changed = [path for path, digest in sums(to).items() if is_other(to / path, digest)]
-    if changed and not replace:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise CallError(
-            f"{to / changed[0]}{more} changed since the release: --replace would lose that"
-        )
-
-
-def remove_stale(to: Path, kept: list[Path]) -> None:
-    """Remove what an earlier bundle in `to` had and this one has not."""
-    for path in sums(to).keys() - set(kept):
-        (to / path).unlink(missing_ok=True)
-
-
-def write_sums(folder: Path) -> None:
-    """Write down what is in a bundle."""
-    listed = folder / _list_in(folder)
-    listed.parent.mkdir(parents=True, exist_ok=True)
-    lines = (f"{_digest(folder / path)}  {path.as_posix()}\n" for path in files_in(folder))
-    listed.write_bytes("".join(lines).encode())
-
-
-def _list_in(folder: Path) -> Path:
-    return SUMS if (folder / SUMS.parts[0]).is_dir() else Path(SUMS.name)
-
-
-def _settle(draft: Path, to: Path) -> None:
-    written = files_in(draft)
-    for path in written:
-        with (draft / path).open("rb+") as file:
-            os.fsync(file.fileno())
-    for folder in {(draft / path).parent for path in written}:
-        _keep_names(folder)
-    if not to.exists():
-        draft.rename(to)
-        _keep_names(to.parent)
-        return
-    remove_stale(to, written)
-    # Last comes the list: a run that was cut off is told from a whole one by the files it left.
-    for path in sorted(written, key=lambda path: (path == _list_in(draft), path)):
-        (to / path).parent.mkdir(parents=True, exist_ok=True)
-        (draft / path).replace(to / path)
-    for folder in {(to / path).parent for path in written}:
-        _keep_names(folder)
-
-
-def sums(folder: Path) -> Mapping[Path, str]:
-    """The SHA-256 sums of a bundle's files as they were written; none where it is no bundle."""
-    listed = folder / _list_in(folder)
-    if not listed.is_file():
-        return {}
-    lines = listed.read_text("utf-8", errors="replace").splitlines()
-    pairs = (line.split("  ", 1) for line in lines if "  " in line)
-    # Only names below the folder: the list may come from elsewhere.
-    return {
-        Path(name): digest
-        for digest, name in pairs
-        if not Path(name).is_absolute() and ".." not in Path(name).parts
-    }
-
-
-def is_other(path: Path, digest: str) -> bool:
-    """Whether a file is not what was written under this sum."""
-    return path.is_file() and _digest(path) != digest
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-# --- when files were saved -----------------------------------------------------------------------
-#
-# Events say when to look, and so does a clock: where no events arrive (network folders, some
-# virtual machines), a save is noticed a second later, or sooner where polling was asked for.
-
-
-# Folders in which nobody writes answers: parts of the course, and other people's.
-SKIPPED = frozenset(
-    {
-        "afterwards", "checks", "experiments", "recorded",
-        "__pycache__", "__MACOSX", "node_modules", "site-packages", "venv",
-    }
-)  # fmt: skip
-STEP, TOGETHER = 20, 50  # milliseconds: a save is over when nothing came for a step
-EVERY = 1000  # milliseconds between looks without an event
-POLL = 0.1  # seconds between looks where polling was asked for
-
-Snapshot = Mapping[str, tuple[int, int, int]]
-
-
-def saves(
-    folders: Sequence[Path],
-    kinds: tuple[str, ...],
-    seen: Snapshot,
-    stop: Event,
-    *,
-    poll: bool = False,
-) -> Iterator[Snapshot]:
-    """Each state of the files of these kinds that differs from the one before, until `stop`."""
-    for _ in _moments(folders, kinds, stop, poll):
-        now = snapshot(folders, kinds)
-        if now != seen and not stop.is_set():
-            seen = now
-            yield now
-
-
-def snapshot(folders: Sequence[Path], kinds: tuple[str, ...]) -> Snapshot:
-    """What tells whether a file was saved: time, size and inode of each, by path."""
-    found: dict[str, tuple[int, int, int]] = {}
-    waiting = [os.fspath(folder) for folder in folders]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in SKIPPED:
-                            waiting.append(entry.path)
-                    elif entry.name.lower().endswith(kinds):
-                        known = entry.stat()
-                        found[entry.path] = (known.st_mtime_ns, known.st_size, known.st_ino)
-        except OSError:  # it is being replaced, or is not ours to read: the next look will tell
-            continue
-    return found
-
-
-def _moments(
-    folders: Sequence[Path], kinds: tuple[str, ...], stop: Event, poll: bool
-) -> Iterator[None]:
-    """When to look."""
-    if not poll:
-        from watchfiles import watch  # slow to load, for commands that read files but once
-
-        try:
-            for _ in watch(
-                *filter(Path.is_dir, folders),  # the clock finds what is made later
-                watch_filter=lambda _, path: path.lower().endswith(kinds),
-                step=STEP,
-                debounce=TOGETHER,
-                stop_event=stop,
-                rust_timeout=EVERY,
-                yield_on_timeout=True,
-                ignore_permission_denied=True,
-            ):
-                yield
-        except (OSError, RuntimeError):  # no events are to be had: there may be a limit
-            pass
-    while not stop.wait(POLL):
-        yield

@@ -57,14 +57,14 @@ class Row:
         return "handed in nothing" if self.conflict is None else f"is not graded ({self.conflict})"
 
     @property
-    def known(self) -> bool:
+    def has_points(self) -> bool:
         """Whether there are points: not where nothing came, nor where the grader failed."""
         return self.grade is not None and self.grade.status != "grader_error"
 
     @property
     def points(self) -> Mapping[str, float]:
         """The points of each exercise, corrections included; empty where they are not known."""
-        if self.grade is None or not self.known:
+        if self.grade is None or not self.has_points:
             return {}
         added = {a.exercise: a.points for a in self.adjustments}
         return {e.name: _sum([e.points, added.get(e.name, 0)]) for e in self.grade.exercises}
@@ -72,7 +72,7 @@ class Row:
     @property
     def total(self) -> float | None:
         """The sum of the points, corrections included; None where they are not known."""
-        return _sum([*self.points.values()]) if self.known else None
+        return _sum([*self.points.values()]) if self.has_points else None
 
     def correction(self, exercise: str) -> Adjustment | None:
         """What a person corrected in an exercise, if anything."""
@@ -133,9 +133,9 @@ def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 
 
     One point of a grade counts `scale`.
     """
-    known = any(row.person.id or row.person.name or row.person.email for row in rows)
+    named = any(row.person.id or row.person.name or row.person.email for row in rows)
     extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
-    who = ["id", "name", "email"] if known else []
+    who = ["id", "name", "email"] if named else []
     heads = [
         "student",
         "submission",

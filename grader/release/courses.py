@@ -16,6 +16,7 @@ import msgspec
 import grader
 from grader.course.course import Course, load_course
 from grader.course.file import Assignment, Unit
+from grader.records.bundles import bundled
 from grader.records.faults import CallError
 from grader.records.files import drafted, files_in, require_empty
 from grader.release.engine import copy_source
@@ -32,7 +33,7 @@ def write_course(to: Path) -> list[Path]:
         )
     require_empty(to)
     names = [path for path in files_in(CARRIED) if "__pycache__" not in path.parts]
-    with drafted(to) as draft:
+    with bundled(to) as draft:
         for name in names:
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(CARRIED / name, draft / name)

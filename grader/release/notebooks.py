@@ -1,7 +1,8 @@
 """One notebook per unit, written from the stubs: what a stub says stands there and nowhere else.
 
 For each exercise: its statement, the stub to fill in, its check, and a cell to play in that runs
-the statement's own example. Nothing is imported or run.
+the statement's own example. Stubs are read as text; the public checks are imported, since they say
+which rules they look at, and none of them is run.
 """
 
 from __future__ import annotations

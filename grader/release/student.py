@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from grader.course.course import Course
+from grader.records.bundles import bundled, require_free, write_sums
 from grader.records.faults import CallError
-from grader.records.files import drafted, files_in, require_free, write_sums
+from grader.records.files import files_in
 from grader.release import texts
 from grader.release.courses import copy_exercises
 from grader.release.engine import DESK, copy_engine
@@ -40,7 +41,7 @@ def write_student_bundle(
     course.require_solutions("release student")
     refuse_solved_stubs(course)
     require_free(to, replace)
-    with drafted(to) as draft:
+    with bundled(to) as draft:
         copy_exercises(course, draft / "exercises")
         if notebooks:
             _notebooks(course, draft / "notebooks")

@@ -298,7 +298,7 @@ def _how_much(row: Row, result: ExerciseResult | None) -> str:
 def _stakes(students: Sequence[_Student], folder: str | None) -> Iterator[_Stake]:
     for student in students:
         row = student.row
-        for result in row.grade.exercises if row.grade is not None and row.known else ():
+        for result in row.grade.exercises if row.grade is not None and row.has_points else ():
             lost = at_stake(result)
             if lost is not None:
                 line = command(folder, row.student, lost) if folder is not None else None

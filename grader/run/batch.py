@@ -54,7 +54,7 @@ def grade_into(
     order: Order,
     arrivals: Arrivals,
     jobs: int | None = None,
-    report: Report = id,
+    report: Report = lambda _: None,
     *,
     cluster: str | None = None,
     replace: bool = False,
@@ -96,7 +96,7 @@ def grade_again(
     folder: Path,
     order: Order,
     jobs: int | None = None,
-    report: Report = id,
+    report: Report = lambda _: None,
     *,
     cluster: str | None = None,
     another_seed: bool = False,
@@ -145,17 +145,17 @@ def grade_arrivals(
             _refuse_loss(book, [grade.student for grade in book.grades()], exercises)
         book.exercises, book.assignment, book.roster = exercises, assignment, roster
         key = keys(order)
-        before = set() if fresh else book.known()
-        known = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
+        before = set() if fresh else book.reusable()
+        graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
         for seen in arrivals:
             if seen.refused:  # the gradebook stays as it is until the folder can be read again
                 yield []
                 continue
             book.unfinished = GRADING
-            new = [one for one in seen.submissions if known.get(one.student) != one]
+            new = [one for one in seen.submissions if graded.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
-                known[submission.student] = submission
+                graded[submission.student] = submission
             if renamed := _renamed(book, seen, roster):
                 book.keep_only([g.student for g in book.grades() if g.student not in renamed])
             book.set_people(_with_gone(seen.people, book))
@@ -217,7 +217,7 @@ class _Plan:
     """What has to be graded, and what has been."""
 
     todo: Sequence[Submission]
-    known: Sequence[Submission]
+    graded: Sequence[Submission]
     keys: Mapping[str, str]  # by the submission's name
 
 
@@ -225,12 +225,12 @@ def _planned(order: Order, submissions: Sequence[Submission], book: Gradebook | 
     """Reuse what is in the gradebook, if there is one to look into."""
     key = keys(order)
     by_name = {one.student: key(one) for one in submissions}
-    before = book.known() if book is not None else set()
+    before = book.reusable() if book is not None else set()
     todo: list[Submission] = []
-    known: list[Submission] = []
+    graded: list[Submission] = []
     for one in submissions:
-        (known if (one.student, by_name[one.student]) in before else todo).append(one)
-    return _Plan(todo, known, by_name)
+        (graded if (one.student, by_name[one.student]) in before else todo).append(one)
+    return _Plan(todo, graded, by_name)
 
 
 def _shared(
@@ -249,16 +249,16 @@ def _ungraded(order: Order, submission: Submission, isolation: tuple[str, ...], 
     """The grade of a submission that cannot be graded here: of no points that anybody knows."""
     must = deciding(order.course)
     return Grade(
-        submission.student,
-        submission.student,
-        "grader_error",
-        0.0,
-        order.course.most(order.course.select(order.only)),
-        order.seed,
-        must.course,
-        isolation,
-        must.torch,
-        0.0,
+        student=submission.student,
+        submission=submission.student,
+        status="grader_error",
+        total=0.0,
+        max=order.course.most(order.course.select(order.only)),
+        seed=order.seed,
+        course=must.course,
+        isolation=isolation,
+        torch=must.torch,
+        seconds=0.0,
         message=why,
         notes=submission.problems,
         device=order.device,
@@ -283,8 +283,8 @@ def _record(book: Gradebook, plan: _Plan, grades: Iterable[Grade], report: Repor
 def _reused(
     book: Gradebook, plan: _Plan, report: Report
 ) -> Iterator[tuple[Grade, Submission, str]]:
-    """What is known, for those who are its students today; one by one, since grades are large."""
-    for one in plan.known:
+    """What is graded, for those who are its students today; one by one, since grades are large."""
+    for one in plan.graded:
         key = plan.keys[one.student]
         grade = book.grade(one.student, key)
         today = msgspec.structs.replace(grade, late=one.late, attempts=one.attempts)

@@ -12,7 +12,8 @@ from grader.course.course import Course
 from grader.feedback.terminal import all_asked
 from grader.feedback.verdict import Verdict, verdict_of
 from grader.intake import read_submission
-from grader.intake.files import MAX_FILE, SOURCES, ZIP, Listed, Unreadable, suffix, too_large
+from grader.intake.files import MAX_FILE, Listed, Unreadable, too_large
+from grader.intake.names import SOURCES, ZIP, suffix
 from grader.intake.own import own_files
 from grader.records.faults import CallError, HostFault
 from grader.records.files import write_whole, zipped

@@ -36,7 +36,8 @@ from grader.intake.archives import (
     TOO_MANY,
     TWICE,
 )
-from grader.intake.files import NESTED, NOT_PLAIN, OTHER_ARCHIVE, OTHER_TYPE, shown
+from grader.intake.files import NESTED, NOT_PLAIN, OTHER_ARCHIVE, OTHER_TYPE
+from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
 from tests.support import archives
 from tests.support.archives import HONEST, MEGA, Member, packed, zipped
@@ -545,7 +546,7 @@ def is_in_order(place: Path, content: bytes, suffix: str = ".zip") -> Submission
     assert sum(map(len, read)) <= limits.MAX_TOTAL
     for name in [source.name for source in found.sources]:
         assert name.isprintable()
-        assert len(name) <= limits.MAX_NAME
+        assert len(name) <= MAX_SHOWN
         assert not name.startswith("/")
         assert ".." not in name.split("/")
     for line in found.problems:

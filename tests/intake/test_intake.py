@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from grader.course.course import Course
 from grader.intake import Submission, find_submissions, read_submission, take_in
 from grader.intake import files as limits
-from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk, shown
+from grader.intake.files import NOT_PLAIN, Listed, Unreadable, on_disk
+from grader.intake.names import MAX_SHOWN, shown
 from grader.records.faults import CallError
 
 TEXT = "def center(x):\n    return x - x.mean()\n"
@@ -693,7 +694,7 @@ WORDS = st.lists(
 def test_different_names_are_never_shown_alike(first: str, second: str) -> None:
     assert (shown(first) == shown(second)) == (first == second)
     assert shown(first).isprintable()
-    assert len(shown(first)) <= limits.MAX_NAME
+    assert len(shown(first)) <= MAX_SHOWN
     shown(first).encode()
 
 

@@ -18,8 +18,9 @@ import pytest
 from grader import __version__
 from grader.course.course import Course, load_course
 from grader.course.file import Assignment
+from grader.records.bundles import SUMS
 from grader.records.faults import CallError
-from grader.records.files import SUMS, files_in
+from grader.records.files import files_in
 from grader.release import courses as init_module
 from grader.release.courses import part_of, write_course
 from grader.release.student import write_student_bundle

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from grader.course.course import Course
 from grader.grades.gradebook import existing_gradebook
-from grader.intake.files import file_stems
+from grader.intake.names import file_stems
 from grader.report import write_pages
 from tests.support.browser import NAMES, chromium, executable
 from tests.support.gradebooks import HOSTILE, MISTAKE, write_class

@@ -16,7 +16,7 @@ import pytest
 from grader.course.course import Course
 from grader.grades.gradebook import existing_gradebook, open_gradebook
 from grader.intake import Submission
-from grader.intake.files import file_stems
+from grader.intake.names import file_stems
 from grader.records.faults import CallError
 from grader.records.grade import Grade, TestResult
 from grader.records.rows import Adjustment, Row

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from grader.intake.names import SKIPPED, SOURCES
 from grader.records.faults import CallError, HostFault
-from grader.records.files import Snapshot, saves, snapshot
 from grader.records.grade import ExerciseResult
-
-SOURCES = (".py", ".ipynb")
+from grader.records.saves import Snapshot, saves, snapshot
 
 
 class Checks(Protocol):
@@ -187,7 +186,7 @@ class Watching:
 
     def start(self) -> None:
         """Begin to watch; what is saved from now on is noticed."""
-        self._seen = snapshot(self._folders, SOURCES)
+        self._seen = snapshot(self._folders, SOURCES, SKIPPED)
         self._thread.start()
 
     def close(self) -> None:
@@ -197,7 +196,8 @@ class Watching:
             self._thread.join()
 
     def _watch(self) -> None:
-        for _ in saves(self._folders, SOURCES, self._seen, self._stop, poll=self._poll):
+        seen, stop = self._seen, self._stop
+        for _ in saves(self._folders, SOURCES, SKIPPED, seen, stop, poll=self._poll):
             self._changed()
 
 
