@@ -208,7 +208,7 @@ class Session:
                 raise
             return self._start(tries - 1)
         if not isinstance(reply, wire.Listing):
-            raise StudentLost("crashed", "the submission could not be listed")
+            raise self._drop(StudentLost("crashed", "the submission could not be listed"))
         return reply
 
     def _left(self, used: float, now: float) -> float:
