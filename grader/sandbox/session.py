@@ -6,7 +6,6 @@ Nothing here believes a reply. A process that stays silent, answers nonsense or 
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -219,15 +218,11 @@ class Session:
         """A place that a reply names, as a line of the submission; None where there is none."""
         if place is None or not self._opening.sources:  # answered right here, by a notebook's code
             return place
-        notebook, _, cell = place.file.rpartition(" cell ")
-        cells = {source.name: source.cells for source in self._opening.sources}
-        texts = cells.get(place.file, ())
-        if not texts and cell.isdecimal():
-            texts = cells.get(notebook, ())[int(cell) - 1 : int(cell)]
-        lines = re.sub(r"\r\n?", "\n", "\n".join(texts)).split("\n") if texts else []
-        if not 0 < place.line <= len(lines):
+        lines = wire.lines_around(place, self._opening.sources)
+        if not lines:
             return None
-        return wire.Place(place.file, place.line, lines[place.line - 1].strip()[:200])
+        text = lines[place.line - 1].strip()[:200]
+        return wire.Place(place.file, place.line, text, place.cell)
 
     def later(self, call: wire.Call) -> None:
         """Queue a call whose answer nobody waits for; it travels with the next one."""
