@@ -146,7 +146,7 @@ def decode_course(path: Path, text: str) -> CourseFile:
 
 
 def decode_table(path: Path, text: str, kind: type[AnyFile]) -> AnyFile:
-    """The fields of a ``course.toml`` of this kind, by their types alone; raises as `load_course`."""
+    """The fields of such a ``course.toml``, by their types alone; raises as `load_course`."""
     try:
         return msgspec.toml.decode(text, type=kind)
     except msgspec.ValidationError as error:

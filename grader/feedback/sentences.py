@@ -22,8 +22,8 @@ NOT_RUN = "it is not defined in this session yet: run the cell that defines it, 
 
 
 def at(place: Place | None) -> str:
-    """``softmax.py line 12``."""
-    return f"{place.file} line {place.line}" if place else "a line that could not be found"
+    """``softmax.py line 12``, or ``hw.ipynb cell 3 line 2``."""
+    return f"{place.within} line {place.line}" if place else "a line that could not be found"
 
 
 def still_missing(found: Found, in_cells: bool = False) -> str:

@@ -155,7 +155,7 @@ class LoadedSubmission:
         for file in self.files:
             for statement in file.statements:
                 if name in statement.makes and statement.error is not None:
-                    where = f"{statement.place.file} line {statement.place.line}"
+                    where = f"{statement.place.within} line {statement.place.line}"
                     return f"{name} was not made: {where} raised {_in_words(statement.error)}"
         known = {n for file in self.files for s in file.statements for n in s.makes}
         if name in known:

@@ -6,7 +6,6 @@ For the instructor, who defends a point with it: nothing of a hidden test is hel
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -260,14 +259,10 @@ AROUND = 3  # lines before and after one that is pointed at
 class Excerpt:
     """Lines of a file; of a notebook, lines of a cell."""
 
-    file: str
+    file: str  # to show, with the cell
     first: int  # the number of the first of them
     lines: tuple[str, ...]
     marked: int | None = None  # the number of the line that it is about
-
-    def holds(self, place: Place) -> bool:
-        """Whether a line is among these."""
-        return place.file == self.file and 0 <= place.line - self.first < len(self.lines)
 
 
 def excerpts_of_answer(
@@ -275,14 +270,16 @@ def excerpts_of_answer(
 ) -> tuple[Excerpt, ...]:
     """A definition, with one line marked; a second excerpt if that line is elsewhere."""
     found = _definition(sources, definition) if definition else None
-    if found is not None and at is not None and found.holds(at):
-        return (replace(found, marked=at.line),)
+    if definition and found and at:
+        together = (at.file, at.cell) == (definition.file, definition.cell)
+        if together and 0 <= at.line - found.first < len(found.lines):
+            return (replace(found, marked=at.line),)
     return tuple(part for part in (found, _around(sources, at) if at else None) if part)
 
 
 def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
     """The lines from a place on, down to the first that is indented no deeper."""
-    lines = _lines(sources, place)
+    lines = wire.lines_around(place, sources)
     if not lines:
         return None
     start = place.line - 1
@@ -294,25 +291,14 @@ def _definition(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
             end = row + 1
         elif bare and not bare.startswith("#"):
             break
-    return Excerpt(place.file, place.line, tuple(lines[start:end]))
+    return Excerpt(place.within, place.line, tuple(lines[start:end]))
 
 
 def _around(sources: Sequence[SourceText], place: Place) -> Excerpt | None:
-    lines = _lines(sources, place)
+    lines = wire.lines_around(place, sources)
     first = max(1, place.line - AROUND)
     some = tuple(lines[first - 1 : place.line + AROUND])
-    return Excerpt(place.file, first, some, place.line) if some else None
-
-
-def _lines(sources: Sequence[SourceText], place: Place) -> list[str]:
-    """The lines of the file or the cell in which a place is; none if it is in none of them."""
-    for source in sources:
-        for count, cell in enumerate(source.cells, start=1):
-            notebook = source.name.endswith(".ipynb")
-            if place.file == (f"{source.name} cell {count}" if notebook else source.name):
-                lines = re.sub(r"\r\n?", "\n", cell).split("\n")
-                return lines if 0 < place.line <= len(lines) else []
-    return []
+    return Excerpt(place.within, first, some, place.line) if some else None
 
 
 def _indentation(line: str) -> int:

@@ -235,7 +235,7 @@ class Trail:
             times = 1 if one.statement.loops else one.times
             steps.append(
                 Step(
-                    place.file,
+                    place.within,
                     place.line,
                     one.statement.text,
                     one.depth,

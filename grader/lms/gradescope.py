@@ -36,7 +36,7 @@ from grader.release import texts
 from grader.release.courses import carried_seed, carry, load_carried
 from grader.release.engine import copy_engine
 from grader.release.texts import licence, write_text
-from grader.sandbox.session import WALL_FACTOR
+from grader.sandbox.budget import WALL_FACTOR
 
 # --- downloads -----------------------------------------------------------------------------------
 #

@@ -7,6 +7,7 @@ The last of the three folders of the trust boundary, after `wire` and `guest`. I
 
 1. `jails`: how the warm process is started and told to fork, all the ways to lose a jail, and which
    layers are enough to grade with.
-2. `session`: one submission through as many processes as it takes: its limits, and what a loss
-   costs. The kinds of channels stand here too.
+2. `budget`: a submission's time: its limits, what counts against them, and what is left.
+3. `session`: one submission through as many processes as it takes, and what a loss costs. The kinds
+   of channels stand here too.
 """

@@ -20,9 +20,8 @@ import msgspec
 
 from grader import wire
 from grader.records.faults import CallError, HostFault
+from grader.sandbox.budget import IDLE_TEST, WALL_FACTOR
 from grader.sandbox.session import (
-    IDLE_TEST,
-    WALL_FACTOR,
     Backend,
     Killed,
     LacksTorch,

@@ -6,8 +6,6 @@ Nothing here believes a reply. A process that stays silent, answers nonsense or 
 
 from __future__ import annotations
 
-import re
-import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,18 +15,10 @@ from itertools import count
 from typing import Any, Literal, Protocol
 
 from grader import wire
+from grader.sandbox.budget import IDLE_TEST, Budget, Left, Used
 
 Loss = Literal["timeout", "memory", "crashed"]
 Device = Literal["cpu", "cuda"]  # on which a submission computes
-WALL_FACTOR = 10  # a busy machine, or a student who sleeps, may take this many times the CPU limit
-# Seconds for which code may neither run nor wait for a processor, where the kernel tells: it sleeps
-# or is stopped. One that has used all its time for that may still rest for a moment in a test.
-IDLE_TEST, IDLE_SUBMISSION, IDLE_MOMENT = 3.0, 10.0, 0.1
-# After so many time-outs one more is likely: CPU seconds for each further test of an exercise that
-# has not come to an end yet. In all that makes less than 20 s for 51 exercises of which none ends.
-SHORT_TESTS = {3: 0.3, 10: 0.12}
-# The same where the exercise has: right answers to the longest test need a third of it.
-SHORT_BUT_ENDING = 1.0
 
 
 class StudentLost(Exception):
@@ -165,21 +155,13 @@ class Session:
         self._limits = limits
         self._channel: Channel | None = None
         self._wired: Wired | None = None  # the same, where messages travel as bytes
-        self._spent = 0.0  # CPU seconds of channels that are gone
-        self._idle = 0.0  # the same of idle seconds
-        self._timeouts = 0
-        self._exercise, self._timeouts_then = "", 0  # of the running test, and before it
-        self._ending: set[str] = set()  # exercises of which a test has come to an end
-        self._test_seconds = limits.test_seconds  # CPU seconds that the running test may use
-        self._test_from = 0.0
-        self._idle_from = 0.0
-        self._wall_from = self._opened = time.monotonic()
+        self._budget = Budget(limits.test_seconds, limits.submission_seconds)
         self._queue: list[wire.Call] = []
         self.handles = count(1)  # numbers under which the guest keeps modules and graphs
         self._forbidden = self._forbids(first)
         self._memory_mb = limits.memory_mb  # of the process that is running
         self.tape: list[tuple[bytes, bytes]] = []  # the running test's questions, with answers
-        self._known: deque[tuple[bytes, bytes]] = deque()  # see `recall`
+        self._recalled: deque[tuple[bytes, bytes]] = deque()  # see `recall`
         self.printed = ""  # by the running test, up to a limit
         self.said: list[Any] = []  # what the running test asked, where `listens`
         self.listens = False
@@ -198,9 +180,7 @@ class Session:
         if self._listed:  # everything, by an earlier process: this one looks for what is called
             wanted, others = (), (*wanted, *others)
         opening = wire.Open(self._opening.sources, wanted, self._forbidden, others)
-        left = min(self._limits.test_seconds, self._left(self.cpu_seconds(), time.monotonic()))
-        if left <= 0:
-            raise self._drop(StudentLost("timeout", "the time for this submission is used up"))
+        left = self._granted(self._budget.left_to_list(self._used()))
         try:
             reply = self._exchange(opening, left)
         except Killed:  # before any line of the submission ran: the next jail may be gone as well
@@ -208,13 +188,8 @@ class Session:
                 raise
             return self._start(tries - 1)
         if not isinstance(reply, wire.Listing):
-            raise StudentLost("crashed", "the submission could not be listed")
+            raise self._drop(StudentLost("crashed", "the submission could not be listed"))
         return reply
-
-    def _left(self, used: float, now: float) -> float:
-        """CPU seconds that the submission may still use, in all its processes."""
-        waited = (now - self._opened) / WALL_FACTOR
-        return self._limits.submission_seconds - max(used, waited)
 
     def _forbids(self, exercise: str) -> tuple[str, ...]:
         return self._forbidden_by.get(exercise, ())
@@ -226,7 +201,7 @@ class Session:
         good: a test that differs in either needs a fresh process.
         """
         self.tape.clear()
-        self._known.clear()
+        self._recalled.clear()
         self.printed = ""
         self.said = []
         memory_mb = memory_mb or self._limits.memory_mb
@@ -235,40 +210,19 @@ class Session:
             self._forbidden, self._memory_mb = self._forbids(exercise), memory_mb
         if self._channel is None:
             self._start()
-        if self._timeouts == self._timeouts_then:
-            self._ending.add(self._exercise)
-        self._exercise, self._timeouts_then = exercise, self._timeouts
-        self._test_seconds = self._seconds_for(exercise)
-        self._test_from = self.cpu_seconds()
-        self._idle_from = self._idle_seconds()
-        self._wall_from = time.monotonic()
+        self._budget.begin_test(exercise, self._used())
         self._queue = [wire.Seed(seed)]
         self.handles = count(1)
-
-    def _seconds_for(self, exercise: str) -> float:
-        """CPU seconds for a test: few after time-outs."""
-        seconds = self._limits.test_seconds
-        if self._timeouts >= min(SHORT_TESTS) and exercise in self._ending:
-            return min(SHORT_BUT_ENDING, seconds)
-        return min([seconds, *(s for n, s in SHORT_TESTS.items() if self._timeouts >= n)])
-
-    def cpu_seconds(self) -> float:
-        """CPU time that the submission has used in all its processes."""
-        return self._spent + (self._channel.cpu_seconds() if self._channel else 0.0)
 
     def line(self, place: wire.Place | None) -> wire.Place | None:
         """A place that a reply names, as a line of the submission; None where there is none."""
         if place is None or not self._opening.sources:  # answered right here, by a notebook's code
             return place
-        notebook, _, cell = place.file.rpartition(" cell ")
-        cells = {source.name: source.cells for source in self._opening.sources}
-        texts = cells.get(place.file, ())
-        if not texts and cell.isdecimal():
-            texts = cells.get(notebook, ())[int(cell) - 1 : int(cell)]
-        lines = re.sub(r"\r\n?", "\n", "\n".join(texts)).split("\n") if texts else []
-        if not 0 < place.line <= len(lines):
+        lines = wire.lines_around(place, self._opening.sources)
+        if not lines:
             return None
-        return wire.Place(place.file, place.line, lines[place.line - 1].strip()[:200])
+        text = lines[place.line - 1].strip()[:200]
+        return wire.Place(place.file, place.line, text, place.cell)
 
     def later(self, call: wire.Call) -> None:
         """Queue a call whose answer nobody waits for; it travels with the next one."""
@@ -308,22 +262,22 @@ class Session:
         left = self._time_left()
         assert self._wired is not None
         with self._guarded():
-            return self._wired.ask(question, left, self._idle_left())
+            return self._wired.ask(question, left, self._budget.idle_left(self._used()))
 
     def recall(self, said: Iterable[tuple[bytes, bytes]]) -> None:
         """Answer the running test's first calls with what was answered already.
 
         `run` raises `Unlike` if it has another question than these.
         """
-        self._known.extend(said)
+        self._recalled.extend(said)
 
     def _replied(self, request: wire.Request) -> wire.Reply:
         if self._wired is None:
             return self._exchange(request, self._time_left())
         question = wire.encode(request)
-        if self._known:
-            known, answer = self._known.popleft()
-            if known != question:
+        if self._recalled:
+            recalled, answer = self._recalled.popleft()
+            if recalled != question:
                 raise Unlike
         else:
             answer = self.ask(question)
@@ -335,26 +289,21 @@ class Session:
         """CPU seconds for the next call."""
         if self._channel is None:
             raise StudentLost("crashed", "its process is gone since an earlier call of this test")
-        used, now = self.cpu_seconds(), time.monotonic()
-        of_test = min(
-            self._test_from + self._test_seconds - used,
-            # A channel waits this many times longer by the clock on the wall.
-            self._test_seconds - (now - self._wall_from) / WALL_FACTOR,
-        )
-        in_all = self._left(used, now)
-        if min(of_test, in_all) <= 0:
-            whose = "submission" if in_all <= 0 else "test"
-            raise self._drop(StudentLost("timeout", f"the time for this {whose} is used up"))
-        return min(of_test, in_all)
+        return self._granted(self._budget.left(self._used()))
 
-    def _idle_seconds(self) -> float:
-        return self._idle + (self._wired.idle_seconds if self._wired else 0.0)
+    def _granted(self, left: Left) -> float:
+        """CPU seconds for the next message; without any, the process is dropped."""
+        if left.seconds <= 0:
+            text = f"the time for this {left.whose} is used up"
+            raise self._drop(StudentLost("timeout", text))
+        return left.seconds
 
-    def _idle_left(self) -> float:
-        """Idle seconds for the next call."""
-        used = self._idle_seconds()
-        in_all = max(IDLE_SUBMISSION - used, IDLE_MOMENT)
-        return max(min(IDLE_TEST - (used - self._idle_from), in_all), 0.0)
+    def _used(self) -> Used:
+        """What the running process has used so far."""
+        if self._channel is None:
+            return Used()
+        idle = self._wired.idle_seconds if self._wired else 0.0
+        return Used(self._channel.cpu_seconds(), idle)
 
     def _exchange(self, request: wire.Request, seconds: float) -> wire.Reply:
         assert self._channel is not None
@@ -367,7 +316,8 @@ class Session:
         try:
             yield
         except BaseException as error:
-            self._timeouts += isinstance(error, StudentLost) and error.status == "timeout"
+            if isinstance(error, StudentLost) and error.status == "timeout":
+                self._budget.note_timeout()
             if isinstance(error, LacksTorch):
                 self._limits = replace(self._limits, whole_torch=True)
             self.close()
@@ -380,7 +330,6 @@ class Session:
     def close(self) -> None:
         """End the student's process."""
         if self._channel is not None:
-            self._idle = self._idle_seconds()
             self._channel.close()
-            self._spent += self._channel.cpu_seconds()
+            self._budget.note_end(self._used())
             self._channel = self._wired = None

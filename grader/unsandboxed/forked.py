@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 import torch
 
 from grader.guest.work import limit_memory
-from grader.sandbox.session import WALL_FACTOR, Limits
+from grader.sandbox.budget import WALL_FACTOR
+from grader.sandbox.session import Limits
 
 Answer = Callable[[Any], bytes]
 

@@ -23,8 +23,9 @@ from typing import Any, NoReturn
 import torch
 
 from grader.guest.server import Guest
+from grader.sandbox.budget import WALL_FACTOR
 from grader.sandbox.jails import TOO_LONG
-from grader.sandbox.session import WALL_FACTOR, Loss, StudentLost
+from grader.sandbox.session import Loss, StudentLost
 
 ENDED = "the code ended its own process"
 TICK = 0.05  # seconds between looks, and between attempts where an answer catches what stops it

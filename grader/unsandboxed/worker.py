@@ -23,7 +23,8 @@ import msgspec
 
 from grader.records.faults import CallError, HostFault
 from grader.sandbox import jails
-from grader.sandbox.session import IDLE_TEST, Backend, Device, Limits, Loss, StudentLost, Wired
+from grader.sandbox.budget import IDLE_TEST
+from grader.sandbox.session import Backend, Device, Limits, Loss, StudentLost, Wired
 from grader.wire import MAX_REPLY, frames
 from grader.wire.frames import TIMED_OUT, Begin, WorkerReady, fingerprint
 

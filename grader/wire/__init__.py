@@ -18,6 +18,8 @@ of the three folders of the trust boundary; `guest` and `sandbox` come next. In 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, cast
 
 import msgspec
@@ -190,11 +192,27 @@ Request = Open | Run
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A line of the submission."""
+    """A line of the submission, counted from the top of its file or of its cell."""
 
     file: Name
     line: int
     text: Name = ""
+    cell: int = 0  # of a notebook, counted from 1; 0: the file has none
+
+    @property
+    def within(self) -> str:
+        """``hw.ipynb cell 3``, or ``softmax.py``: in what its lines are counted, for a sentence."""
+        return f"{self.file} cell {self.cell}" if self.cell else self.file
+
+
+def lines_around(place: Place, sources: Iterable[SourceText]) -> list[str]:
+    """All lines of the file or the cell in which a place is; none if it is in none of these."""
+    for source in sources:
+        if source.name == place.file:
+            cells = (c for n, c in enumerate(source.cells, start=1) if place.cell in (0, n))
+            lines = [line for cell in cells for line in re.sub(r"\r\n?", "\n", cell).split("\n")]
+            return lines if 0 < place.line <= len(lines) else []
+    return []
 
 
 class Use(msgspec.Struct, frozen=True):

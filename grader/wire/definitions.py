@@ -127,8 +127,8 @@ def _told(
         broken = next((place for broken, place, _ in file.broken if broken == name), None)
         if broken is not None:
             yield (
-                f"{name} cannot be read in {broken.file} (line {broken.line} is not valid Python); "
-                f"the one in {winner.place.file} counts"
+                f"{name} cannot be read in {broken.within} (line {broken.line} is not valid "
+                f"Python); the one in {winner.place.within} counts"
             )
 
 

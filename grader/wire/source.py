@@ -170,7 +170,7 @@ class SourceFile:
         if not self.is_notebook:
             return Place(self.name, line, text)
         cell = max((n for n, first in enumerate(self.cells, 1) if first <= line), default=1)
-        return Place(f"{self.name} cell {cell}", line - self.cells[cell - 1] + 1, text)
+        return Place(self.name, line - self.cells[cell - 1] + 1, text, cell)
 
 
 def _shown(error: BaseException, text: str) -> str:

@@ -24,7 +24,7 @@ def test_definitions_are_found_over_several_files(sit: Sit) -> None:
     assert found(seat).place.file == "first.py"  # type: ignore[union-attr]
     assert found(seat, "staircase").status == "stub"
     assert found(seat, "weigh").place.file == "deep/down/second.py"  # type: ignore[union-attr]
-    assert found(seat, "Projection").place.file == "third.ipynb cell 2"  # type: ignore[union-attr]
+    assert found(seat, "Projection").place.within == "third.ipynb cell 2"  # type: ignore[union-attr]
 
 
 def test_what_is_nowhere_is_missing(sit: Sit) -> None:

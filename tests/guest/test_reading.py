@@ -161,16 +161,16 @@ def test_places_in_a_notebook_are_told_by_cell_and_by_line_in_it(sit: Sit, desk:
         "\ndef center(x):\n    return x / 0",
     ]
     seat = sit({"week/hw.ipynb": [*cells, "def weigh(scores)\n    pass"]})
-    assert found(seat).place == Place("week/hw.ipynb cell 3", 2, "def center(x):")
-    assert found(seat, "weigh").place == Place("week/hw.ipynb cell 4", 1, "def weigh(scores)")
+    assert found(seat).place == Place("week/hw.ipynb", 2, "def center(x):", 3)
+    assert found(seat, "weigh").place == Place("week/hw.ipynb", 1, "def weigh(scores)", 4)
     bug = ["y = 3", "\ndef center(x):\n    return missing"]
     raised = complaint(sit({"hw.ipynb": bug}), desk)
-    assert raised.place == Place("hw.ipynb cell 2", 3, "return missing")
+    assert raised.place == Place("hw.ipynb", 3, "return missing", 2)
 
 
 def test_an_error_in_a_cell_names_lines_of_that_cell(sit: Sit) -> None:
     seat = sit(
         {"hw.ipynb": ["import torch\nimport math", "def center(x):\n    if x:\n    return x"]}
     )
-    assert found(seat).place == Place("hw.ipynb cell 2", 3, "return x")
+    assert found(seat).place == Place("hw.ipynb", 3, "return x", 2)
     assert "on line 2" in found(seat).message

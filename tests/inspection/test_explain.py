@@ -345,7 +345,7 @@ z = weigh(1)
 
 def test_a_definition_ends_where_the_next_line_is_indented_no_deeper() -> None:
     notebook = [SourceText("a.ipynb", ("x = 1", CELL))]
-    (found,) = excerpts_of_answer(notebook, Place("a.ipynb cell 2", 4), None)
+    (found,) = excerpts_of_answer(notebook, Place("a.ipynb", 4, cell=2), None)
     assert (found.first, found.lines) == (4, tuple(CELL.splitlines()[3:10]))
 
 

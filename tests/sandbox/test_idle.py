@@ -10,7 +10,7 @@ from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
 from grader.intake import Submission
 from grader.records.grade import ExerciseResult
-from grader.sandbox import jails, session
+from grader.sandbox import budget, jails
 from grader.wire import SourceText
 
 pytestmark = pytest.mark.skipif(
@@ -41,7 +41,7 @@ def told(result: ExerciseResult) -> list[str | None]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little rest is allowed."""
-    monkeypatch.setattr(session, "IDLE_TEST", 0.2)
+    monkeypatch.setattr(budget, "IDLE_TEST", 0.2)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -73,7 +73,7 @@ def test_where_the_kernel_does_not_tell_the_clock_on_the_wall_counts(
 def test_an_exercise_that_has_come_to_an_end_gets_longer_for_its_other_tests(
     desk: Desk, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "SHORT_TESTS", {0: 0.15})
+    monkeypatch.setattr(budget, "SHORT_TESTS", {0: 0.15})
     text = (
         f"{right}\n\nimport time\nquick = 2\ndef center(x):\n    global quick\n    quick -= 1\n"
         "    until = time.process_time() + 0.2\n"
@@ -87,8 +87,8 @@ def test_an_exercise_that_has_come_to_an_end_gets_longer_for_its_other_tests(
 def test_whatever_did_not_end_before_a_right_answer_keeps_its_points(
     desk: Desk, right: str, body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "SHORT_TESTS", {1: 0.3, 2: 0.1})
-    monkeypatch.setattr(session, "IDLE_SUBMISSION", 0.0)
+    monkeypatch.setattr(budget, "SHORT_TESTS", {1: 0.3, 2: 0.1})
+    monkeypatch.setattr(budget, "IDLE_SUBMISSION", 0.0)
     wrong = "\n".join(f"def {name}({HEADS[name]}):\n    {body}\n" for name in HEADS)
     found = results(desk, f"{right}\n\n{wrong}")
     assert all(told(found[name]) for name in HEADS)

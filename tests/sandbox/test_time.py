@@ -1,4 +1,4 @@
-"""Whose time is used up: the running test's, or the submission's."""
+"""A session ends its process when time is used up, and says whose; and when the listing is odd."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Busy:
 
     def __init__(self, seconds: float) -> None:
         self._each, self._spent = seconds, 0.0
+        self.closed = False
 
     def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
         """Answer, in its own time."""
@@ -27,7 +28,17 @@ class Busy:
         return self._spent
 
     def close(self) -> None:
-        """Nothing to end."""
+        """There is nothing to end."""
+        self.closed = True
+
+
+class Unlisted(Busy):
+    """A channel that answers something else when it is asked what there is."""
+
+    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+        """Answer the wrong question."""
+        del request, cpu_seconds
+        return wire.Outcomes([])
 
 
 @pytest.mark.parametrize(
@@ -45,3 +56,23 @@ def test_a_call_beyond_a_limit_is_told_which_one(limits: Limits, whose: str) -> 
     with pytest.raises(StudentLost, match=f"the time for this {whose} is used up") as caught:
         session.run()
     assert caught.value.status == "timeout"
+
+
+def test_a_channel_that_lists_nothing_is_closed() -> None:
+    channel = Unlisted(0.0)
+    with pytest.raises(StudentLost, match="the submission could not be listed") as caught:
+        Session(lambda _: channel, wire.Open((), ()), Limits())
+    assert caught.value.status == "crashed"
+    assert channel.closed
+
+
+def test_after_a_channel_that_lists_nothing_the_next_test_gets_another() -> None:
+    first, unlisted, last = Busy(0.0), Unlisted(0.0), Busy(0.0)
+    channels = iter([first, unlisted, last])
+    session = Session(lambda _: next(channels), wire.Open((), ()), Limits())
+    session.close()
+    with pytest.raises(StudentLost, match="the submission could not be listed"):
+        session.begin_test(0)
+    session.begin_test(0)
+    assert session.run() == []
+    assert (first.closed, unlisted.closed, last.closed) == (True, True, False)
