@@ -108,7 +108,7 @@ def assert_harmless(grade: Grade, course: Course) -> None:
     assert Grade.from_json(stored) == grade
     rows = [Row(grade.student, grade)]
     console = plain_console()
-    console.print(tables.gradebook_table(course, rows), *terminal.notes(rows))
+    console.print(tables.gradebook_table(course, rows, console.width), *terminal.notes(rows))
     assert not odd_characters(console)
     for exercise in grade.exercises:
         assert not odd_when_shown(msgspec.json.encode(exercise))

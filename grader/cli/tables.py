@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,34 @@ if TYPE_CHECKING:
 
 
 FILES = 2  # of a submission that are named in a list of a class
+LEAST_OF_A_NAME = 16  # characters of a student's name in a table
+WIDE = 200  # columns for what no terminal shows: a file, another program
 
 
-def gradebook_table(course: Course, rows: Sequence[Row]) -> Table:
-    """One row a student: status, points per unit, total. Fits into 80 columns."""
-    units = _units(course, rows)
+def gradebook_table(course: Course, rows: Sequence[Row], width: int) -> Table:
+    """One row a student: status, points per unit, total.
+
+    Where names would all but vanish in so many columns, points per unit are left out, with a line
+    that says so.
+    """
+    whole = _gradebook_table(course, rows, _units(course, rows))
+    fixed = sum(max(map(len, column)) + 1 for column in _texts(whole)[1:])
+    if fixed + LEAST_OF_A_NAME <= width:
+        return whole
+    table = _gradebook_table(course, rows, [])
+    table.caption = "points per unit need a wider terminal; they stand in gradebook.csv"
+    table.caption_justify = "left"
+    return table
+
+
+def _texts(table: Table) -> list[list[str]]:
+    """What stands in each column, the head too."""
+    return [[str(text) for text in (column.header, *column.cells)] for column in table.columns]
+
+
+def _gradebook_table(
+    course: Course, rows: Sequence[Row], units: Sequence[tuple[int, str]]
+) -> Table:
     table = Table(
         title=course.file.title,
         title_justify="left",
@@ -109,7 +133,9 @@ def _print_json(rows: Sequence[Row]) -> None:
 
 def _print_table(course: Course, rows: Sequence[Row], tally: Tally, out: Path) -> None:
     console = Console(highlight=False)
-    console.print(gradebook_table(course, rows))
+    shown = console.is_terminal or "COLUMNS" in os.environ
+    width = console.width if shown else WIDE
+    console.print(gradebook_table(course, rows, width), width=width)
     console.print(legend(course, rows), soft_wrap=True)
     _print_notes(rows, console)
     if tally.reused:

@@ -421,7 +421,7 @@ def _look_alikes(
             yield (
                 f"{_at(one.place)}: read as one student's, since a student can name files in a "
                 f"zip as {like.system} does; a download of your own is recognised once it is "
-                "unpacked"
+                "unpacked, or where every zip is called so: hw1_submissions.zip"
             )
 
 

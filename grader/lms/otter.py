@@ -189,7 +189,7 @@ def _students_readme(course: Course) -> str:
 
 
 def _said(to: Path, files: int) -> Sequence[str]:
-    return f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only"
+    return [f"{files} files in {to}, which holds the solutions: give away {to / 'student'} only"]
 
 
 _RELEASE_HELP = """\
