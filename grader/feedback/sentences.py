@@ -77,6 +77,15 @@ def broken(found: Found) -> str:
     return f"{at(found.place)} is not valid Python: {found.message}"
 
 
+def unreadable(listed: Iterable[Found]) -> list[str]:
+    """A line for each place at which a text is not Python, with the exercises that it costs."""
+    costs: dict[str, list[str]] = {}
+    for found in listed:
+        if found.status == "broken":
+            costs.setdefault(broken(found).partition("\n")[0], []).append(found.name)
+    return [f"{why}; it costs {rows.some_of(names)}" for why, names in costs.items()]
+
+
 STOPS = ("breakpoint(", "set_trace(")
 
 

@@ -72,6 +72,7 @@ def grade_submission(desk: Desk, submission: Submission) -> Grade:
         try:
             with desk.seat(submission) as seat:
                 notes += [note for found in seat.listing.found for note in found.notes]
+                notes += sentences.unreadable(seat.listing.found)
                 exercises = grade_exercises(desk, seat)
         except StudentLost as lost:  # its text alone brought the listing down
             exercises = [_all_missing(desk, name, lost, lost.status) for name in desk.tests]

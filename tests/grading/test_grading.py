@@ -689,6 +689,13 @@ def test_an_exercise_of_another_file_is_found_though_another_process_serves_it(
     assert exercise(graded, "weigh").solved
 
 
+def test_a_text_that_is_not_python_is_noted_once_with_all_that_it_costs(desk: Desk) -> None:
+    text = "def center(x)\n    return x\n\ndef weigh(scores):\n    return scores\n"
+    graded = grade_submission(desk, Submission("eve", (SourceText("basics.py", (text,)),)))
+    (note,) = graded.notes
+    assert note == "basics.py line 1 is not valid Python: expected ':'; it costs center, weigh"
+
+
 def test_a_name_that_is_nearly_right_is_pointed_at(desk: Desk) -> None:
     graded = grade_text(desk, "def centre(x):\n    return x - x.mean()\n")
     told = exercise(graded, "center").tests[0]
