@@ -17,6 +17,7 @@ from grader.intake.files import FileItem
 from grader.intake.names import suffix
 from grader.lms.sheets import EMAIL, ID, NAME, Directory, Kind, Sheet, as_number, missing, without
 from grader.lms.system import Filled, System, Table, Totals
+from grader.records.faults import CallError
 from grader.records.rows import Person, Row, counted, csv_line, number
 
 # --- downloads -----------------------------------------------------------------------------------
@@ -78,6 +79,11 @@ def _fresh(totals: Totals) -> Filled:
     """A worksheet of those whose number in Moodle is known: from a download of Moodle's."""
     lines = [csv_line(_COLUMNS)]
     known = [row for row in totals.rows if row.person.moodle]
+    if not known:
+        raise CallError(
+            "nobody's number in Moodle is known, as no download of Moodle's was graded: name the "
+            "worksheet that Moodle exports for offline grading, with --into WORKSHEET"
+        )
     for row in known:
         lines.append(
             csv_line(

@@ -211,6 +211,23 @@ def test_a_worksheet_of_moodle_is_filled_in_where_moodle_lets_it(
     assert "no grade for 1 row, left as before: 'Stranger'" in said
 
 
+def test_without_a_number_in_moodle_a_worksheet_is_asked_for(
+    cold_grader: Grader, tmp_path: Path
+) -> None:
+    with open_gradebook(tmp_path / "grades", "tiny") as book:
+        book.record(grade_of("doejane", 2, 0, 1.5, 4))
+    ran = cold_grader("export", tmp_path / "grades", "--to", "moodle", "--course", TINY)
+    assert ran.code == 2
+    assert "--into WORKSHEET" in ran.err
+    assert not (tmp_path / "grades" / "moodle.csv").exists()
+
+
+def test_a_worksheet_with_another_maximum_is_told(export: Export, tmp_path: Path) -> None:
+    text = MOODLE.replace("10.00", "100.00")
+    _, said = export("moodle", "--into", written(tmp_path / "moodle.csv", text))
+    assert "Moodle has a maximum grade of 100.00, and the grades are of 10: give" in said
+
+
 def test_a_worksheet_in_another_language_is_filled_in_with_its_comma(
     export: Export, tmp_path: Path
 ) -> None:
