@@ -118,6 +118,21 @@ def test_a_pattern_does_not_take_away_the_words_that_a_string_looks_for(course: 
     assert body(both) == "return (1 - x.mean()) / 2"
 
 
+def test_what_two_mistakes_say_alike_is_said_once(course: Course) -> None:
+    path = course.mistakes_files()["basics"]
+    with path.open("a", encoding="utf-8") as file:
+        for slug, change in (("one", '{"x - ": "1 - "}'), ("half", '{"x.mean()": "x.mean() / 2"}')):
+            file.write(f'mistake("center", "{slug}", "Off", hint="Why?", change={change})\n')
+    library = load_library(course)
+    both = library.combined(found(library, "center/one"), found(library, "center/half"))
+    assert both is not None
+    assert (both.title, both.hint) == ("Off", "Why?")
+    other = library.combined(found(library, "center/one"), found(library, "center/halved"))
+    assert other is not None
+    assert other.title == "Off; and: The result is halved"
+    assert other.hint == "Why? Is anything divided by two?"
+
+
 def test_what_changes_the_same_words_is_not_combined(course: Course) -> None:
     library = load_library(course)
     added = found(library, "center/added")

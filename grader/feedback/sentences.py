@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -86,6 +87,16 @@ def unreadable(listed: Iterable[Found]) -> list[str]:
     return [f"{why}; it costs {rows.some_of(names)}" for why, names in costs.items()]
 
 
+# What torch says of other things than sizes, and what we say to it.
+MEANINGS = {
+    r"\bdevices?\b.*\bmeta\b|\bmeta\b.*\bdevices?\b": (
+        "meta is a pretend device, on which this is tried without a GPU."
+    ),
+    r"Can't call numpy\(\) on Tensor that requires grad": (
+        "numpy knows no gradients, and detach() would cut them off. Torch has the same functions, "
+        "like torch.exp for np.exp."
+    ),
+}
 STOPS = ("breakpoint(", "set_trace(")
 
 
@@ -110,8 +121,12 @@ def raised(
         return f"{where}stops for a debugger: that is done with grader check NAME --pdb"
     line = f"  {place.text}" if place and place.text else ""
     first = f"{where}raised {kind}" + (f": {text}" if text else "")
-    meaning = shapes.explained(text, operands, sizes)
+    meaning = shapes.explained(text, operands, sizes) or _meaning(text)
     return "\n".join(part for part in (first, line, meaning) if part)
+
+
+def _meaning(text: str) -> str | None:
+    return next((said for told, said in MEANINGS.items() if re.search(told, text)), None)
 
 
 def with_prints(message: str | None, printed: str) -> str | None:

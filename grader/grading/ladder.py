@@ -162,6 +162,19 @@ class _Tried:
         ends = {result.status for result in self.results}
         return bool(ends & {*WRONG}) and ends <= {"passed", "skipped", *WRONG}
 
+    @property
+    def gave_a_result(self) -> bool:
+        """Whether it is wrong, and the first test that did not pass was given a result.
+
+        Below an exception, nobody asks how results behave.
+        """
+        return self.wrong and self.results[self.first_wrong].status == "failed"
+
+    @property
+    def first_wrong(self) -> int:
+        """The place of the first test that is not passed."""
+        return next(n for n, result in enumerate(self.results) if result.status in WRONG)
+
 
 def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     """Run the tests of exercises that one process serves: the public checks of all come first.
@@ -178,7 +191,7 @@ def _try(desk: Desk, seat: Seat, names: Sequence[str]) -> Mapping[str, _Tried]:
     for climb in climbs:
         if tried[climb.name].wrong:
             tried[climb.name] = _behaving(tried[climb.name], climb.thrown_away())
-    unnamed = [name for name, one in tried.items() if one.wrong and one.known is None]
+    unnamed = [name for name, one in tried.items() if one.gave_a_result and one.known is None]
     if unnamed and any(test.hidden for name in names for test in desk.tests[name]):
         seat.session.close()  # what is told comes from a process that has met no hidden test
     for name in unnamed:
@@ -295,7 +308,7 @@ class Climb:
 
 def _behaving(tried: _Tried, told: tuple[str, ...]) -> _Tried:
     """The same, with how the answer behaves beside the first test that is not passed."""
-    at = next(n for n, r in enumerate(tried.results) if r.status in WRONG)
+    at = tried.first_wrong
     so_far = tried.results[at].behaviour
     first = msgspec.structs.replace(tried.results[at], behaviour=(*so_far, *told))
     return replace(tried, results=[*tried.results[:at], first, *tried.results[at + 1 :]])

@@ -157,10 +157,10 @@ class LoadedSubmission:
                 if name in statement.makes and statement.error is not None:
                     where = f"{statement.place.within} line {statement.place.line}"
                     return f"{name} was not made: {where} raised {_in_words(statement.error)}"
-        known = {n for file in self.files for s in file.statements for n in s.makes}
-        if name in known:
+        if any(self._has(file, name) for file in self.files):
             return f"{name} is not defined in this file, and is in another: is an import missing?"
-        near = difflib.get_close_matches(name, [*around, *known], n=1)
+        known = {n for file in self.files for s in file.statements for n in s.makes}
+        near = difflib.get_close_matches(name, [*around, *(known - {name})], n=1)
         if near:
             return f"{name} is not defined; did you mean {near[0]}?"
         session = any(file.is_notebook for file in self.files)
@@ -169,6 +169,24 @@ class LoadedSubmission:
             if session
             else "is it misspelt, or is an import missing?"
         )
+
+    def _has(self, file: SourceFile, name: str) -> bool:
+        """Whether a file has a name; one that it imports counts where that import finds it."""
+        for _ in self.files:  # an import leads to another file, and may lead back
+            maker = self._final_maker(name, file)
+            imported = _imports(maker, name)
+            if maker is None or not imported:
+                return maker is not None
+            whole, name = imported[-1]
+            if whole == OWN:
+                return self.winner(name) is not None
+            own = self._own_file(whole)
+            if own is None:  # a library, or a unit that was left out
+                return _stem(whole) not in self._unit_of.values()
+            if not name:
+                return True
+            file = own
+        return False
 
     # --- which exercises an answer stands on -----------------------------------------------------
 

@@ -94,8 +94,8 @@ class Library:
                 first.exercise,
                 f"{first.slug}+{second.slug}",
                 first.kind,
-                f"{first.title}; and: {second.title}",
-                f"{first.hint} {second.hint}",
+                "; and: ".join(dict.fromkeys((first.title, second.title))),
+                " ".join(dict.fromkeys((first.hint, second.hint))),
                 text,
             )
         return None

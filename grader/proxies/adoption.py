@@ -26,7 +26,7 @@ from grader.proxies import nesting
 from grader.proxies.groups import is_called_bias, is_floating, is_vector
 from grader.proxies.layouts import FLAT, LINEAR, PLAIN, Layout
 from grader.proxies.remote import RemoteModule
-from grader.proxies.slots import Adoption, WantedRoles
+from grader.proxies.slots import Adoption, Slot, WantedRoles
 from grader.wire.payload import DTYPES
 
 HEAD = re.compile(
@@ -196,7 +196,9 @@ def joined_gradients(
             continue
         expected = _join([(p.grad, owner) for p, owner in pieces if p.grad is not None])
         actual: Tensor | None = torch.zeros_like(expected)
-        for slot in (slot for slot in adoption.slots if slot.role == role):
+        slots = [slot for slot in adoption.slots if slot.role == role]
+        unused = _unused_copies(theirs, slots)
+        for slot in (slot for slot in slots if slot.path not in unused):
             grad = mirrors[slot.path].grad
             if grad is None or actual is None:
                 actual = None
@@ -207,6 +209,29 @@ def joined_gradients(
             # A table may stand in two places: then what it learns is what both are told.
             into[slot.at : slot.at + slot.stop - slot.start] += rows[slot.start : slot.stop]
         yield role, actual, expected
+
+
+def _unused_copies(theirs: RemoteModule, slots: Sequence[Slot]) -> list[str]:
+    """Of a role's parameters, those of layers that are made and never used: nothing reaches them.
+
+    They hold what another one holds that learns, and change no result.
+    """
+    mirrors = theirs.parameters()
+    learning = [slot for slot in slots if mirrors[slot.path].grad is not None]
+    silent = {
+        slot.path
+        for slot in slots
+        if mirrors[slot.path].grad is None and _rows_of(slot) in map(_rows_of, learning)
+    }
+    if not silent:
+        return []
+    matter = that_matter(theirs, sorted(silent))
+    return [path for path in silent if path not in matter]
+
+
+def _rows_of(slot: Slot) -> tuple[int, int]:
+    """Which rows of its role a slot holds."""
+    return slot.at, slot.at + slot.stop - slot.start
 
 
 def without_biases(ours: nn.Module, roles: Sequence[str]) -> nn.Module:

@@ -51,6 +51,8 @@ from grader.testing.properties import (
     assert_moves,
     assert_refuses,
     assert_rows_sum_to_one,
+    assert_unmoved,
+    first_tokens,
 )
 from grader.testing.values import (
     agree,
@@ -77,6 +79,7 @@ __all__ = [
     "assert_input_unchanged", "assert_learns_no_more", "assert_maxima_do_not_run_ahead",
     "assert_memory_grows_at_most", "assert_moves", "assert_one_bias",
     "assert_operations_do_not_grow", "assert_reduces_at_most", "assert_refuses",
-    "assert_rises_in_float64", "assert_rows_sum_to_one", "assert_that", "assert_uses",
-    "assert_work_at_most", "assert_work_grows_at_most", "rung", "table_model",
+    "assert_rises_in_float64", "assert_rows_sum_to_one", "assert_that", "assert_unmoved",
+    "assert_uses", "assert_work_at_most", "assert_work_grows_at_most", "first_tokens", "rung",
+    "table_model",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grader.course.contract import ContractBroken
-from grader.course.tolerances import UNMOVED
+from grader.course.tolerances import UNMOVED, Tolerance
 from grader.proxies.calls import Observation, StudentRaised
 from grader.proxies.remote import RemoteClass, RemoteFunction, RemoteModule
 from grader.testing.values import agree, assert_that
@@ -73,6 +73,40 @@ def _named_alike(
     return list(dict.fromkeys(named))
 
 
+NOT_A_NUMBER = (
+    "the result has NaN where a number should be: is there 0 / 0, inf - inf, or a softmax of -inf "
+    "alone?"
+)
+NOT_REPEATABLE = (
+    "called twice with the same input, your code gives two different results: is something random?"
+)
+
+
+def assert_unmoved(
+    before: Tensor,
+    after: Tensor,
+    why: str,
+    again: Callable[[], Tensor],
+    *,
+    within: Tolerance = UNMOVED,
+) -> None:
+    """Fail unless what came before and after a change agree; `why` says what it means.
+
+    It means something else where the result has NaN, or where it moves without any change: `again`
+    gives once more what `before` is.
+    """
+    if agree(before, after, within):
+        return
+    assert_that(not bool(before.isnan().any()), NOT_A_NUMBER)
+    assert_that(agree(before, again(), within), NOT_REPEATABLE)
+    raise AssertionError(why)
+
+
+def first_tokens(count: int) -> str:
+    """``the first token``, ``the first 3 tokens``."""
+    return "the first token" if count == 1 else f"the first {count} tokens"
+
+
 def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) -> None:
     """Fail if an output depends on a later token. `dim` is the tokens' axis of input and output."""
     tokens = x.shape[dim]
@@ -82,10 +116,16 @@ def assert_causal(call: Callable[[Tensor], Tensor], x: Tensor, dim: int = -2) ->
         # Far from what was there, and not a multiple of it.
         changed.narrow(dim, cut, tokens - cut).mul_(-2.0).add_(1.0)
         after = call(changed)
-        assert_that(
-            agree(before.narrow(dim, 0, cut), after.narrow(dim, 0, cut), UNMOVED),
-            f"outputs of the first {cut} tokens changed when only later tokens did: "
-            "they see the future",
+
+        def again(cut: int = cut) -> Tensor:
+            return call(x).narrow(dim, 0, cut)
+
+        assert_unmoved(
+            before.narrow(dim, 0, cut),
+            after.narrow(dim, 0, cut),
+            f"outputs of {first_tokens(cut)} changed when only later tokens did: they see the "
+            "future",
+            again,
         )
         if not torch.equal(before.narrow(dim, cut, 1), after.narrow(dim, cut, 1)):
             continue
@@ -99,9 +139,11 @@ def assert_batch_rows_do_not_mix(call: Callable[[Tensor], Tensor], x: Tensor) ->
     # So large that one maximum for the whole batch would bury every other row.
     changed[0] = changed[0] * -2000.0 + 1.0
     after = call(changed)
-    assert_that(
-        agree(before[1:], after[1:], UNMOVED),
+    assert_unmoved(
+        before[1:],
+        after[1:],
         "the output of one batch row changed when only another row's input did",
+        lambda: call(x)[1:],
     )
     assert_that(not agree(before[0], after[0]), "the output does not depend on the input")
 

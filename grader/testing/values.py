@@ -15,7 +15,8 @@ from grader.feedback.disagreement import Disagreement
 
 THROUGH_FLOAT32 = (
     "float64 carries 16 digits, and yours are right for fewer: does something make a "
-    "detour over float32, like .float() or a new tensor without a dtype?"
+    "detour over float32, like .float() or a new tensor without a dtype? Or is something small "
+    "added, such as an eps?"
 )
 
 

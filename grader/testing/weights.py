@@ -75,7 +75,9 @@ def assert_has_one_table(theirs: RemoteModule, table: str, rows: int) -> None:
         f"{' and '.join(used)} are two tables, which learn apart from one another: the output "
         "should use the very table that looks up the tokens",
     )
-    learned = [*_biases_beside(theirs), *_adoption.also_learned(theirs)]
+    unused = {path.rpartition(".")[0] for path in paths if path not in used}
+    beside = [path for path in _biases_beside(theirs) if path.rpartition(".")[0] not in unused]
+    learned = [*beside, *_adoption.also_learned(theirs)]
     others = [path for path in dict.fromkeys(learned) if rows in _shape(theirs, path)]
     assert_that(
         not others,

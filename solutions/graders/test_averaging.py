@@ -17,6 +17,7 @@ from grader.testing import (
     assert_rows_sum_to_one,
     assert_that,
     assert_uses,
+    first_tokens,
 )
 
 SIZES = [(2, 5, 3), (3, 4, 7), (5, 11, 2)]  # batch, time, channels: never two alike
@@ -266,7 +267,7 @@ def test_running_mean_softmax_gives_nothing_to_the_future(student, make):
         changed[:, cut:] = 1e15  # shows a weight too small even for the test in float64
         assert_that(
             agree(before[:, :cut], student.running_mean_softmax(changed)[:, :cut]),
-            f"the means of the first {cut} tokens changed when later tokens became very large: is "
+            f"the means of {first_tokens(cut)} changed when later tokens became very large: is "
             "their weight exactly zero? exp(-inf) is, and nothing else",
         )
 

@@ -11,9 +11,7 @@ from grader.testing import (
     ALL_DIGITS,
     LARGE_SCORES,
     REORDERED,
-    UNMOVED,
     adopt,
-    agree,
     assert_agrees,
     assert_agrees_to_float64,
     assert_drops_only_weights,
@@ -24,7 +22,9 @@ from grader.testing import (
     assert_moves,
     assert_refuses,
     assert_that,
+    assert_unmoved,
     assert_work_grows_at_most,
+    first_tokens,
     table_model,
 )
 
@@ -322,10 +322,12 @@ def test_gpt_does_not_see_the_future(student, reference, make):
         other[:, cut:] = (other[:, cut:] + 5) % MODEL[0]
     before, *after = theirs.each([(ids,), *((other,) for other in changed)])
     for cut, logits in zip((1, 4, 8), after, strict=True):
-        assert_that(
-            agree(logits[:, :cut], before[:, :cut], UNMOVED),
-            f"logits of the first {cut} tokens changed when only later tokens did: they see the "
+        assert_unmoved(
+            before[:, :cut],
+            logits[:, :cut],
+            f"logits of {first_tokens(cut)} changed when only later tokens did: they see the "
             "future",
+            lambda cut=cut: theirs(ids)[:, :cut],
         )
 
 

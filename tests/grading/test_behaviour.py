@@ -61,6 +61,15 @@ def test_a_known_mistake_is_told_by_its_name_alone(desk: Desk) -> None:
     assert behaviour(result) == ()
 
 
+def test_where_an_exception_came_instead_of_a_result_nothing_is_said_of_results(desk: Desk) -> None:
+    """It raises for the sizes of some tests, and gives something for others."""
+    text = "def center(x):\n    y = x{} if len(x) != 3 else x\n    return y.reshape(-1) * 1.7\n"
+    result = result_of(desk, text.format(".view(-1, 2)"), "center")
+    first = next(test for test in result.tests if test.status != "passed")
+    assert (first.status, behaviour(result)) == ("error", ())
+    assert behaviour(result_of(desk, text.format(".view(-1)"), "center"))
+
+
 def test_a_right_answer_is_told_nothing(desk: Desk, right: str) -> None:
     assert behaviour(result_of(desk, right, "center")) == ()
 

@@ -723,3 +723,19 @@ def test_an_import_that_only_another_file_has_is_called_missing(desk: Desk) -> N
     graded = grade_submission(desk, Submission("ada", sources))
     told = " ".join(test.message or "" for test in exercise(graded, "center").tests)
     assert "torch is not defined in this file, and is in another: is an import missing?" in told
+
+
+@pytest.mark.parametrize("module", ["one", ".one", "exercises.one", "exercises.basics", ".basics"])
+def test_a_name_that_another_file_imports_in_vain_is_in_no_other_file(
+    desk: Desk, module: str
+) -> None:
+    """It was renamed: to import it, or the unit that is left out, would not help."""
+    sources = (
+        SourceText("one.py", ("def taken_awya(x):\n    return x.mean()\n",)),
+        SourceText("two.py", (f"from {module} import taken_away\n",)),
+        SourceText("six.py", ("def center(x):\n    return x - taken_away(x)\n",)),
+    )
+    graded = grade_submission(desk, Submission("ada", sources))
+    told = " ".join(test.message or "" for test in exercise(graded, "center").tests)
+    assert "taken_away is not defined; did you mean taken_awya?" in told
+    assert "is in another" not in told

@@ -372,6 +372,32 @@ def test_a_second_table_that_changes_nothing_is_nobodys_to_judge(
     assert_has_one_table(theirs, "token_table", 13)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("first", ["the unused one", "the table"])
+def test_the_table_learns_whatever_else_is_made_of_its_size_and_never_used(
+    adopted: Callable[..., Adopted], first: str, bias: bool
+) -> None:
+    source = MODELS["embeddings, and a list of blocks"]
+    before = "self.tok_emb" if first == "the unused one" else "self.ln_f = nn"
+    unused = f"self.head = nn.Linear(d, vocab, bias={bias})\n        {before}"
+    theirs, ours, _ = adopted(Model, source.replace(before, unused, 1), 13, 8, 2, 3, 12)
+    assert_has_one_table(theirs, "token_table", 13)
+    assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+
+
+def test_a_second_table_that_counts_and_never_learns_is_missed(
+    adopted: Callable[..., Adopted],
+) -> None:
+    source = MODELS["embeddings, and a list of blocks"].replace(
+        "self.ln_f = nn", "self.head = nn.Linear(d, vocab, bias=False)\n        self.ln_f = nn"
+    )
+    detached = source.replace("@ self.tok_emb.weight.T", "@ self.head.weight.detach().T")
+    assert detached != source
+    theirs, ours, _ = adopted(Model, detached, 13, 8, 2, 3, 12)
+    with pytest.raises(AssertionError, match="no gradient reaches token_table"):
+        assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+
+
 def test_a_second_table_that_gets_the_values_of_the_first_in_every_call_is_one_too_many(
     adopted: Callable[..., Adopted],
 ) -> None:
