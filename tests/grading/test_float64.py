@@ -29,7 +29,7 @@ def test_an_approximation_in_float64_passes() -> None:
     ids=["what goes in", "what comes out", "one factor"],
 )
 def test_what_passes_through_float32_does_not(through_float32: Callable[[Tensor], Tensor]) -> None:
-    with pytest.raises(AssertionError, match="float64 carries 16 digits.* such as an eps"):
+    with pytest.raises(AssertionError, match=r"float64 carries 16 digits.* such as an eps"):
         assert_rises_in_float64(through_float32, smooth, X)
 
 
