@@ -1,6 +1,7 @@
 """Known answers of unit 4: mistakes, and right answers in other forms."""
 
 import math
+import re
 from functools import partial
 
 import torch
@@ -1069,17 +1070,7 @@ mistake(
     "sizes-swapped",
     "The matrices have d_out rows and d_in columns",
     hint="How many numbers has a token, and so how many rows a matrix on its right?",
-    change={
-        "self.W_query = nn.Parameter(torch.rand(d_in, d_out))": (
-            "self.W_query = nn.Parameter(torch.rand(d_out, d_in))"
-        ),
-        "self.W_key = nn.Parameter(torch.rand(d_in, d_out))": (
-            "self.W_key = nn.Parameter(torch.rand(d_out, d_in))"
-        ),
-        "self.W_value = nn.Parameter(torch.rand(d_in, d_out))": (
-            "self.W_value = nn.Parameter(torch.rand(d_out, d_in))"
-        ),
-    },
+    change={re.compile(r"d_in, d_out\)"): "d_out, d_in)"},
     breaks=("returns",),
 )
 mistake(
@@ -1107,22 +1098,19 @@ class V1WithList(nn.Module):
         return attend(queries, keys, values)
 
 
-@mistake(
+mistake(
     "SelfAttention_v1", common="made-in-forward",
+    change={
+        "super().__init__()\n": "super().__init__()\n        self.d_out = d_out\n",
+        re.compile(r" +self\.W_\w+ = .+\n"): "",
+        "project_qkv(x, self.W_query, self.W_key, self.W_value)": (
+            "(x @ nn.Parameter(torch.rand(x.shape[-1], self.d_out)) for _ in range(3))"
+        ),
+    },
     same_as={
         "plain-tensors": "Without parameters nothing can be adopted, and no test gets further"
     },
 )  # fmt: skip
-class V1MadeInForward(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.d_in, self.d_out = d_in, d_out
-
-    def forward(self, x):
-        W_query = nn.Parameter(torch.rand(self.d_in, self.d_out))
-        W_key = nn.Parameter(torch.rand(self.d_in, self.d_out))
-        W_value = nn.Parameter(torch.rand(self.d_in, self.d_out))
-        return attend(x @ W_query, x @ W_key, x @ W_value)
 
 
 @mistake(
@@ -1195,24 +1183,6 @@ mistake(
     "SelfAttention_v1", common="detached",
     change={"(queries, keys, values)": "(queries.detach(), keys, values)"},
 )  # fmt: skip
-common_mistakes("SelfAttention_v1", "float32-hard-coded")
-mistake(
-    "SelfAttention_v1", common="input-changed-in-place", breaks=("unchanged", "gradients")
-)  # fmt: skip
-mistake(
-    "SelfAttention_v1",
-    "input-changed-without-gradient",
-    "Where no gradient is asked for, the caller's tensor is changed in place",
-    hint="Who else may still need that tensor, even if no gradient does?",
-    change={
-        "return scaled_dot_product_attention(queries, keys, values)": (
-            "if not x.requires_grad:\n"
-            "            x -= x.mean(dim=0)\n"
-            "        return scaled_dot_product_attention(queries, keys, values)"
-        ),
-    },
-    breaks=("unchanged",),
-)
 
 
 @accepted("SelfAttention_v1", "own-names", "Other names, drawn with randn, (d_out, d_in)")
@@ -1405,11 +1375,7 @@ mistake(
     "sizes-swapped",
     "The layers go from d_out to d_in",
     hint="How many numbers has a token, and how many should a query have?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out,": "self.W_query = nn.Linear(d_out, d_in,",
-        "self.W_key = nn.Linear(d_in, d_out,": "self.W_key = nn.Linear(d_out, d_in,",
-        "self.W_value = nn.Linear(d_in, d_out,": "self.W_value = nn.Linear(d_out, d_in,",
-    },
+    change={re.compile("d_in, d_out, bias"): "d_out, d_in, bias"},
     breaks=("returns",),
 )
 mistake(
@@ -1452,24 +1418,21 @@ mistake(
     breaks=("bias",),
 )
 
-
-@mistake(
+mistake(
     "SelfAttention_v2",
     "made-in-forward",
     "Torch finds no weights in the layer, and there is nothing to train",
     hint="What does list(layer.parameters()) show, and where does torch look?",
+    change={
+        "super().__init__()\n": (
+            "super().__init__()\n        self.d_out, self.qkv_bias = d_out, qkv_bias\n"
+        ),
+        re.compile(r" +self\.W_\w+ = .+\n"): "",
+        re.compile(r"self\.W_\w+\(x\)"): (
+            "nn.Linear(x.shape[-1], self.d_out, bias=self.qkv_bias)(x)"
+        ),
+    },
 )
-class V2MadeInForward(nn.Module):
-    def __init__(self, d_in, d_out, qkv_bias=False):
-        super().__init__()
-        self.d_in, self.d_out, self.qkv_bias = d_in, d_out, qkv_bias
-
-    def forward(self, x):
-        W_query = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
-        W_key = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
-        W_value = nn.Linear(self.d_in, self.d_out, bias=self.qkv_bias)
-        return attend(W_query(x), W_key(x), W_value(x))
-
 
 mistake(
     "SelfAttention_v2", common="python-list",
@@ -1478,25 +1441,22 @@ mistake(
     },
 )  # fmt: skip
 
-
-@mistake(
+mistake(
     "SelfAttention_v2",
     "calls-torch-module",
     "Torch's own attention module does the work",
     hint="Which lines would you write if that class did not exist?",
+    change={
+        "    def forward(": (
+            "        self.attention = nn.MultiheadAttention(d_out, 1, bias=False)\n\n"
+            "    def forward("
+        ),
+        "scaled_dot_product_attention(queries, keys, values)": (
+            "self.attention(queries, keys, values)[0]"
+        ),
+    },
     breaks=("forbidden",),
 )
-class V2OfTorch(nn.Module):
-    def __init__(self, d_in, d_out, qkv_bias=False):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.attention = nn.MultiheadAttention(d_out, 1, bias=False)
-
-    def forward(self, x):
-        return self.attention(self.W_query(x), self.W_key(x), self.W_value(x))[0]
-
 
 common_mistakes("SelfAttention_v2", "no-super-init")
 mistake(
@@ -1511,12 +1471,15 @@ mistake(
     "SelfAttention_v2", common="detached",
     change={"(queries, keys, values)": "(queries, keys, values.detach())"},
 )  # fmt: skip
-common_mistakes("SelfAttention_v2", "float32-hard-coded")
+
+# The last ones belong to SelfAttention_v1 as well.
+common_mistakes(("SelfAttention_v1", "SelfAttention_v2"), "float32-hard-coded")
 mistake(
-    "SelfAttention_v2", common="input-changed-in-place", breaks=("unchanged", "gradients")
+    ("SelfAttention_v1", "SelfAttention_v2"), common="input-changed-in-place",
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 mistake(
-    "SelfAttention_v2",
+    ("SelfAttention_v1", "SelfAttention_v2"),
     "input-changed-without-gradient",
     "Where no gradient is asked for, the caller's tensor is changed in place",
     hint="Who else may still need that tensor, even if no gradient does?",
@@ -1534,17 +1497,7 @@ accepted(
     "SelfAttention_v2",
     "bias-by-position",
     "The bias is nn.Linear's third argument",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_query = nn.Linear(d_in, d_out, qkv_bias)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_key = nn.Linear(d_in, d_out, qkv_bias)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)": (
-            "self.W_value = nn.Linear(d_in, d_out, qkv_bias)"
-        ),
-    },
+    change={re.compile("bias=qkv_bias"): "qkv_bias"},
 )
 
 
@@ -1987,47 +1940,26 @@ mistake(
 )
 common_mistakes("CausalHead", "no-super-init")
 
-
-@mistake(
+mistake(
     "CausalHead",
     "python-list",
     "Torch finds no weights in the layer, and there is nothing to train",
     hint="What does list(layer.parameters()) show, and where does torch look?",
+    change={
+        re.compile(r"(self\.\w+) = (nn\.Linear.+)"): r"\1 = [\2]",
+        re.compile(r"(self\.\w+)\(x\)"): r"\1[0](x)",
+    },
 )
-class HeadWithList(nn.Module):
-    def __init__(self, d_in, head_size, scaled=True):
-        super().__init__()
-        self.layers = [nn.Linear(d_in, head_size, bias=False) for _ in range(3)]
-        self.scaled = scaled
 
-    def forward(self, x):
-        keys, queries, values = (layer(x) for layer in self.layers)
-        scores = queries @ keys.transpose(-2, -1)
-        if self.scaled:
-            scores = scores / keys.shape[-1] ** 0.5
-        future = torch.ones_like(scores).triu(diagonal=1) == 1
-        return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1) @ values
-
-
-@mistake(
+mistake(
     "CausalHead", common="made-in-forward",
+    change={
+        re.compile(r" +self\.\w+ = nn\.Linear.+\n"): "",
+        "self.scaled = scaled": "self.head_size, self.scaled = head_size, scaled",
+        re.compile(r"self\.\w+\(x\)"): "nn.Linear(_d_in, self.head_size, bias=False)(x)",
+    },
     same_as={"python-list": "Without parameters nothing can be adopted, and no test gets further"},
 )  # fmt: skip
-class HeadMadeInForward(nn.Module):
-    def __init__(self, d_in, head_size, scaled=True):
-        super().__init__()
-        self.d_in, self.head_size, self.scaled = d_in, head_size, scaled
-
-    def forward(self, x):
-        keys = nn.Linear(self.d_in, self.head_size, bias=False)(x)
-        queries = nn.Linear(self.d_in, self.head_size, bias=False)(x)
-        values = nn.Linear(self.d_in, self.head_size, bias=False)(x)
-        scores = queries @ keys.transpose(-2, -1)
-        if self.scaled:
-            scores = scores / keys.shape[-1] ** 0.5
-        future = torch.ones_like(scores).triu(diagonal=1) == 1
-        return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1) @ values
-
 
 mistake(
     "CausalHead", common="calls-torch-attention",
