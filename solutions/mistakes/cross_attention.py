@@ -1,6 +1,7 @@
 """Known answers of unit 7: mistakes, and right answers in other forms."""
 
 import math
+import re
 
 import torch
 import torch.nn.functional as F
@@ -283,55 +284,78 @@ def mask_number_first(num_tokens, lengths):
     return torch.arange(num_tokens).to(lengths)[None] >= lengths[..., None]
 
 
-# --- CrossAttention -------------------------------------------------------------------------------
+# --- CrossAttention and EncoderSelfAttention ------------------------------------------------------
+
+BOTH = ("CrossAttention", "EncoderSelfAttention")
+
+# What both references have, whatever they call their masks.
+SPLIT = re.compile(r"split_heads\((self\.W_\w+)\((\w+)\), self\.num_heads\)")
+QUERIES = "queries = split_heads(self.W_query(x), self.num_heads)"
+SCORES = "queries @ keys.transpose(-2, -1) / head_dim**0.5"
+IF_MASKED = re.compile(r"if (\w+) is not None:")
+AXES = "[:, None, None, :]"
+FILL = "attn_scores.masked_fill(hidden, -torch.inf)"
+HIDE = f"attn_scores = {FILL}"
+SOFTMAX = "torch.softmax(attn_scores, dim=-1)"
+FROM_MASK_TO_SOFTMAX = re.compile(rf"(if \w+ is not None:).+{re.escape(SOFTMAX)}", re.S)
 
 mistake(
     "CrossAttention", "keys-and-values-from-x",
     "Keys and values come from x, and the context is ignored",
     hint="Where does the message come from: from those who ask, or from those who are asked?",
     change={
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_query, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_query, d_out, bias=False)"
-        ),
-        "split_heads(self.W_key(context), self.num_heads)": (
-            "split_heads(self.W_key(x), self.num_heads)"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "split_heads(self.W_value(x), self.num_heads)"
-        ),
+        "self.W_key = nn.Linear(d_context": "self.W_key = nn.Linear(d_query",
+        "self.W_value = nn.Linear(d_context": "self.W_value = nn.Linear(d_query",
+        "self.W_key(context)": "self.W_key(x)",
+        "self.W_value(context)": "self.W_value(x)",
     },
 )  # fmt: skip
 
-mistake("CrossAttention", "values-are-keys", common="keys-mixed")
-common_mistakes("CrossAttention", "no-scale")
-mistake("CrossAttention", "root-of-d-out", common="scale-d-out")
-mistake("CrossAttention", "no-root", common="no-square-root")
-common_mistakes("CrossAttention", "half-of-the-length")
+mistake(BOTH, "values-are-keys", common="keys-mixed")
+common_mistakes(BOTH, "no-scale")
+mistake(BOTH, "root-of-d-out", common="scale-d-out")
+mistake(BOTH, "no-root", common="no-square-root")
+common_mistakes(BOTH, "half-of-the-length")
 
 mistake(
     "CrossAttention", "no-mask", "The mask is ignored",
     hint="Change a token that context_mask hides: which outputs may change?",
-    change={"attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass"},
+    change={HIDE: "pass"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-inverted", "The mask is the wrong way round",
-    hint="What does True mean here: look, or do not look?",
-    change={"context_mask[:, None, None, :]": "~context_mask[:, None, None, :]"},
+    "EncoderSelfAttention", "no-mask", "Padding is seen like any other token",
+    hint="Change a token that padding hides: which outputs may change?",
+    change={HIDE: "pass"},
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "mask-fills-zero")
+mistake(
+    BOTH, "mask-inverted", "The mask is the wrong way round",
+    hint="What does True mean here: look, or do not look?",
+    change={"hidden = ": "hidden = ~"},
+)  # fmt: skip
+
+common_mistakes(BOTH, "mask-fills-zero")
 
 mistake(
     "CrossAttention", common="mask-after-softmax",
     change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
+        HIDE: "pass",
+        SOFTMAX: (
+            f"{SOFTMAX}\n"
             "        if context_mask is not None:\n"
+            "            attn_weights = attn_weights.masked_fill(hidden, 0.0)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", common="mask-after-softmax",
+    change={
+        HIDE: "pass",
+        SOFTMAX: (
+            f"{SOFTMAX}\n"
+            "        if padding is not None:\n"
             "            attn_weights = attn_weights.masked_fill(hidden, 0.0)"
         ),
     },
@@ -342,7 +366,7 @@ mistake(
     "Later tokens of the context are hidden, as in causal attention",
     hint="Which tokens have not been written yet when these are read?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.softmax(\n"
             "            attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), "
             "-torch.inf), dim=-1\n"
@@ -351,18 +375,27 @@ mistake(
     },
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "no-output-layer", "merged-without-turning")
+mistake(
+    "EncoderSelfAttention", "causal", "The future is hidden, as in a decoder",
+    hint="Which tokens have not been written yet when these are read?",
+    change={
+        SOFTMAX: (
+            "torch.softmax(\n"
+            "            attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), "
+            "-torch.inf), dim=-1\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(BOTH, "no-output-layer", "merged-without-turning")
 
 mistake(
     "CrossAttention", "values-from-x", "Values come from x",
     hint="Where does the message come from: from those who ask, or from those who are asked?",
     change={
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_query, d_out, bias=False)"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "split_heads(self.W_value(x), self.num_heads)"
-        ),
+        "self.W_value = nn.Linear(d_context": "self.W_value = nn.Linear(d_query",
+        "self.W_value(context)": "self.W_value(x)",
     },
 )  # fmt: skip
 
@@ -371,15 +404,9 @@ mistake(
     "Queries come from the context, and keys and values from x",
     hint="Who asks, and who answers? How many answers should there be?",
     change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_context, d_out, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_query, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_query, d_out, bias=False)"
-        ),
+        "self.W_query = nn.Linear(d_query": "self.W_query = nn.Linear(d_context",
+        "self.W_key = nn.Linear(d_context": "self.W_key = nn.Linear(d_query",
+        "self.W_value = nn.Linear(d_context": "self.W_value = nn.Linear(d_query",
         "self.W_query(x)": "self.W_query(context)",
         "self.W_key(context)": "self.W_key(x)",
         "self.W_value(context)": "self.W_value(x)",
@@ -411,11 +438,7 @@ mistake(
     "CrossAttention", "all-layers-from-d-context",
     "All three layers expect tokens as wide as the context",
     hint="How wide is a token of x?",
-    change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_context, d_out, bias=False)"
-        ),
-    },
+    change={"self.W_query = nn.Linear(d_query": "self.W_query = nn.Linear(d_context"},
     same_as={
         "keys-layer-reads-x": "torch names the sizes that do not meet, and they are the same",
         "values-layer-reads-x": "torch names the sizes that do not meet, and they are the same",
@@ -426,12 +449,8 @@ mistake(
     "CrossAttention", "one-width-for-all", "All three layers expect tokens as wide as those of x",
     hint="How wide is a token of the context?",
     change={
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_query, d_out, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_query, d_out, bias=False)"
-        ),
+        "self.W_key = nn.Linear(d_context": "self.W_key = nn.Linear(d_query",
+        "self.W_value = nn.Linear(d_context": "self.W_value = nn.Linear(d_query",
     },
     same_as={
         "query-layer-reads-context": (
@@ -445,7 +464,7 @@ mistake(
     "When both sequences are equally long, and there is no mask, the future is hidden",
     hint="Do equal lengths make token 3 of one sequence belong to token 3 of the other?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.softmax(\n"
             "            attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), "
             "-torch.inf)\n"
@@ -461,7 +480,7 @@ mistake(
     "CrossAttention", "square-mask", "A causal mask for x alone is laid over the scores",
     hint="Are the scores of two sequences a square?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.softmax(\n"
             "            attn_scores.masked_fill(\n"
             "                torch.ones(x.shape[1], x.shape[1], device=x.device).triu(1).bool(), "
@@ -478,39 +497,47 @@ mistake(
     "Only as many tokens of the context are read as there are queries",
     hint="How many keys does each query see?",
     change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
+        QUERIES: (
             "context = context[:, : x.shape[1]]\n"
             "        context_mask = None if context_mask is None else context_mask[:, : "
             "x.shape[1]]\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
+            f"        {QUERIES}"
         ),
     },
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "keys-are-values")
+common_mistakes(BOTH, "keys-are-values")
 mistake("CrossAttention", common="no-attention", hint="What does the result depend on, besides x?")
 
 mistake(
-    "CrossAttention", "plain-average", "All visible tokens weigh the same",
-    hint="Who decides how much weight each key gets?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) * 0.0"
-        ),
-    },
+    "EncoderSelfAttention", common="no-attention",
+    hint="On which other tokens does an output depend?",
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "plain-sum", "Nobody weighs anything: every output is the sum of all values",
+    BOTH, "plain-average", "All visible tokens weigh the same",
     hint="Who decides how much weight each key gets?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
+    change={SCORES: "queries @ keys.transpose(-2, -1) * 0.0"},
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads")
-mistake("CrossAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-common_mistakes("CrossAttention", "log-weights")
-mistake("CrossAttention", "wrong-way", common="scale-multiplied")
-mistake("CrossAttention", "root-of-num-heads", common="scale-num-heads")
+mistake(
+    BOTH, "plain-sum", "Nobody weighs anything: every output is the sum of all values",
+    hint="Who decides how much weight each key gets?",
+    change={SOFTMAX: "torch.ones_like(attn_scores)"},
+)  # fmt: skip
+
+common_mistakes(BOTH, "no-softmax", "softmax-over-queries", "softmax-over-heads")
+mistake(BOTH, common="softmax-over-batch", breaks=("computes", "batch"))
+common_mistakes(BOTH, "log-weights")
+
+mistake(
+    "EncoderSelfAttention", "scores-transposed", "Keys ask, and queries answer",
+    hint="Who shares out its attention: the rows of your scores, or the columns?",
+    change={SCORES: "keys @ queries.transpose(-2, -1) / head_dim**0.5"},
+)  # fmt: skip
+
+mistake(BOTH, "wrong-way", common="scale-multiplied")
+mistake(BOTH, "root-of-num-heads", common="scale-num-heads")
 
 mistake(
     "CrossAttention", "root-of-d-query", "The scores are scaled by the root of the width of x",
@@ -526,38 +553,43 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "root-of-keys", "The scores are scaled by the root of the number of keys",
+    "EncoderSelfAttention", "root-of-d-in", "The scores are scaled by the root of the width of x",
+    hint="Over how many features does one dot product run?",
+    change={"keys.shape[-1]": "x.shape[-1]"},
+)  # fmt: skip
+
+mistake(
+    BOTH, "root-of-keys", "The scores are scaled by the root of the number of keys",
     hint="Over how many features does one dot product run?",
     change={"keys.shape[-1]": "keys.shape[-2]"},
 )  # fmt: skip
 
-mistake("CrossAttention", "scaled-after-softmax", common="scale-after-softmax")
-mistake("CrossAttention", common="scaled-twice", same_as={"no-root": "a root times itself"})
-common_mistakes("CrossAttention", "mask-thrown-away")
+mistake(BOTH, "scaled-after-softmax", common="scale-after-softmax")
+mistake(BOTH, common="scaled-twice", same_as={"no-root": "a root times itself"})
+common_mistakes(BOTH, "mask-thrown-away")
 
 mistake(
-    "CrossAttention", "mask-on-queries", "The mask hides queries, and not keys",
+    BOTH, "mask-on-queries", "The mask hides queries, and not keys",
     hint="On which axis of the scores do the keys lie?",
-    change={"context_mask[:, None, None, :]": "context_mask[:, None, :, None]"},
+    change={AXES: "[:, None, :, None]"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-without-axes",
-    "The mask meets the scores without axes for heads and queries",
+    BOTH, "mask-without-axes", "The mask meets the scores without axes for heads and queries",
     hint="With four dimensions of scores, which of them do the two of the mask line up with?",
-    change={"context_mask[:, None, None, :]": "context_mask"},
+    change={AXES: ""},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-with-one-axis", "The mask has an axis for queries, and none for heads",
+    BOTH, "mask-with-one-axis", "The mask has an axis for queries, and none for heads",
     hint="With four dimensions of scores, which of them do the three of the mask line up with?",
-    change={"context_mask[:, None, None, :]": "context_mask[:, None, :]"},
+    change={AXES: "[:, None, :]"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-in-front", "The axes of the mask stand behind it",
+    BOTH, "mask-in-front", "The axes of the mask stand behind it",
     hint="With four dimensions of scores, on which axis do the keys lie?",
-    change={"context_mask[:, None, None, :]": "context_mask[:, :, None, None]"},
+    change={AXES: "[:, :, None, None]"},
 )  # fmt: skip
 
 mistake(
@@ -574,59 +606,60 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-of-the-first", "All sentences use the mask of the first",
-    hint="Whose mask does each sentence get?",
-    change={"context_mask[:, None, None, :]": "context_mask[:1, None, None, :]"},
+    "EncoderSelfAttention", "mask-for-attention-if-it-fits",
+    "A mask that could be one for pairs of tokens is taken for one",
+    hint="What do the two axes of the mask stand for, even when the sizes happen to agree?",
+    change={
+        "padding[:, None, None, :]": (
+            "padding\n"
+            "            if hidden.shape != attn_scores.shape[-2:]:\n"
+            "                hidden = hidden[:, None, None, :]"
+        ),
+    },
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-of-any", "A token is hidden from all sentences if one of them hides it",
+    BOTH, "mask-of-the-first", "All sentences use the mask of the first",
     hint="Whose mask does each sentence get?",
-    change={"context_mask[:, None, None, :]": "context_mask.any(dim=0)"},
+    change={AXES: "[:1, None, None, :]"},
+)  # fmt: skip
+
+mistake(
+    BOTH, "mask-of-any", "A token is hidden from all sentences if one of them hides it",
+    hint="Whose mask does each sentence get?",
+    change={AXES: ".any(dim=0)"},
 )  # fmt: skip
 
 common_mistakes(
-    "CrossAttention", "mask-for-one-head", "mask-multiplies", "mask-fills-tiny",
-    "mask-fills-minus-one",
+    BOTH, "mask-for-one-head", "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one",
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
+    BOTH, "mask-fills-infinity", "Hidden scores become plus infinity",
     hint="What stands in a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, torch.inf)",
-    },
+    change={FILL: "attn_scores.masked_fill(hidden, torch.inf)"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-times-infinity",
-    "Infinity times 0 is added to visible scores, and is NaN",
+    BOTH, "mask-times-infinity", "Infinity times 0 is added to visible scores, and is NaN",
     hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden * -torch.inf"},
+    change={FILL: "attn_scores + hidden * -torch.inf"},
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "mask-added", "mask-subtracted")
-
-mistake("CrossAttention", common="mask-fills-minus-hundred", breaks=("hidden",))
+common_mistakes(BOTH, "mask-added", "mask-subtracted")
+mistake(BOTH, common="mask-fills-minus-hundred", breaks=("hidden",))
 
 mistake(
-    "CrossAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
+    BOTH, "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
     hint="Could a hidden token be so interesting that its score is high even so?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - 40.0 * hidden.to(x.dtype)",
-    },
+    change={FILL: "attn_scores - 40.0 * hidden.to(x.dtype)"},
     breaks=("hidden",),
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "values-hidden",
-    "The values of hidden tokens are zeroed, and their weights are not",
+    BOTH, "values-hidden", "The values of hidden tokens are zeroed, and their weights are not",
     hint="How much weight do hidden tokens keep?",
-    change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": (
-            "values = values.masked_fill(context_mask[:, None, :, None], 0.0)"
-        ),
-    },
+    change={HIDE: "values = values.masked_fill(hidden.mT, 0.0)"},
     same_as={"mask-after-softmax": "a value of 0 counts like a weight of 0"},
 )  # fmt: skip
 
@@ -635,151 +668,217 @@ mistake(
     "Hidden tokens of the context become zero before they are projected",
     hint="What does a softmax make of a score of 0?",
     change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
+        QUERIES: (
             "if context_mask is not None:\n"
             "            context = context.masked_fill(context_mask[..., None], 0.0)\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
+            f"        {QUERIES}"
         ),
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
+        HIDE: "pass",
     },
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-remembered", "The last mask goes on to be used when there is none",
+    "EncoderSelfAttention", "tokens-zeroed", "Padded tokens become zero before they are projected",
+    hint="What does a softmax make of a score of 0?",
+    change={
+        QUERIES: (
+            "if padding is not None:\n"
+            "            x = x.masked_fill(padding[..., None], 0.0)\n"
+            f"        {QUERIES}"
+        ),
+        HIDE: "pass",
+    },
+)  # fmt: skip
+
+mistake(
+    BOTH, "mask-remembered", "The last mask goes on to be used when there is none",
     hint="What does the module keep from one call to the next?",
     change={
-        "if context_mask is not None:": (
-            "if context_mask is None:\n"
-            "            context_mask = getattr(self, \"last_mask\", None)\n"
-            "        self.last_mask = context_mask\n"
-            "        if context_mask is not None:"
+        IF_MASKED: (
+            r"if \1 is None:\n"
+            r"            \1 = getattr(self, 'last_mask', None)\n"
+            r"        self.last_mask = \1\n"
+            r"        \g<0>"
         ),
     },
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-required", "There is no calling it without a mask",
+    BOTH, "mask-required", "There is no calling it without a mask",
     hint="What may a caller leave out?",
-    change={
-        "context_mask: Bool[Tensor, \"batch keys\"] | None = None": (
-            "context_mask: Bool[Tensor, \"batch keys\"]"
-        ),
-    },
+    change={" | None = None": ""},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "none-not-understood", "A mask may be left out, and None is not understood",
+    BOTH, "none-not-understood", "A mask may be left out, and None is not understood",
     hint="What do callers pass who have no mask?",
-    change={
-        "context_mask: Bool[Tensor, \"batch keys\"] | None = None": (
-            "context_mask: Bool[Tensor, \"batch keys\"] = torch.tensor([[False]])"
-        ),
-        "if context_mask is not None:": "if True:",
-    },
+    change={" | None = None": " = torch.tensor([[False]])", IF_MASKED: "if True:"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-on-the-cpu", "Numbers of its own are made on the CPU",
+    BOTH, "mask-on-the-cpu", "Numbers of its own are made on the CPU",
     hint="On which device is the input, and on which is what you add to it?",
     change={
-        "if context_mask is not None:": (
-            "low = torch.full(attn_scores.shape, -torch.inf, dtype=x.dtype)\n"
-            "        if context_mask is not None:"
+        IF_MASKED: (
+            r"low = torch.full(attn_scores.shape, -torch.inf, dtype=x.dtype)\n        \g<0>"
         ),
-        "attn_scores.masked_fill(hidden, -torch.inf)": "torch.where(hidden, low, attn_scores)",
+        FILL: "torch.where(hidden, low, attn_scores)",
     },
     breaks=("device",),
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "one-head", "There is only one head, as wide as all",
+    "EncoderSelfAttention", "queries-hidden-too",
+    "Padded queries see nothing, and NaN spreads to all gradients",
+    hint=(
+        "What is the softmax of a row in which everything is hidden, and where does its gradient "
+        "go?"
+    ),
+    change={FILL: "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)"},
+    breaks=("padded",),
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "causal-inverted", "Only later tokens are seen",
+    hint="Which tokens of its sentence may an encoder see?",
+    change={
+        SOFTMAX: (
+            "torch.softmax(\n"
+            "            attn_scores.masked_fill(torch.ones_like(attn_scores).tril(-1).bool(), "
+            "-torch.inf), dim=-1\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "not-itself", "A token does not see itself",
+    hint="Which tokens of its sentence may an encoder see?",
+    change={
+        SCORES: (
+            f"{SCORES}\n"
+            "        itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)\n"
+            "        attn_scores = attn_scores.masked_fill(itself, -torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "only-itself", "A token sees nobody but itself",
+    hint="Which tokens of its sentence may an encoder see?",
+    change={"attn_weights @ values": "values"},
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "neighbours-only", "A token sees its near neighbours only",
+    hint="How far may an encoder see?",
+    change={
+        SCORES: (
+            f"{SCORES}\n"
+            "        steps = torch.arange(x.shape[1], device=x.device)\n"
+            "        attn_scores = attn_scores.masked_fill((steps[:, None] - steps).abs() > 8, "
+            "-torch.inf)"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "causal-unless-padded", "Without padding, the future is hidden",
+    hint="What is left to hide when there is no padding?",
+    change={
+        SOFTMAX: (
+            "torch.softmax(\n"
+            "            attn_scores\n"
+            "            if padding is not None\n"
+            "            else "
+            "attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), -torch.inf),\n"
+            "            dim=-1,\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "longest-sentence", "Sentences of more than 32 tokens are too long",
+    hint="What is there left in the layer that knows the length of a sentence?",
+    change={
+        "self.out_proj = nn.Linear(d_out, d_out)": (
+            "self.out_proj = nn.Linear(d_out, d_out)\n"
+            "        self.register_buffer(\"mask\", torch.zeros(32, 32, dtype=torch.bool))"
+        ),
+        SCORES: (
+            f"{SCORES}\n"
+            "        tokens = x.shape[1]\n"
+            "        attn_scores = attn_scores.masked_fill(self.mask[:tokens, :tokens], "
+            "-torch.inf)"
+        ),
+    },
+    breaks=("length",),
+)  # fmt: skip
+
+mistake(
+    BOTH, "one-head", "There is only one head, as wide as all",
     hint="How many softmaxes does each query have?",
     change={"self.num_heads = num_heads": "self.num_heads = 1"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "split-by-reshape",
+    BOTH, "split-by-reshape",
     "Tensors are reshaped straight into heads, which mixes tokens with features",
     hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_key(context), self.num_heads)": (
-            "self.W_key(context).reshape(len(context), self.num_heads, context.shape[1], -1)"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "self.W_value(context).reshape(len(context), self.num_heads, context.shape[1], -1)"
-        ),
-    },
+    change={SPLIT: r"\1(\2).reshape(len(\2), self.num_heads, \2.shape[1], -1)"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "split-and-merged-by-reshape",
+    BOTH, "split-and-merged-by-reshape",
     "Tensors are reshaped into heads and back, which mixes tokens with features both times",
     hint="Follow the first token: where do its last features end up?",
     change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_key(context), self.num_heads)": (
-            "self.W_key(context).reshape(len(context), self.num_heads, context.shape[1], -1)"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "self.W_value(context).reshape(len(context), self.num_heads, context.shape[1], -1)"
-        ),
+        SPLIT: r"\1(\2).reshape(len(\2), self.num_heads, \2.shape[1], -1)",
         "merge_heads(context_vec)": "context_vec.reshape(*x.shape[:2], -1)",
     },
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "every-nth-feature")
+common_mistakes(BOTH, "every-nth-feature")
 
 mistake(
-    "CrossAttention", "heads-never-turned",
+    BOTH, "heads-never-turned",
     "The heads stay behind the tokens, and meet one another instead of keys",
     hint="Which two dimensions does a product of matrices multiply?",
     change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "split_heads(self.W_key(context), self.num_heads)": (
-            "self.W_key(context).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "split_heads(self.W_value(context), self.num_heads)": (
-            "self.W_value(context).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "context_mask[:, None, None, :]": "context_mask[:, :, None, None]",
+        SPLIT: r"\1(\2).unflatten(-1, (self.num_heads, -1))",
+        AXES: "[:, :, None, None]",
         "merge_heads(context_vec)": "context_vec.flatten(2)",
     },
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "features-interleaved",
+    BOTH, "features-interleaved",
     "The features of the heads are shuffled into one another when they are merged",
     hint="In a merged token, what comes right after the first feature of head 0?",
     change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "heads-averaged", "The heads are averaged, and repeated",
+    BOTH, "heads-averaged", "The heads are averaged, and repeated",
     hint="How are the answers of several heads put together?",
     change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "first-head-only")
+common_mistakes(BOTH, "first-head-only")
 
 mistake(
-    "CrossAttention", "not-merged", "The heads are never merged",
+    BOTH, "not-merged", "The heads are never merged",
     hint="How many dimensions should the result have?",
     change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
     breaks=("returns",),
 )  # fmt: skip
 
 common_mistakes(
-    "CrossAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
+    BOTH, "output-layer-unused", "output-layer-twice", "output-layer-first",
     "output-layer-per-head",
 )  # fmt: skip
-mistake("CrossAttention", common="output-layer-without-bias", breaks=("bias",))
+mistake(BOTH, common="output-layer-without-bias", breaks=("bias",))
 
 mistake(
     "CrossAttention", "output-layer-to-x", "The output layer makes tokens as wide as those of x",
@@ -789,13 +888,21 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "residual-added", "The queries are added on top",
+    "EncoderSelfAttention", "output-layer-to-x",
+    "The output layer makes tokens as wide as those of x",
+    hint="How wide should a token be in the end?",
+    change={"self.out_proj = nn.Linear(d_out, d_out)": "self.out_proj = nn.Linear(d_out, d_in)"},
+    breaks=("returns",),
+)  # fmt: skip
+
+mistake(
+    BOTH, "residual-added", "The queries are added on top",
     hint="Does the formula add what came in to what goes out?",
     change={"self.out_proj(context_vec)": "self.out_proj(context_vec) + self.W_query(x)"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "dropout-left-in",
+    BOTH, "dropout-left-in",
     "Some weights are dropped, as in the layer that this one was made from",
     hint="Does the statement ask for dropout?",
     change={
@@ -804,7 +911,7 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "normalized", "The output is normalised",
+    BOTH, "normalized", "The output is normalised",
     hint="What comes after the output layer?",
     change={
         "self.out_proj(context_vec)": (
@@ -814,101 +921,67 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "bias-left-on", common="qkv-bias",
-    change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_query, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_context, d_out)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_context, d_out)"
-        ),
-    },
+    BOTH, "bias-left-on", common="qkv-bias", change={re.compile(", bias=False"): ""},
     breaks=("bias",),
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "value-bias", "The values have a bias",
+    BOTH, "value-bias", "The values have a bias",
     hint="Which of the four layers has a bias here?",
-    change={
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_context, d_out)"
-        ),
-    },
+    change={re.compile("(self.W_value = .+), bias=False"): r"\1"},
     breaks=("bias",),
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "no-super-init")
+common_mistakes(BOTH, "no-super-init")
 
 mistake(
-    "CrossAttention", "layers-turned-around",
-    "The layers take d_out, and give what they should take",
+    BOTH, "layers-turned-around", "The layers take d_out, and give what they should take",
     hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_out, d_query, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_out, d_context, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_out, d_context, bias=False)"
-        ),
-    },
+    change={re.compile(r"(\w+), d_out, bias"): r"d_out, \1, bias"},
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "heads-as-wide-as-all", "Every head is d_out wide",
+    BOTH, "heads-as-wide-as-all", "Every head is d_out wide",
     hint="With 12 features and 3 heads, how wide is each?",
     change={
-        "self.W_query = nn.Linear(d_query, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_query, d_out * num_heads, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_context, d_out * num_heads, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_context, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_context, d_out * num_heads, bias=False)"
-        ),
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out * num_heads, d_out)"
-        ),
+        "nn.Linear(d_out, d_out)": "nn.Linear(d_out * num_heads, d_out)",
+        re.compile("d_out, bias"): "d_out * num_heads, bias",
     },
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "made-in-forward", "plain-tensors", "python-list")
+common_mistakes(BOTH, "made-in-forward", "plain-tensors", "python-list")
 
 mistake(
-    "CrossAttention", "shared-keys-and-values", "One layer makes both keys and values",
+    BOTH, "shared-keys-and-values", "One layer makes both keys and values",
     hint="How many projections are there, and what is each for?",
-    change={"self.W_value = nn.Linear(d_context, d_out, bias=False)": "self.W_value = self.W_key"},
+    change={re.compile("self.W_value = .+"): "self.W_value = self.W_key"},
 )  # fmt: skip
 
-common_mistakes(
-    "CrossAttention", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
-)  # fmt: skip
+common_mistakes(BOTH, "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached")
 
 mistake(
     "CrossAttention", "context-detached", "No gradient reaches the context",
     hint="What should the encoder learn from?",
+    change={QUERIES: f"context = context.detach()\n        {QUERIES}"},
+    breaks=("gradients",),
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "keys-detached", "No gradient reaches the layer of the keys",
+    hint="Which parameters have a .grad after backward?",
     change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
-            "context = context.detach()\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
+        "split_heads(self.W_key(x), self.num_heads)": (
+            "split_heads(self.W_key(x), self.num_heads).detach()"
         ),
     },
     breaks=("gradients",),
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", common="in-place-after-softmax",
+    BOTH, common="in-place-after-softmax",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
-            "        if context_mask is not None:\n"
-            "            attn_weights.masked_fill_(hidden, 0.0)"
+        FROM_MASK_TO_SOFTMAX: (
+            r"\g<0>\n        \1\n            attn_weights.masked_fill_(hidden, 0.0)"
         ),
     },
     breaks=("gradients",),
@@ -918,12 +991,25 @@ mistake(
     "CrossAttention", "x-changed-in-place", "The caller finds x changed",
     hint="What does the caller find in x after the call?",
     change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
+        QUERIES: (
             "queries = split_heads(self.W_query(x.clone()), self.num_heads)\n"
             "        x.data.zero_()"
         ),
     },
     breaks=("unchanged",),
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", "x-changed-in-place", "The caller finds x changed",
+    hint="What does the caller find in x after the call?",
+    change={
+        QUERIES: "queries = split_heads(self.W_query(x.clone()), self.num_heads)",
+        "split_heads(self.W_value(x), self.num_heads)": (
+            "split_heads(self.W_value(x), self.num_heads)\n"
+            "        x.data.zero_()"
+        ),
+    },
+    breaks=("unchanged", "gradients"),
 )  # fmt: skip
 
 mistake(
@@ -941,17 +1027,17 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "mask-changed-in-place", "The mask is turned around for the caller too",
+    BOTH, "mask-changed-in-place", "The mask is turned around for the caller too",
     hint="What does the caller find in the mask after the call?",
-    change={"context_mask[:, None, None, :]": "~context_mask.logical_not_()[:, None, None, :]"},
+    change={re.compile(r"hidden = (\w+)"): r"hidden = ~\1.logical_not_()"},
     breaks=("unchanged",),
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "naive-exponent", "Large scores overflow",
+    BOTH, "naive-exponent", "Large scores overflow",
     hint="What is exp(100) in float32, and what is left if you subtract something first?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.exp(attn_scores)\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -960,11 +1046,10 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "one-maximum-for-the-batch",
-    "One maximum for all sentences: one can bury another",
+    BOTH, "one-maximum-for-the-batch", "One maximum for all sentences: one can bury another",
     hint="Whose maximum do you subtract?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.exp(attn_scores - attn_scores.amax(dim=(0, 3), keepdim=True))\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -973,11 +1058,10 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "one-maximum-for-the-heads",
-    "One maximum for all heads: one can bury another",
+    BOTH, "one-maximum-for-the-heads", "One maximum for all heads: one can bury another",
     hint="Whose maximum do you subtract?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.exp(attn_scores - attn_scores.amax(dim=(1, 3), keepdim=True))\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -986,11 +1070,10 @@ mistake(
 )  # fmt: skip
 
 mistake(
-    "CrossAttention", "epsilon-in-the-sum",
-    "A number is added to the sum, and the weights no longer make one",
+    BOTH, "epsilon-in-the-sum", "A number is added to the sum, and the weights no longer make one",
     hint="What do the weights of a row sum to at the end?",
     change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.exp(attn_scores - attn_scores.amax(dim=-1, keepdim=True))\n"
             "        attn_weights = attn_weights / (attn_weights.sum(dim=-1, keepdim=True) + 1e-2)"
         ),
@@ -1003,6 +1086,12 @@ mistake(
 )  # fmt: skip
 
 mistake(
+    "EncoderSelfAttention", "axes-squeezed", common="squeezed",
+    hint="Which shape comes out if there is only one token?",
+    breaks=("returns", "length"),
+)  # fmt: skip
+
+mistake(
     "CrossAttention", "context-remembered", "Keys and values of the first context are used for all",
     hint="What does the module keep from one call to the next?",
     change={
@@ -1012,15 +1101,15 @@ mistake(
         "split_heads(self.W_value(context), self.num_heads)": (
             "split_heads(self.W_value(self.first), self.num_heads)"
         ),
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
+        QUERIES: (
             "if not hasattr(self, \"first\") or self.first.shape != context.shape:\n"
             "            self.first = context\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
+            f"        {QUERIES}"
         ),
     },
 )  # fmt: skip
 
-common_mistakes("CrossAttention", "weights-returned", "weights-returned-too", "nothing-returned")
+common_mistakes(BOTH, "weights-returned", "weights-returned-too", "nothing-returned")
 
 mistake(
     "CrossAttention", common="calls-torch-attention",
@@ -1029,6 +1118,17 @@ mistake(
             "nn.functional.scaled_dot_product_attention(\n"
             "            queries, keys, values, attn_mask=None if context_mask is None else "
             "~hidden\n"
+            "        )"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "EncoderSelfAttention", common="calls-torch-attention",
+    change={
+        "attn_weights @ values": (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "            queries, keys, values, attn_mask=None if padding is None else ~hidden\n"
             "        )"
         ),
     },
@@ -1300,813 +1400,6 @@ class OneSentenceAtATime(nn.Module):
         return self.out_proj(torch.stack(answers))
 
 
-accepted(
-    "CrossAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
-    change={
-        " / head_dim**0.5": "",
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores / head_dim**0.5, dim=-1)",
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "infinity-added", "An additive mask of zeros and minus infinities",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores + torch.zeros_like(attn_scores).masked_fill(hidden, -torch.inf)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "lowest-number-added",
-    "An additive mask of zeros and the lowest number of the dtype",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores + hidden.to(x.dtype) * torch.finfo(x.dtype).min"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "minus-a-billion-added", "An additive mask of zeros and minus a billion",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden.to(x.dtype) * -1e9",
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "logarithm-of-the-mask", "The logarithm of what is visible is added",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + (~hidden).to(x.dtype).log()",
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden, torch.finfo(x.dtype).min)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores",
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
-            "        if context_mask is not None:\n"
-            "            attn_weights = attn_weights * ~hidden\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "softmax-by-hand", "A softmax by hand, with the maximum of each row",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=-1, keepdim=True))\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "mask-always-there", "Without a mask, one that hides nothing is made",
-    change={
-        "if context_mask is not None:": (
-            "if context_mask is None:\n"
-            "            context_mask = keys.new_zeros(keys.shape[0], keys.shape[2], "
-            "dtype=torch.bool)\n"
-            "        if True:"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "nan-to-num", "NaN is repaired after the softmax",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1).nan_to_num(0.0)",
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores.double(), dim=-1).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "mask-expanded", "The mask is expanded to the shape of the scores",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden.expand_as(attn_scores), -torch.inf)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "dropout-of-zero", "A dropout layer that drops nothing",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": "nn.Dropout(0.0)(torch.softmax(attn_scores, dim=-1))",
-    },
-)  # fmt: skip
-
-accepted(
-    "CrossAttention", "mask-of-any-form", "The mask is turned into booleans, whatever it was",
-    change={"context_mask[:, None, None, :]": "context_mask.to(torch.bool)[:, None, None, :]"},
-)  # fmt: skip
-
-
-# --- EncoderSelfAttention -------------------------------------------------------------------------
-
-mistake("EncoderSelfAttention", "values-are-keys", common="keys-mixed")
-common_mistakes("EncoderSelfAttention", "no-scale")
-mistake("EncoderSelfAttention", "root-of-d-out", common="scale-d-out")
-mistake("EncoderSelfAttention", "no-root", common="no-square-root")
-common_mistakes("EncoderSelfAttention", "half-of-the-length")
-
-mistake(
-    "EncoderSelfAttention", "no-mask", "Padding is seen like any other token",
-    hint="Change a token that padding hides: which outputs may change?",
-    change={"attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-inverted", "The mask is the wrong way round",
-    hint="What does True mean here: look, or do not look?",
-    change={"padding[:, None, None, :]": "~padding[:, None, None, :]"},
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "mask-fills-zero")
-
-mistake(
-    "EncoderSelfAttention", common="mask-after-softmax",
-    change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
-            "        if padding is not None:\n"
-            "            attn_weights = attn_weights.masked_fill(hidden, 0.0)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "causal", "The future is hidden, as in a decoder",
-    hint="Which tokens have not been written yet when these are read?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(\n"
-            "            attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), "
-            "-torch.inf), dim=-1\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
-
-common_mistakes(
-    "EncoderSelfAttention", "no-output-layer", "merged-without-turning", "keys-are-values",
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", common="no-attention",
-    hint="On which other tokens does an output depend?",
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "plain-average", "All visible tokens weigh the same",
-    hint="Who decides how much weight each key gets?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) * 0.0"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "plain-sum",
-    "Nobody weighs anything: every output is the sum of all values",
-    hint="Who decides how much weight each key gets?",
-    change={"torch.softmax(attn_scores, dim=-1)": "torch.ones_like(attn_scores)"},
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "no-softmax", "softmax-over-queries", "softmax-over-heads")
-mistake("EncoderSelfAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-common_mistakes("EncoderSelfAttention", "log-weights")
-
-mistake(
-    "EncoderSelfAttention", "scores-transposed", "Keys ask, and queries answer",
-    hint="Who shares out its attention: the rows of your scores, or the columns?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "keys @ queries.transpose(-2, -1) / head_dim**0.5"
-        ),
-    },
-)  # fmt: skip
-
-mistake("EncoderSelfAttention", "wrong-way", common="scale-multiplied")
-mistake("EncoderSelfAttention", "root-of-num-heads", common="scale-num-heads")
-
-mistake(
-    "EncoderSelfAttention", "root-of-d-in", "The scores are scaled by the root of the width of x",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "x.shape[-1]"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "root-of-keys",
-    "The scores are scaled by the root of the number of keys",
-    hint="Over how many features does one dot product run?",
-    change={"keys.shape[-1]": "keys.shape[-2]"},
-)  # fmt: skip
-
-mistake("EncoderSelfAttention", "scaled-after-softmax", common="scale-after-softmax")
-mistake("EncoderSelfAttention", common="scaled-twice", same_as={"no-root": "a root times itself"})
-common_mistakes("EncoderSelfAttention", "mask-thrown-away")
-
-mistake(
-    "EncoderSelfAttention", "mask-on-queries", "The mask hides queries, and not keys",
-    hint="On which axis of the scores do the keys lie?",
-    change={"padding[:, None, None, :]": "padding[:, None, :, None]"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-without-axes",
-    "The mask meets the scores without axes for heads and queries",
-    hint="With four dimensions of scores, which of them do the two of the mask line up with?",
-    change={"padding[:, None, None, :]": "padding"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-with-one-axis",
-    "The mask has an axis for queries, and none for heads",
-    hint="With four dimensions of scores, which of them do the three of the mask line up with?",
-    change={"padding[:, None, None, :]": "padding[:, None, :]"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-in-front", "The axes of the mask stand behind it",
-    hint="With four dimensions of scores, on which axis do the keys lie?",
-    change={"padding[:, None, None, :]": "padding[:, :, None, None]"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-for-attention-if-it-fits",
-    "A mask that could be one for pairs of tokens is taken for one",
-    hint="What do the two axes of the mask stand for, even when the sizes happen to agree?",
-    change={
-        "padding[:, None, None, :]": (
-            "padding\n"
-            "            if hidden.shape != attn_scores.shape[-2:]:\n"
-            "                hidden = hidden[:, None, None, :]"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-of-the-first", "All sentences use the mask of the first",
-    hint="Whose mask does each sentence get?",
-    change={"padding[:, None, None, :]": "padding[:1, None, None, :]"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-of-any",
-    "A token is hidden from all sentences if one of them hides it",
-    hint="Whose mask does each sentence get?",
-    change={"padding[:, None, None, :]": "padding.any(dim=0)"},
-)  # fmt: skip
-
-common_mistakes(
-    "EncoderSelfAttention", "mask-for-one-head", "mask-multiplies", "mask-fills-tiny",
-    "mask-fills-minus-one",
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-fills-infinity", "Hidden scores become plus infinity",
-    hint="What stands in a row just before the softmax: is any of it NaN, or plus infinity?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores.masked_fill(hidden, torch.inf)",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-times-infinity",
-    "Infinity times 0 is added to visible scores, and is NaN",
-    hint="Which step makes the first NaN: 0 times infinity, infinity less infinity, 0 over 0?",
-    change={"attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden * -torch.inf"},
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "mask-added", "mask-subtracted")
-
-mistake("EncoderSelfAttention", common="mask-fills-minus-hundred", breaks=("hidden",))
-
-mistake(
-    "EncoderSelfAttention", "mask-adds-forty", "Hidden scores are lowered by a fixed amount",
-    hint="Could a hidden token be so interesting that its score is high even so?",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores - 40.0 * hidden.to(x.dtype)",
-    },
-    breaks=("hidden",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "values-hidden",
-    "The values of hidden tokens are zeroed, and their weights are not",
-    hint="How much weight do hidden tokens keep?",
-    change={
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": (
-            "values = values.masked_fill(padding[:, None, :, None], 0.0)"
-        ),
-    },
-    same_as={"mask-after-softmax": "a value of 0 counts like a weight of 0"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "tokens-zeroed", "Padded tokens become zero before they are projected",
-    hint="What does a softmax make of a score of 0?",
-    change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
-            "if padding is not None:\n"
-            "            x = x.masked_fill(padding[..., None], 0.0)\n"
-            "        queries = split_heads(self.W_query(x), self.num_heads)"
-        ),
-        "attn_scores = attn_scores.masked_fill(hidden, -torch.inf)": "pass",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-remembered",
-    "The last mask goes on to be used when there is none",
-    hint="What does the module keep from one call to the next?",
-    change={
-        "if padding is not None:": (
-            "if padding is None:\n"
-            "            padding = getattr(self, \"last_mask\", None)\n"
-            "        self.last_mask = padding\n"
-            "        if padding is not None:"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-required", "There is no calling it without a mask",
-    hint="What may a caller leave out?",
-    change={
-        "padding: Bool[Tensor, \"batch tokens\"] | None = None": (
-            "padding: Bool[Tensor, \"batch tokens\"]"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "none-not-understood",
-    "A mask may be left out, and None is not understood",
-    hint="What do callers pass who have no mask?",
-    change={
-        "padding: Bool[Tensor, \"batch tokens\"] | None = None": (
-            "padding: Bool[Tensor, \"batch tokens\"] = torch.tensor([[False]])"
-        ),
-        "if padding is not None:": "if True:",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-on-the-cpu", "Numbers of its own are made on the CPU",
-    hint="On which device is the input, and on which is what you add to it?",
-    change={
-        "if padding is not None:": (
-            "low = torch.full(attn_scores.shape, -torch.inf, dtype=x.dtype)\n"
-            "        if padding is not None:"
-        ),
-        "attn_scores.masked_fill(hidden, -torch.inf)": "torch.where(hidden, low, attn_scores)",
-    },
-    breaks=("device",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "queries-hidden-too",
-    "Padded queries see nothing, and NaN spreads to all gradients",
-    hint=(
-        "What is the softmax of a row in which everything is hidden, and where does its gradient "
-        "go?"
-    ),
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)"
-        ),
-    },
-    breaks=("padded",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "causal-inverted", "Only later tokens are seen",
-    hint="Which tokens of its sentence may an encoder see?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(\n"
-            "            attn_scores.masked_fill(torch.ones_like(attn_scores).tril(-1).bool(), "
-            "-torch.inf), dim=-1\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "not-itself", "A token does not see itself",
-    hint="Which tokens of its sentence may an encoder see?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
-            "        itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)\n"
-            "        attn_scores = attn_scores.masked_fill(itself, -torch.inf)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "only-itself", "A token sees nobody but itself",
-    hint="Which tokens of its sentence may an encoder see?",
-    change={"attn_weights @ values": "values"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "neighbours-only", "A token sees its near neighbours only",
-    hint="How far may an encoder see?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
-            "        steps = torch.arange(x.shape[1], device=x.device)\n"
-            "        attn_scores = attn_scores.masked_fill((steps[:, None] - steps).abs() > 8, "
-            "-torch.inf)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "causal-unless-padded", "Without padding, the future is hidden",
-    hint="What is left to hide when there is no padding?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(\n"
-            "            attn_scores\n"
-            "            if padding is not None\n"
-            "            else "
-            "attn_scores.masked_fill(torch.ones_like(attn_scores).triu(1).bool(), -torch.inf),\n"
-            "            dim=-1,\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "longest-sentence", "Sentences of more than 32 tokens are too long",
-    hint="What is there left in the layer that knows the length of a sentence?",
-    change={
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out, d_out)\n"
-            "        self.register_buffer(\"mask\", torch.zeros(32, 32, dtype=torch.bool))"
-        ),
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
-            "        tokens = x.shape[1]\n"
-            "        attn_scores = attn_scores.masked_fill(self.mask[:tokens, :tokens], "
-            "-torch.inf)"
-        ),
-    },
-    breaks=("length",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "one-head", "There is only one head, as wide as all",
-    hint="How many softmaxes does each query have?",
-    change={"self.num_heads = num_heads": "self.num_heads = 1"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "split-by-reshape",
-    "Tensors are reshaped straight into heads, which mixes tokens with features",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "split-and-merged-by-reshape",
-    "Tensors are reshaped into heads and back, which mixes tokens with features both times",
-    hint="Follow the first token: where do its last features end up?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).reshape(len(x), self.num_heads, x.shape[1], -1)"
-        ),
-        "merge_heads(context_vec)": "context_vec.reshape(*x.shape[:2], -1)",
-    },
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "every-nth-feature")
-
-mistake(
-    "EncoderSelfAttention", "heads-never-turned",
-    "The heads stay behind the tokens, and meet one another instead of keys",
-    hint="Which two dimensions does a product of matrices multiply?",
-    change={
-        "split_heads(self.W_query(x), self.num_heads)": (
-            "self.W_query(x).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "self.W_key(x).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "self.W_value(x).unflatten(-1, (self.num_heads, -1))"
-        ),
-        "padding[:, None, None, :]": "padding[:, :, None, None]",
-        "merge_heads(context_vec)": "context_vec.flatten(2)",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "features-interleaved",
-    "The features of the heads are shuffled into one another when they are merged",
-    hint="In a merged token, what comes right after the first feature of head 0?",
-    change={"merge_heads(context_vec)": "context_vec.permute(0, 2, 3, 1).flatten(2)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "heads-averaged", "The heads are averaged, and repeated",
-    hint="How are the answers of several heads put together?",
-    change={"merge_heads(context_vec)": "context_vec.mean(dim=1).repeat(1, 1, self.num_heads)"},
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "first-head-only")
-
-mistake(
-    "EncoderSelfAttention", "not-merged", "The heads are never merged",
-    hint="How many dimensions should the result have?",
-    change={"context_vec = merge_heads(context_vec)": "context_vec = context_vec"},
-    breaks=("returns",),
-)  # fmt: skip
-
-common_mistakes(
-    "EncoderSelfAttention", "output-layer-unused", "output-layer-twice", "output-layer-first",
-    "output-layer-per-head",
-)  # fmt: skip
-mistake("EncoderSelfAttention", common="output-layer-without-bias", breaks=("bias",))
-
-mistake(
-    "EncoderSelfAttention", "output-layer-to-x",
-    "The output layer makes tokens as wide as those of x",
-    hint="How wide should a token be in the end?",
-    change={"self.out_proj = nn.Linear(d_out, d_out)": "self.out_proj = nn.Linear(d_out, d_in)"},
-    breaks=("returns",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "residual-added", "The queries are added on top",
-    hint="Does the formula add what came in to what goes out?",
-    change={"self.out_proj(context_vec)": "self.out_proj(context_vec) + self.W_query(x)"},
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "dropout-left-in",
-    "Some weights are dropped, as in the layer that this one was made from",
-    hint="Does the statement ask for dropout?",
-    change={
-        "attn_weights @ values": "nn.functional.dropout(attn_weights, 0.1, self.training) @ values",
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "normalized", "The output is normalised",
-    hint="What comes after the output layer?",
-    change={
-        "self.out_proj(context_vec)": (
-            "nn.functional.layer_norm(self.out_proj(context_vec), (context_vec.shape[-1],))"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "bias-left-on", common="qkv-bias",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_in, d_out)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": "self.W_key = nn.Linear(d_in, d_out)",
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-    breaks=("bias",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "value-bias", "The values have a bias",
-    hint="Which of the four layers has a bias here?",
-    change={
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_in, d_out)"
-        ),
-    },
-    breaks=("bias",),
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "no-super-init")
-
-mistake(
-    "EncoderSelfAttention", "layers-turned-around",
-    "The layers take d_out, and give what they should take",
-    hint="In which order does nn.Linear want its two sizes?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_out, d_in, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_out, d_in, bias=False)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "heads-as-wide-as-all", "Every head is d_out wide",
-    hint="With 12 features and 3 heads, how wide is each?",
-    change={
-        "self.W_query = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_query = nn.Linear(d_in, d_out * num_heads, bias=False)"
-        ),
-        "self.W_key = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_key = nn.Linear(d_in, d_out * num_heads, bias=False)"
-        ),
-        "self.W_value = nn.Linear(d_in, d_out, bias=False)": (
-            "self.W_value = nn.Linear(d_in, d_out * num_heads, bias=False)"
-        ),
-        "self.out_proj = nn.Linear(d_out, d_out)": (
-            "self.out_proj = nn.Linear(d_out * num_heads, d_out)"
-        ),
-    },
-)  # fmt: skip
-
-common_mistakes("EncoderSelfAttention", "made-in-forward", "plain-tensors", "python-list")
-
-mistake(
-    "EncoderSelfAttention", "shared-keys-and-values", "One layer makes both keys and values",
-    hint="How many projections are there, and what is each for?",
-    change={"self.W_value = nn.Linear(d_in, d_out, bias=False)": "self.W_value = self.W_key"},
-)  # fmt: skip
-
-common_mistakes(
-    "EncoderSelfAttention", "float32-hard-coded", "float32-inside", "no-gradient",
-    "weights-detached",
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "keys-detached", "No gradient reaches the layer of the keys",
-    hint="Which parameters have a .grad after backward?",
-    change={
-        "split_heads(self.W_key(x), self.num_heads)": (
-            "split_heads(self.W_key(x), self.num_heads).detach()"
-        ),
-    },
-    breaks=("gradients",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", common="in-place-after-softmax",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
-            "        if padding is not None:\n"
-            "            attn_weights.masked_fill_(hidden, 0.0)"
-        ),
-    },
-    breaks=("gradients",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "x-changed-in-place", "The caller finds x changed",
-    hint="What does the caller find in x after the call?",
-    change={
-        "queries = split_heads(self.W_query(x), self.num_heads)": (
-            "queries = split_heads(self.W_query(x.clone()), self.num_heads)"
-        ),
-        "split_heads(self.W_value(x), self.num_heads)": (
-            "split_heads(self.W_value(x), self.num_heads)\n"
-            "        x.data.zero_()"
-        ),
-    },
-    breaks=("unchanged", "gradients"),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "mask-changed-in-place", "The mask is turned around for the caller too",
-    hint="What does the caller find in the mask after the call?",
-    change={"padding[:, None, None, :]": "~padding.logical_not_()[:, None, None, :]"},
-    breaks=("unchanged",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "naive-exponent", "Large scores overflow",
-    hint="What is exp(100) in float32, and what is left if you subtract something first?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.exp(attn_scores)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-    breaks=("large",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "one-maximum-for-the-batch",
-    "One maximum for all sentences: one can bury another",
-    hint="Whose maximum do you subtract?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(0, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-    breaks=("batch",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "one-maximum-for-the-heads",
-    "One maximum for all heads: one can bury another",
-    hint="Whose maximum do you subtract?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=(1, 3), keepdim=True))\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-    breaks=("heads",),
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "epsilon-in-the-sum",
-    "A number is added to the sum, and the weights no longer make one",
-    hint="What do the weights of a row sum to at the end?",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.exp(attn_scores - attn_scores.amax(dim=-1, keepdim=True))\n"
-            "        attn_weights = attn_weights / (attn_weights.sum(dim=-1, keepdim=True) + 1e-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", "axes-squeezed", common="squeezed",
-    hint="Which shape comes out if there is only one token?",
-    breaks=("returns", "length"),
-)  # fmt: skip
-
-common_mistakes(
-    "EncoderSelfAttention", "weights-returned", "weights-returned-too", "nothing-returned",
-)  # fmt: skip
-
-mistake(
-    "EncoderSelfAttention", common="calls-torch-attention",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "            queries, keys, values, attn_mask=None if padding is None else ~hidden\n"
-            "        )"
-        ),
-    },
-)  # fmt: skip
-
-
 @accepted("EncoderSelfAttention", "as-in-the-book", "view, transpose, a mask filled in place, view")
 class EncoderAsInTheBook(nn.Module):
     def __init__(self, d_in, d_out, num_heads):
@@ -2302,84 +1595,58 @@ class RealTokensOnly(nn.Module):
 
 
 accepted(
-    "EncoderSelfAttention", "queries-scaled-first",
-    "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
+    BOTH, "queries-scaled-first", "The queries are scaled before they meet the keys",
+    change={SCORES: "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"},
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
+    BOTH, "scaled-after-the-mask", "The scores are scaled after the mask",
     change={
         " / head_dim**0.5": "",
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores / head_dim**0.5, dim=-1)",
+        SOFTMAX: "torch.softmax(attn_scores / head_dim**0.5, dim=-1)",
     },
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "infinity-added", "An additive mask of zeros and minus infinities",
+    BOTH, "infinity-added", "An additive mask of zeros and minus infinities",
+    change={FILL: "attn_scores + torch.zeros_like(attn_scores).masked_fill(hidden, -torch.inf)"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "lowest-number-added", "An additive mask of zeros and the lowest number of the dtype",
+    change={FILL: "attn_scores + hidden.to(x.dtype) * torch.finfo(x.dtype).min"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "minus-a-billion-added", "An additive mask of zeros and minus a billion",
+    change={FILL: "attn_scores + hidden.to(x.dtype) * -1e9"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "logarithm-of-the-mask", "The logarithm of what is visible is added",
+    change={FILL: "attn_scores + (~hidden).to(x.dtype).log()"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={FILL: "attn_scores.masked_fill(hidden, torch.finfo(x.dtype).min)"},
+)  # fmt: skip
+
+accepted(
+    BOTH, "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores + torch.zeros_like(attn_scores).masked_fill(hidden, -torch.inf)"
+        FILL: "attn_scores",
+        FROM_MASK_TO_SOFTMAX: (
+            r"\g<0>\n        \1\n            attn_weights = attn_weights * ~hidden\n"
+            r"        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
     },
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "lowest-number-added",
-    "An additive mask of zeros and the lowest number of the dtype",
+    BOTH, "softmax-by-hand", "A softmax by hand, with the maximum of each row",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores + hidden.to(x.dtype) * torch.finfo(x.dtype).min"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "EncoderSelfAttention", "minus-a-billion-added",
-    "An additive mask of zeros and minus a billion",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + hidden.to(x.dtype) * -1e9",
-    },
-)  # fmt: skip
-
-accepted(
-    "EncoderSelfAttention", "logarithm-of-the-mask", "The logarithm of what is visible is added",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores + (~hidden).to(x.dtype).log()",
-    },
-)  # fmt: skip
-
-accepted(
-    "EncoderSelfAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden, torch.finfo(x.dtype).min)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "EncoderSelfAttention", "renormalized-afterwards",
-    "Zeroed after the softmax, then renormalised",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": "attn_scores",
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
-            "        if padding is not None:\n"
-            "            attn_weights = attn_weights * ~hidden\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "EncoderSelfAttention", "softmax-by-hand", "A softmax by hand, with the maximum of each row",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
+        SOFTMAX: (
             "torch.exp(attn_scores - attn_scores.amax(dim=-1, keepdim=True))\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -2387,57 +1654,47 @@ accepted(
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "mask-always-there", "Without a mask, one that hides nothing is made",
+    BOTH, "mask-always-there", "Without a mask, one that hides nothing is made",
     change={
-        "if padding is not None:": (
-            "if padding is None:\n"
-            "            padding = keys.new_zeros(keys.shape[0], keys.shape[2], "
-            "dtype=torch.bool)\n"
-            "        if True:"
+        IF_MASKED: (
+            r"if \1 is None:\n"
+            r"            \1 = keys.new_zeros(keys.shape[0], keys.shape[2], dtype=torch.bool)\n"
+            r"        if True:"
         ),
     },
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "nan-to-num", "NaN is repaired after the softmax",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1).nan_to_num(0.0)",
-    },
+    BOTH, "nan-to-num", "NaN is repaired after the softmax",
+    change={SOFTMAX: f"{SOFTMAX}.nan_to_num(0.0)"},
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores.double(), dim=-1).to(x.dtype)"
-        ),
-    },
+    BOTH, "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={SOFTMAX: "torch.softmax(attn_scores.double(), dim=-1).to(x.dtype)"},
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "mask-expanded", "The mask is expanded to the shape of the scores",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden.expand_as(attn_scores), -torch.inf)"
-        ),
-    },
+    BOTH, "mask-expanded", "The mask is expanded to the shape of the scores",
+    change={FILL: "attn_scores.masked_fill(hidden.expand_as(attn_scores), -torch.inf)"},
 )  # fmt: skip
 
 accepted(
-    "EncoderSelfAttention", "dropout-of-zero", "A dropout layer that drops nothing",
-    change={
-        "torch.softmax(attn_scores, dim=-1)": "nn.Dropout(0.0)(torch.softmax(attn_scores, dim=-1))",
-    },
+    BOTH, "dropout-of-zero", "A dropout layer that drops nothing",
+    change={SOFTMAX: f"nn.Dropout(0.0)({SOFTMAX})"},
+)  # fmt: skip
+
+accepted(
+    "CrossAttention", "mask-of-any-form", "The mask is turned into booleans, whatever it was",
+    change={"context_mask[:, None, None, :]": "context_mask.to(torch.bool)[:, None, None, :]"},
 )  # fmt: skip
 
 accepted(
     "EncoderSelfAttention", "padded-queries-zeroed", "Padded queries see nothing, and get zeros",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)"
-        ),
-        "torch.softmax(attn_scores, dim=-1)": (
-            "torch.softmax(attn_scores, dim=-1)\n"
+        FILL: "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)",
+        SOFTMAX: (
+            f"{SOFTMAX}\n"
             "        if padding is not None:\n"
             "            attn_weights = attn_weights.masked_fill(hidden | padding[:, None, :, "
             "None], 0.0)"
@@ -2449,27 +1706,21 @@ accepted(
     "EncoderSelfAttention", "padded-queries-repaired",
     "Padded queries see nothing, and NaN is repaired after the softmax",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)"
-        ),
-        "torch.softmax(attn_scores, dim=-1)": "torch.softmax(attn_scores, dim=-1).nan_to_num(0.0)",
+        FILL: "attn_scores.masked_fill(hidden | padding[:, None, :, None], -torch.inf)",
+        SOFTMAX: f"{SOFTMAX}.nan_to_num(0.0)",
     },
 )  # fmt: skip
 
 accepted(
     "EncoderSelfAttention", "padded-queries-uniform", "Padded queries see everything alike",
-    change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
-            "attn_scores.masked_fill(hidden | padding[:, None, :, None], -1e9)"
-        ),
-    },
+    change={FILL: "attn_scores.masked_fill(hidden | padding[:, None, :, None], -1e9)"},
 )  # fmt: skip
 
 accepted(
     "EncoderSelfAttention", "padded-pairs-added",
     "Both sides of the mask are added as the lowest numbers",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
+        FILL: (
             "(\n"
             "                attn_scores + (hidden | padding[:, None, :, None]).to(x.dtype) * "
             "torch.finfo(x.dtype).min\n"
@@ -2514,7 +1765,7 @@ accepted(
 accepted(
     "EncoderSelfAttention", "padded-queries-see-themselves", "Padded queries see themselves only",
     change={
-        "attn_scores.masked_fill(hidden, -torch.inf)": (
+        FILL: (
             "attn_scores.masked_fill(\n"
             "                (hidden | padding[:, None, :, None]) & ~torch.eye(x.shape[1], "
             "device=x.device).bool(), -torch.inf\n"

@@ -1,6 +1,7 @@
 """Known answers of unit 10: mistakes, and right answers in other forms."""
 
 import math
+import re
 
 import torch
 import torch.nn.functional as F
@@ -276,17 +277,12 @@ mistake(
     },
 )  # fmt: skip
 
-
-@mistake(
+mistake(
     "online_step", "matrices-only", "The block must have two dimensions",
     hint="What stands in front of n in the shape of the block?",
     breaks=("leading",),
+    change={"    new_max = torch": "    _rows, _n = block.shape\n    new_max = torch"},
 )  # fmt: skip
-def step_for_a_matrix(maximum, total, block):
-    _rows, _n = block.shape
-    new = torch.maximum(maximum, block.amax(dim=1))
-    return new, total * torch.exp(maximum - new) + torch.exp(block - new[:, None]).sum(dim=1)
-
 
 mistake(
     "online_step", "axis-counted-from-the-front",
@@ -865,21 +861,13 @@ def by_cumulative_maximum(scores, block_size):
     return torch.exp(scores - largest) / total
 
 
-@mistake(
+mistake(
     "softmax_online", "block-size-of-its-own", "Blocks have a size of their own, and a larger one",
     hint="Who says how large a block is?",
     breaks=("block",),
+    change={"(scores, block_size, dim=-1)": "(scores, 16, dim=-1)"},
     same_as={"not-in-blocks": "both are right, and look at too much"},
 )  # fmt: skip
-def blocks_of_sixteen(scores, block_size):
-    block_size = 16
-    largest = torch.full_like(scores[..., :1], -torch.inf)
-    total = torch.zeros_like(largest)
-    for block in scores.split(block_size, dim=-1):
-        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
-        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
-        largest = new
-    return torch.exp(scores - largest) / total
 
 
 @mistake(
@@ -911,20 +899,16 @@ def softmax_on_two_levels(scores, block_size):
     return torch.exp(scores - largest) / sums.sum(dim=-1, keepdim=True)
 
 
-@mistake(
+mistake(
     "softmax_online", "row-counted-on", "Each block starts from the beginning of the row",
     hint="How many scores has the third block?",
+    change={
+        "for block in torch.split(scores, block_size, dim=-1):": (
+            "for end in range(block_size, scores.shape[-1] + block_size, block_size):\n"
+            "        block = scores[..., :end]"
+        ),
+    },
 )  # fmt: skip
-def blocks_that_grow(scores, block_size):
-    largest = torch.full_like(scores[..., :1], -torch.inf)
-    total = torch.zeros_like(largest)
-    for end in range(block_size, scores.shape[-1] + block_size, block_size):
-        block = scores[..., :end]
-        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
-        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
-        largest = new
-    return torch.exp(scores - largest) / total
-
 
 mistake(
     "softmax_online", common="torch-softmax",
@@ -960,64 +944,41 @@ mistake(
     change={"block_size, dim=-1)": "block_size, dim=0)"},
 )  # fmt: skip
 
-
-@mistake(
+mistake(
     "softmax_online", "columns-sum-to-one", "The softmax runs over the first dimension",
     hint="Along which dimension should the weights sum to one?",
+    change={"scores[..., :1]": "scores[:1]", re.compile("dim=-1"): "dim=0"},
 )  # fmt: skip
-def softmax_over_the_first_axis(scores, block_size):
-    largest = torch.full_like(scores[:1], -torch.inf)
-    total = torch.zeros_like(largest)
-    for block in scores.split(block_size, dim=0):
-        new = torch.maximum(largest, block.amax(dim=0, keepdim=True))
-        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(0, keepdim=True)
-        largest = new
-    return torch.exp(scores - largest) / total
 
-
-@mistake(
+mistake(
     "softmax_online", "matrices-only", "Scores must have two dimensions",
     hint="What stands in front of n in the shape of the scores?",
     breaks=("leading",),
+    change={
+        "    running_max = torch": "    _rows, _n = scores.shape\n    running_max = torch",
+    },
 )  # fmt: skip
-def softmax_of_a_matrix(scores, block_size):
-    rows, n = scores.shape
-    largest, total = scores.new_full((rows, 1), -torch.inf), scores.new_zeros(rows, 1)
-    for start in range(0, n, block_size):
-        block = scores[:, start : start + block_size]
-        new = torch.maximum(largest, block.amax(dim=1, keepdim=True))
-        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(1, keepdim=True)
-        largest = new
-    return torch.exp(scores - largest) / total
 
-
-@mistake(
+mistake(
     "softmax_online", "blocks-must-fit", "Rows that blocks do not fill end in an error",
     hint="Must block_size divide n?",
+    change={
+        "torch.split(scores, block_size, dim=-1)": (
+            "scores.unflatten(-1, (-1, block_size)).unbind(dim=-2)"
+        ),
+    },
 )  # fmt: skip
-def softmax_by_a_view(scores, block_size):
-    blocks = scores.unflatten(-1, (-1, block_size))
-    maxima = blocks.amax(dim=-1)
-    largest = maxima.amax(dim=-1, keepdim=True)
-    sums = torch.exp(blocks - maxima[..., None]).sum(dim=-1)
-    total = (sums * torch.exp(maxima - largest)).sum(dim=-1, keepdim=True)
-    return torch.exp(scores - largest) / total
 
-
-@mistake(
+mistake(
     "softmax_online", "padded-with-zeros", "The last block is filled up with zeros, which count",
     hint="What is exp(0), and what score would add nothing to the sum?",
+    change={
+        "    for block in torch.split(scores,": (
+            "    missing = -scores.shape[-1] % block_size\n"
+            "    for block in torch.split(torch.nn.functional.pad(scores, (0, missing)),"
+        ),
+    },
 )  # fmt: skip
-def padded_with_zeros(scores, block_size):
-    padded = F.pad(scores, (0, -scores.shape[-1] % block_size))
-    largest = torch.full_like(scores[..., :1], -torch.inf)
-    total = torch.zeros_like(largest)
-    for block in padded.split(block_size, dim=-1):
-        new = torch.maximum(largest, block.amax(dim=-1, keepdim=True))
-        total = total * torch.exp(largest - new) + torch.exp(block - new).sum(-1, keepdim=True)
-        largest = new
-    return torch.exp(scores - largest) / total
-
 
 mistake(
     "softmax_online", "blocks-changed-in-place",
@@ -1535,20 +1496,12 @@ mistake(
     },
 )  # fmt: skip
 
-
-@mistake(
+mistake(
     "merge_states", "two-dimensions-only", "Queries must stand in one dimension",
     hint="What may stand in front of the queries?",
     breaks=("leading",),
+    change={"    new_max = torch": "    (_queries,) = first_max.shape\n    new_max = torch"},
 )  # fmt: skip
-def merge_for_one_sentence(first, second):
-    (m1, l1, o1), (m2, l2, o2) = first, second
-    (_queries,) = m1.shape
-    new = torch.maximum(m1, m2)
-    shift = torch.where(new.isinf(), torch.zeros_like(new), new)
-    f1, f2 = torch.exp(m1 - shift), torch.exp(m2 - shift)
-    return new, l1 * f1 + l2 * f2, o1 * f1[:, None] + o2 * f2[:, None]
-
 
 mistake(
     "merge_states", "axis-counted-from-the-front", "The new axis is counted from the front",
@@ -2075,28 +2028,18 @@ def attention_in_one_go(queries, keys, values, block_size, causal=False):  # noq
     return torch.softmax(scores, dim=-1) @ values
 
 
-@mistake(
+mistake(
     "flash_attention", "tiled-too-late", "A tensor on the way grows faster than the tokens",
     hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
     breaks=("memory",),
+    change={
+        "    for start in range(": (
+            "    all_scores = queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
+            "    for start in range("
+        ),
+        "queries @ key_block.transpose(-2, -1) / head_dim**0.5": "all_scores[..., start:end]",
+    },
 )  # fmt: skip
-def attention_with_all_scores(queries, keys, values, block_size, causal=False):
-    _batch, _heads, tokens, head_dim = queries.shape
-    positions = torch.arange(tokens)
-    all_scores = queries @ keys.transpose(-2, -1) / head_dim**0.5
-    largest = torch.full_like(queries[..., :1], -torch.inf)
-    total, context = torch.zeros_like(largest), torch.zeros_like(values)
-    for start in range(0, tokens, block_size):
-        scores = all_scores[..., start : start + block_size]
-        if causal:
-            future = positions[start : start + block_size] > positions[:, None]
-            scores = scores.masked_fill(future, -torch.inf)
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
-        total = total * factor + positive.sum(-1, keepdim=True)
-        context = context * factor + positive @ values[:, :, start : start + block_size]
-        largest = new
-    return context / total
 
 
 @mistake(
@@ -2123,29 +2066,18 @@ def attention_that_keeps_its_blocks(queries, keys, values, block_size, causal=Fa
     return context / total
 
 
-@mistake(
+mistake(
     "flash_attention", "blocks-of-a-number", "A tensor on the way grows faster than the tokens",
     hint="How many keys does your largest tensor hold, and how many for twice the tokens?",
     breaks=("memory", "block"),
+    change={
+        "    for start in range(": (
+            "    block_size = -(-tokens // block_size)\n"
+            "    for start in range("
+        ),
+    },
     same_as={"tiled-too-late": "a count says that a tensor is too large, and not which"},
 )  # fmt: skip
-def attention_in_chunks(queries, keys, values, block_size, causal=False):
-    tokens, start = keys.shape[-2], 0
-    largest = torch.full_like(queries[..., :1], -torch.inf)
-    total, context = torch.zeros_like(largest), torch.zeros_like(values)
-    chunks = zip(keys.chunk(block_size, dim=2), values.chunk(block_size, dim=2), strict=True)
-    for key_block, value_block in chunks:
-        scores = queries @ key_block.mT / keys.shape[-1] ** 0.5
-        if causal:
-            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
-            scores = scores.masked_fill(hidden, -torch.inf)
-        start += scores.shape[-1]
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
-        total = total * factor + positive.sum(-1, keepdim=True)
-        context = context * factor + positive @ value_block
-        largest = new
-    return context / total
 
 
 @mistake(
@@ -2330,74 +2262,45 @@ mistake(
     },
 )  # fmt: skip
 
-
-@mistake(
+mistake(
     "flash_attention", "tokens-and-heads-swapped", "The second axis is taken for the tokens",
     hint="Which axis holds the heads, and which the tokens?",
+    change={
+        "    _batch, _heads,": (
+            "    queries, keys, values = (x.transpose(1, 2) for x in (queries, keys, values))\n"
+            "    _batch, _heads,"
+        ),
+        "return context / running_sum": "return (context / running_sum).transpose(1, 2)",
+    },
 )  # fmt: skip
-def attention_across_heads(queries, keys, values, block_size, causal=False):
-    q, k, v = (x.transpose(1, 2) for x in (queries, keys, values))
-    tokens = k.shape[-2]
-    largest = torch.full_like(q[..., :1], -torch.inf)
-    total, context = torch.zeros_like(largest), torch.zeros_like(v)
-    for start in range(0, tokens, block_size):
-        scores = q @ k[:, :, start : start + block_size].mT / q.shape[-1] ** 0.5
-        if causal:
-            hidden = torch.ones(tokens, scores.shape[-1], dtype=torch.bool).triu(1 - start)
-            scores = scores.masked_fill(hidden, -torch.inf)
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
-        total = total * factor + positive.sum(-1, keepdim=True)
-        context = context * factor + positive @ v[:, :, start : start + block_size]
-        largest = new
-    return (context / total).transpose(1, 2)
 
-
-@mistake(
+mistake(
     "flash_attention", "blocks-must-fit", "Sentences that blocks do not fill end in an error",
     hint="Must block_size divide the tokens?",
+    change={
+        "keys[:, :, start:end]": (
+            "keys.unflatten(2, (-1, block_size))[:, :, start // block_size]"
+        ),
+        "values[:, :, start:end]": (
+            "values.unflatten(2, (-1, block_size))[:, :, start // block_size]"
+        ),
+    },
 )  # fmt: skip
-def attention_by_a_view(queries, keys, values, block_size, causal=False):
-    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
-    key_blocks = keys.unflatten(2, (-1, block_size)).unbind(2)
-    value_blocks = values.unflatten(2, (-1, block_size)).unbind(2)
-    largest = torch.full_like(queries[..., :1], -torch.inf)
-    total, context = torch.zeros_like(largest), torch.zeros_like(values)
-    for number, (key_block, value_block) in enumerate(zip(key_blocks, value_blocks, strict=True)):
-        scores = queries @ key_block.mT * scale
-        if causal:
-            hidden = torch.ones(tokens, block_size, dtype=torch.bool).triu(1 - number * block_size)
-            scores = scores.masked_fill(hidden, -torch.inf)
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
-        total = total * factor + positive.sum(-1, keepdim=True)
-        context = context * factor + positive @ value_block
-        largest = new
-    return context / total
 
-
-@mistake(
+mistake(
     "flash_attention", "padding-counts", "The keys that fill up the last block count as well",
     hint="Which score has a key of zeros, and which weight does that make?",
+    change={
+        "    for start in range(": (
+            "    missing = -tokens % block_size\n"
+            "    keys, values = (\n"
+            "        torch.nn.functional.pad(x, (0, 0, 0, missing)) for x in (keys, values)\n"
+            "    )\n"
+            "    for start in range("
+        ),
+        "positions[start:end] >": "torch.arange(start, end) >",
+    },
 )  # fmt: skip
-def attention_with_padding(queries, keys, values, block_size, causal=False):
-    tokens, scale = keys.shape[-2], keys.shape[-1] ** -0.5
-    missing = -tokens % block_size
-    keys, values = (F.pad(x, (0, 0, 0, missing)) for x in (keys, values))
-    largest = torch.full_like(queries[..., :1], -torch.inf)
-    total, context = torch.zeros_like(largest), torch.zeros_like(queries)
-    for start in range(0, tokens, block_size):
-        scores = queries @ keys[:, :, start : start + block_size].mT * scale
-        if causal:
-            hidden = torch.ones(tokens, block_size, dtype=torch.bool).triu(1 - start)
-            scores = scores.masked_fill(hidden, -torch.inf)
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        factor, positive = torch.exp(largest - new), torch.exp(scores - new)
-        total = total * factor + positive.sum(-1, keepdim=True)
-        context = context * factor + positive @ values[:, :, start : start + block_size]
-        largest = new
-    return context / total
-
 
 mistake(
     "flash_attention", common="calls-torch-attention",

@@ -807,6 +807,9 @@ def absorbed_into_a_tensor(W_query, W_up_key, num_heads):
 
 BOTH = ("LatentCachedAttention", "RotaryAttention")
 MASK = "mask = causal_mask_after(seen, tokens).to(x.device)"
+TRIANGLE = "causal_mask_after(seen, tokens)"
+SCORES = "queries @ keys.transpose(-2, -1) / head_dim**0.5"
+MASKED = "masked_softmax(attn_scores, mask)"
 
 
 def future_after(seen, x):
@@ -819,9 +822,7 @@ mistake(
     BOTH, "mask-top-left",
     "The triangle of the mask starts in the top left corner, and hides the cache",
     hint="Five tokens are in the cache and one comes in: which position is it at?",
-    change={
-        "causal_mask_after(seen, tokens)": "torch.ones(tokens, seen + tokens).triu(1).bool()",
-    },
+    change={TRIANGLE: "torch.ones(tokens, seen + tokens).triu(1).bool()"},
 )  # fmt: skip
 
 mistake(
@@ -839,23 +840,15 @@ mistake(
 mistake(
     BOTH, common="sees-one-ahead",
     hint="What may the first new token know about the second?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"
-        ),
-    },
+    change={TRIANGLE: "torch.ones(tokens, seen + tokens).triu(seen + 2).bool()"},
 )  # fmt: skip
 
 mistake(
     BOTH, common="hides-itself",
     hint="Which keys may the very first token look at?",
     change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
+        TRIANGLE: "torch.ones(tokens, seen + tokens).triu(seen).bool()",
+        MASKED: "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)",
     },
 )  # fmt: skip
 
@@ -863,34 +856,26 @@ mistake(
     BOTH, "hides-itself-and-fills-zeros",
     "A token cannot see itself, and the very first one gets nothing but zeros",
     hint="Which keys may the very first token look at?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(seen).bool()"
-        ),
-    },
+    change={TRIANGLE: "torch.ones(tokens, seen + tokens).triu(seen).bool()"},
 )  # fmt: skip
 
 mistake(
     BOTH, "diagonal-by-tokens",
     "The mask starts behind as many keys as there are new tokens, and not as there are old ones",
     hint="Where in (tokens, seen + tokens) does the first new token find itself?",
-    change={
-        "causal_mask_after(seen, tokens)": (
-            "torch.ones(tokens, seen + tokens).triu(tokens).bool()"
-        ),
-    },
+    change={TRIANGLE: "torch.ones(tokens, seen + tokens).triu(tokens).bool()"},
 )  # fmt: skip
 
 mistake(
     BOTH, "mask-square", "The mask has a column for every new token, and none for the old ones",
     hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(tokens)"},
+    change={TRIANGLE: "causal_mask(tokens)"},
 )  # fmt: skip
 
 mistake(
     BOTH, "mask-not-cut", "The mask has a row for every token so far, and there are fewer queries",
     hint="The scores are (tokens, seen + tokens): what is the shape of your mask?",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)"},
+    change={TRIANGLE: "causal_mask(seen + tokens)"},
 )  # fmt: skip
 
 mistake(
@@ -990,40 +975,28 @@ common_mistakes(
 
 accepted(
     BOTH, "last-rows-of-a-square", "The last rows of a square mask",
-    change={"causal_mask_after(seen, tokens)": "causal_mask(seen + tokens)[seen:]"},
+    change={TRIANGLE: "causal_mask(seen + tokens)[seen:]"},
 )  # fmt: skip
 
 accepted(
     BOTH, "queries-scaled-first", "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
+    change={SCORES: "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"},
 )  # fmt: skip
 
 accepted(
     BOTH, "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
+    change={SCORES: "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"},
 )  # fmt: skip
 
 accepted(
     BOTH, "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
+    change={MASKED: "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"},
 )  # fmt: skip
 
 accepted(
     BOTH, "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
     change={
-        "masked_softmax(attn_scores, mask)": (
+        MASKED: (
             "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -1032,11 +1005,7 @@ accepted(
 
 accepted(
     BOTH, "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
-        ),
-    },
+    change={MASKED: "masked_softmax(attn_scores.double(), mask).to(x.dtype)"},
 )  # fmt: skip
 
 # --- LatentCachedAttention ------------------------------------------------------------------------
@@ -1424,9 +1393,7 @@ mistake(
     ),
     hint="How many softmaxes does each token get?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(self.W_query(x) @ self.W_up_key.weight @ latent.mT)[:, None] / head_dim**0.5"
-        ),
+        SCORES: "(self.W_query(x) @ self.W_up_key.weight @ latent.mT)[:, None] / head_dim**0.5",
     },
 )  # fmt: skip
 

@@ -14,6 +14,12 @@ def future_of(x):
     return torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
 
 
+# What three modules have; the answers that they share stand at the end.
+SCORES = "queries @ keys.transpose(-2, -1) / head_dim**0.5"
+MASKED = "masked_softmax(attn_scores, mask)"
+MIX = "attn_weights @ values"
+
+
 # --- repeat_kv ------------------------------------------------------------------------------------
 
 mistake(
@@ -300,12 +306,12 @@ mistake(
         "With six query heads and three heads of keys, which query heads form the first group?"
     ),
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+        SCORES: (
             "queries.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)\n"
             "        attn_scores = attn_scores @ keys.transpose(-2, -1) / head_dim**0.5"
         ),
-        "attn_weights @ values": (
-            "attn_weights @ values\n"
+        MIX: (
+            f"{MIX}\n"
             "        context_vec = context_vec.unflatten(1, (-1, groups)).transpose(1, "
             "2).flatten(1, 2)"
         ),
@@ -551,7 +557,7 @@ mistake(
     "The queries of a group are averaged, and all of its heads find the same",
     hint="How many questions does a group of two query heads ask?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+        SCORES: (
             "repeat_kv(queries.unflatten(1, (-1, groups)).mean(dim=2), groups)\n"
             "        attn_scores = attn_scores @ keys.transpose(-2, -1) / head_dim**0.5"
         ),
@@ -563,8 +569,8 @@ mistake(
     "What the heads of a group found is added up",
     hint="What do the heads of a group share, and what does each keep for itself?",
     change={
-        "attn_weights @ values": (
-            "attn_weights @ values\n"
+        MIX: (
+            f"{MIX}\n"
             "        context_vec = repeat_kv(context_vec.unflatten(1, (-1, "
             "groups)).sum(dim=2), groups)"
         ),
@@ -584,102 +590,6 @@ mistake(
     hint="Over how many features does each dot product run?",
     change={"head_dim**0.5": "(head_dim * groups) ** 0.5"},
 )  # fmt: skip
-
-mistake("GroupedQueryAttention", "not-scaled", common="no-scale")
-mistake("GroupedQueryAttention", "root-forgotten", common="no-square-root")
-common_mistakes("GroupedQueryAttention", "half-of-the-length")
-common_mistakes(
-    "GroupedQueryAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
-)  # fmt: skip
-
-common_mistakes("GroupedQueryAttention", "scale-d-in")
-
-common_mistakes("GroupedQueryAttention", "scale-always-two")
-mistake("GroupedQueryAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes("GroupedQueryAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
-mistake("GroupedQueryAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-mistake("GroupedQueryAttention", "log-softmax", common="log-weights")
-mistake("GroupedQueryAttention", common="one-maximum-per-sentence", breaks=("large",))
-mistake("GroupedQueryAttention", common="one-maximum-per-head", breaks=("batch",))
-mistake("GroupedQueryAttention", common="mask-fills-minus-hundred", breaks=("large",))
-mistake("GroupedQueryAttention", common="one-maximum-for-all", breaks=("batch", "large"))
-mistake("GroupedQueryAttention", "values-are-keys", common="keys-mixed")
-common_mistakes(
-    "GroupedQueryAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
-    "no-attention", "own-value-only", "all-weights-equal", "all-zeros", "no-mask",
-    "mask-thrown-away", "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead",
-    "mask-transposed", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero",
-    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
-    "mask-times-infinity", "mask-added", "mask-after-softmax", "mask-for-one-head",
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "length-remembered",
-    "The mask of the first sentence is used for all that come later",
-    hint="Give it a longer sentence, and then a shorter one: which mask do they get?",
-    breaks=("length",),
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            'if not hasattr(self, "mask"):\n'
-            "            self.mask = causal_mask(tokens).to(x.device)\n"
-            "        mask = self.mask"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "GroupedQueryAttention", "mask-of-one-length",
-    "The mask has room for 16 tokens, and longer sentences fail",
-    hint="How long may a sentence be?",
-    breaks=("length",),
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = causal_mask(16).to(x.device)[:tokens, :tokens]"
-        ),
-    },
-)  # fmt: skip
-
-common_mistakes(
-    "GroupedQueryAttention", "mask-on-the-cpu", "reshaped-into-heads",
-    "reshaped-into-heads-and-back", "every-nth-feature", "values-not-split-alike",
-    "merged-without-turning", "features-interleaved", "keys-of-the-first-head",
-    "values-of-the-first-head", "heads-summed", "heads-averaged", "no-output-layer",
-    "output-layer-unused", "output-layer-twice", "output-layer-from-d-in", "output-layer-to-d-in",
-)  # fmt: skip
-mistake("GroupedQueryAttention", common="output-layer-without-bias", breaks=("bias",))
-mistake("GroupedQueryAttention", "residual-added", common="residual-after-output-layer")
-common_mistakes(
-    "GroupedQueryAttention", "no-super-init", "layers-turned-around", "plain-tensors",
-    "python-list", "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient",
-    "weights-detached", "layer-read-through-data", "input-changed-in-place", "weights-returned",
-    "weights-returned-too",
-)  # fmt: skip
-mistake("GroupedQueryAttention", common="in-place-after-softmax", breaks=("gradients",))
-mistake("GroupedQueryAttention", common="value-bias", breaks=("bias",))
-mistake("GroupedQueryAttention", common="bias-left-on", breaks=("bias",))
-
-mistake(
-    "GroupedQueryAttention", "one-maximum-per-group",
-    "One maximum is taken for all query heads of a group, and heads far below it vanish",
-    hint="What does exp make of a row that lies 200 below the largest score of another head?",
-    breaks=("large",),
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.unflatten(1, (-1, groups))\n"
-            "        attn_weights = torch.exp(attn_weights - attn_weights.amax(dim=(2, 3, "
-            "4), keepdim=True))\n"
-            "        attn_weights = attn_weights.flatten(1, 2).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-    same_as={
-        "one-maximum-per-sentence": (
-            "a head that is NaN makes the whole token NaN in the last layer"
-        ),
-    },
-)  # fmt: skip
-
-common_mistakes("GroupedQueryAttention", "calls-torch-attention")
 
 
 @accepted(
@@ -928,97 +838,6 @@ class GroupedNamesThatSayNothing(nn.Module):
         scores = scores.masked_fill(torch.ones_like(scores).triu(1) == 1, -torch.inf)
         return self.last((scores.softmax(-1) @ messages).movedim(3, 1).flatten(2))
 
-
-accepted(
-    "GroupedQueryAttention", "queries-scaled-first",
-    "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / head_dim**0.5, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "lowest-number",
-    "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "renormalized-afterwards",
-    "Zeroed after the softmax, then renormalised",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "infinity-added", "An additive mask of zeros and minus infinities",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.full((tokens, tokens), -torch.inf, device=x.device).triu(1)"
-        ),
-        "masked_softmax(attn_scores, mask)": "(attn_scores + mask.to(x.dtype)).softmax(dim=-1)",
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "mask-as-a-buffer", "The mask is a large buffer, cut in forward",
-    change={
-        "self.num_heads = num_heads": (
-            "self.num_heads = num_heads\n"
-            '        self.register_buffer("mask", causal_mask(1024), persistent=False)'
-        ),
-        "mask = causal_mask(tokens).to(x.device)": "mask = self.mask[:tokens, :tokens]",
-    },
-)  # fmt: skip
-
-accepted(
-    "GroupedQueryAttention", "positions-compared",
-    "Positions are compared, and no triangle is cut",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "positions = torch.arange(tokens, device=x.device)\n"
-            "        mask = positions[None, :] > positions[:, None]"
-        ),
-    },
-)  # fmt: skip
 
 # --- causal_mask_after ----------------------------------------------------------------------------
 
@@ -1340,6 +1159,12 @@ def mask_with_new_tokens_first(tokens, seen):
 
 # --- CachedAttention ------------------------------------------------------------------------------
 
+MASK = "mask = causal_mask_after(seen, tokens).to(x.device)"
+UNPACK = "past_keys, past_values = cache"
+JOIN_KEYS = "torch.cat([past_keys, keys], dim=-2)"
+JOIN_VALUES = "torch.cat([past_values, values], dim=-2)"
+RESULT = "return self.out_proj(context_vec), (keys, values)"
+
 mistake(
     "CachedAttention", "mask-top-left",
     "The triangle of the mask starts in the top left corner, and hides the cache",
@@ -1351,22 +1176,13 @@ mistake(
     "CachedAttention", "no-mask-in-a-chunk",
     "After a cache, the tokens of a chunk see one another's future",
     hint="Two tokens come in after five: may the first of them see the second?",
-    change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask_after(seen, tokens).to(x.device) & (cache is None)"
-        ),
-    },
+    change={MASK: f"{MASK} & (cache is None)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "cache-hidden", "No new token looks at the cache, which only grows",
     hint="May a new token look at what was there before?",
-    change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
-            "        mask[:, :seen] = True"
-        ),
-    },
+    change={MASK: f"{MASK}\n        mask[:, :seen] = True"},
 )  # fmt: skip
 
 mistake(
@@ -1379,9 +1195,7 @@ mistake(
     "CachedAttention", common="hides-itself", hint="Which keys may the very first token look at?",
     change={
         "causal_mask_after(seen, tokens)": "torch.ones(tokens, total).triu(seen).bool()",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)"
-        ),
+        MASKED: "torch.softmax(attn_scores.masked_fill(mask, -torch.inf), dim=-1)",
     },
 )  # fmt: skip
 
@@ -1424,22 +1238,14 @@ mistake(
     "CachedAttention", "mask-of-first-rows",
     "The mask of the whole text is cut to its first rows, and hides the cache",
     hint="Which rows of the large mask belong to the tokens that come last?",
-    change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask(total).to(x.device)[:tokens]"
-        ),
-    },
+    change={MASK: "mask = causal_mask(total).to(x.device)[:tokens]"},
     same_as={"mask-top-left": "the first rows of the large triangle are that triangle"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "mask-of-one-length", "There is room for 16 tokens, and longer texts fail",
     hint="How long may a text be?",
-    change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask(16).to(x.device)[seen:total, :total]"
-        ),
-    },
+    change={MASK: "mask = causal_mask(16).to(x.device)[seen:total, :total]"},
 )  # fmt: skip
 
 common_mistakes("CachedAttention", "mask-on-the-cpu")
@@ -1448,8 +1254,8 @@ mistake(
     "CachedAttention", "new-before-old", "New keys and values are put before the old ones",
     hint="Your mask counts on an order: which keys does it take for the last ones?",
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([keys, past_keys], dim=-2)",
-        "torch.cat([past_values, values], dim=-2)": "torch.cat([values, past_values], dim=-2)",
+        JOIN_KEYS: "torch.cat([keys, past_keys], dim=-2)",
+        JOIN_VALUES: "torch.cat([values, past_values], dim=-2)",
     },
 )  # fmt: skip
 
@@ -1457,45 +1263,35 @@ mistake(
     "CachedAttention", "new-keys-before-old",
     "New keys are put before the old ones, and new values behind them",
     hint="Do a key and its value stand in the same place?",
-    change={"torch.cat([past_keys, keys], dim=-2)": "torch.cat([keys, past_keys], dim=-2)"},
+    change={JOIN_KEYS: "torch.cat([keys, past_keys], dim=-2)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "new-values-before-old",
     "New values are put before the old ones, and new keys behind them",
     hint="Do a key and its value stand in the same place?",
-    change={
-        "torch.cat([past_values, values], dim=-2)": "torch.cat([values, past_values], dim=-2)",
-    },
+    change={JOIN_VALUES: "torch.cat([values, past_values], dim=-2)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "keys-and-values-swapped",
     "The cache comes out as (values, keys), and goes in as (keys, values)",
     hint="In which order do you pack the cache, and in which order do you unpack it?",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (values, keys)"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), (values, keys)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "unpacked-the-wrong-way-round",
     "The cache goes in as (values, keys), and comes out as (keys, values)",
     hint="In which order do you pack the cache, and in which order do you unpack it?",
-    change={"past_keys, past_values = cache": "past_values, past_keys = cache"},
+    change={UNPACK: "past_values, past_keys = cache"},
     same_as={"keys-and-values-swapped": "what is swapped once is swapped, on the way in or out"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "keys-returned-twice", "The cache comes out with the keys in both places",
     hint="What are the two parts of the cache?",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (keys, keys)"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), (keys, keys)"},
 )  # fmt: skip
 
 mistake(
@@ -1503,9 +1299,7 @@ mistake(
     "The cache that comes out holds the new tokens only",
     hint="Three steps later: where are the keys of the first token?",
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (keys[:, :, -tokens:], values[:, :, -tokens:])"
-        ),
+        RESULT: "return self.out_proj(context_vec), (keys[:, :, -tokens:], values[:, :, -tokens:])",
     },
 )  # fmt: skip
 
@@ -1513,20 +1307,14 @@ mistake(
     "CachedAttention", "old-cache-returned",
     "The cache that came in is returned as it was, without the new tokens",
     hint="How many tokens does the cache hold after this step?",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), cache or (keys, values)"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), cache or (keys, values)"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "cache-not-returned", "The cache is not returned",
     hint="Where does the next step get the keys of this one?",
     breaks=("returns",),
-    change={
-        "return self.out_proj(context_vec), (keys, values)": "return self.out_proj(context_vec)",
-    },
+    change={RESULT: "return self.out_proj(context_vec)"},
 )  # fmt: skip
 
 mistake(
@@ -1534,22 +1322,14 @@ mistake(
     "Keys and values are returned beside the output, and not as a pair",
     hint="How many things does the caller unpack?",
     breaks=("returns",),
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), keys, values"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), keys, values"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "cache-comes-first", "The cache is returned first, and then the output",
     hint="In which order does the caller unpack the two?",
     breaks=("returns",),
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return (keys, values), self.out_proj(context_vec)"
-        ),
-    },
+    change={RESULT: "return (keys, values), self.out_proj(context_vec)"},
 )  # fmt: skip
 
 mistake(
@@ -1564,13 +1344,9 @@ mistake(
     "CachedAttention", "past-not-looked-at", "The cache grows, and no query looks at it",
     hint="Which keys do the new queries meet?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys[:, :, -tokens:].transpose(-2, -1) / head_dim**0.5"
-        ),
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask_after(seen, tokens).to(x.device)[:, seen:]"
-        ),
-        "attn_weights @ values": "attn_weights @ values[:, :, -tokens:]",
+        SCORES: "queries @ keys[:, :, -tokens:].transpose(-2, -1) / head_dim**0.5",
+        MASK: f"{MASK}[:, seen:]",
+        MIX: f"{MIX}[:, :, -tokens:]",
     },
     same_as={"cache-hidden": "what is hidden and what is not there count the same"},
 )  # fmt: skip
@@ -1579,13 +1355,7 @@ mistake(
     "CachedAttention", "past-forgotten-in-chunks",
     "When several tokens come in at once, they do not look at the cache",
     hint="May a chunk of three tokens look at what was there before?",
-    change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
-            "        if tokens > 1:\n"
-            "            mask[:, :seen] = True"
-        ),
-    },
+    change={MASK: f"{MASK}\n        if tokens > 1:\n            mask[:, :seen] = True"},
 )  # fmt: skip
 
 mistake(
@@ -1599,10 +1369,7 @@ mistake(
     "CachedAttention", "window-of-eight", "Only the last eight tokens are looked at",
     hint="How far back may a token look?",
     change={
-        "mask = causal_mask_after(seen, tokens).to(x.device)": (
-            "mask = causal_mask_after(seen, tokens).to(x.device)\n"
-            "        mask = mask | torch.tril(torch.ones_like(mask), diagonal=seen - 8)"
-        ),
+        MASK: f"{MASK}\n        mask = mask | torch.tril(torch.ones_like(mask), diagonal=seen - 8)",
     },
 )  # fmt: skip
 
@@ -1610,8 +1377,8 @@ mistake(
     "CachedAttention", "joined-along-heads", "Old and new keys are joined along the heads",
     hint="On which axis do the tokens stand?",
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys], dim=1)",
-        "torch.cat([past_values, values], dim=-2)": "torch.cat([past_values, values], dim=1)",
+        JOIN_KEYS: "torch.cat([past_keys, keys], dim=1)",
+        JOIN_VALUES: "torch.cat([past_values, values], dim=1)",
     },
 )  # fmt: skip
 
@@ -1619,8 +1386,8 @@ mistake(
     "CachedAttention", "joined-along-features", "Old and new keys are joined along the features",
     hint="On which axis do the tokens stand?",
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys], dim=-1)",
-        "torch.cat([past_values, values], dim=-2)": "torch.cat([past_values, values], dim=-1)",
+        JOIN_KEYS: "torch.cat([past_keys, keys], dim=-1)",
+        JOIN_VALUES: "torch.cat([past_values, values], dim=-1)",
     },
 )  # fmt: skip
 
@@ -1628,8 +1395,8 @@ mistake(
     "CachedAttention", "joined-along-the-batch", "Old and new keys are joined along the batch",
     hint="On which axis do the tokens stand?",
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys], dim=0)",
-        "torch.cat([past_values, values], dim=-2)": "torch.cat([past_values, values], dim=0)",
+        JOIN_KEYS: "torch.cat([past_keys, keys], dim=0)",
+        JOIN_VALUES: "torch.cat([past_values, values], dim=0)",
     },
 )  # fmt: skip
 
@@ -1638,21 +1405,21 @@ mistake(
     "New keys and values are added to the old ones, number by number",
     hint="How many keys are there after the step?",
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "past_keys + keys",
-        "torch.cat([past_values, values], dim=-2)": "past_values + values",
+        JOIN_KEYS: "past_keys + keys",
+        JOIN_VALUES: "past_values + values",
     },
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "values-not-cached", "Only the keys are joined with the old ones",
     hint="The weights have a column for every key: how many values are there?",
-    change={"torch.cat([past_values, values], dim=-2)": "values"},
+    change={JOIN_VALUES: "values"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "keys-not-cached", "Only the values are joined with the old ones",
     hint="How many keys do the queries meet, and how many values are there?",
-    change={"torch.cat([past_keys, keys], dim=-2)": "keys"},
+    change={JOIN_KEYS: "keys"},
 )  # fmt: skip
 
 mistake(
@@ -1660,17 +1427,9 @@ mistake(
     "The queries are kept for the next step, and not the keys",
     hint="Which vectors will later queries be compared with?",
     change={
-        "if cache is not None:": (
-            "kept = queries\n"
-            "        if cache is not None:"
-        ),
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = cache\n"
-            "            kept = torch.cat([past_keys, queries], dim=-2)"
-        ),
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (kept, values)"
-        ),
+        "if cache is not None:": "kept = queries\n        if cache is not None:",
+        UNPACK: f"{UNPACK}\n            kept = torch.cat([past_keys, queries], dim=-2)",
+        RESULT: "return self.out_proj(context_vec), (kept, values)",
     },
 )  # fmt: skip
 
@@ -1680,12 +1439,8 @@ mistake(
     hint="Which four axes does the cache have?",
     breaks=("returns",),
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (merge_heads(keys), merge_heads(values))"
-        ),
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = (split_heads(part, self.num_heads) for part in cache)"
-        ),
+        RESULT: "return self.out_proj(context_vec), (merge_heads(keys), merge_heads(values))",
+        UNPACK: "past_keys, past_values = (split_heads(part, self.num_heads) for part in cache)",
     },
 )  # fmt: skip
 
@@ -1694,12 +1449,8 @@ mistake(
     hint="In which order does the contract name the axes of the cache?",
     breaks=("returns",),
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (keys.transpose(1, 2), values.transpose(1, 2))"
-        ),
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = (part.transpose(1, 2) for part in cache)"
-        ),
+        RESULT: "return self.out_proj(context_vec), (keys.transpose(1, 2), values.transpose(1, 2))",
+        UNPACK: "past_keys, past_values = (part.transpose(1, 2) for part in cache)",
     },
 )  # fmt: skip
 
@@ -1707,22 +1458,14 @@ mistake(
     "CachedAttention", "cache-in-one-tensor", "Keys and values are stacked into one tensor",
     hint="How many tensors does the cache have?",
     breaks=("returns",),
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), torch.stack([keys, values])"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), torch.stack([keys, values])"},
 )  # fmt: skip
 
 mistake(
     "CachedAttention", "cache-of-the-first-sentence",
     "All sentences look at the cache of the first one",
     hint="Whose past does the second sentence of the batch look at?",
-    change={
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = (part[:1].expand_as(part) for part in cache)"
-        ),
-    },
+    change={UNPACK: "past_keys, past_values = (part[:1].expand_as(part) for part in cache)"},
 )  # fmt: skip
 
 mistake(
@@ -1736,11 +1479,8 @@ mistake(
             "            self.past = None\n"
             "        if cache is not None:"
         ),
-        "past_keys, past_values = cache": "past_keys, past_values = self.past",
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
-            "        self.past = (keys.detach(), values.detach())"
-        ),
+        UNPACK: "past_keys, past_values = self.past",
+        SCORES: f"{SCORES}\n        self.past = (keys.detach(), values.detach())",
     },
 )  # fmt: skip
 
@@ -1751,11 +1491,8 @@ mistake(
     breaks=("state",),
     change={
         "if cache is not None:": 'if hasattr(self, "past"):',
-        "past_keys, past_values = cache": "past_keys, past_values = self.past",
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries @ keys.transpose(-2, -1) / head_dim**0.5\n"
-            "        self.past = (keys.detach(), values.detach())"
-        ),
+        UNPACK: "past_keys, past_values = self.past",
+        SCORES: f"{SCORES}\n        self.past = (keys.detach(), values.detach())",
     },
 )  # fmt: skip
 
@@ -1791,9 +1528,7 @@ mistake(
         ),
         "self.W_key(x)": "self.W_key(everything)",
         "self.W_value(x)": "self.W_value(everything)",
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (inputs, inputs)"
-        ),
+        RESULT: "return self.out_proj(context_vec), (inputs, inputs)",
     },
 )  # fmt: skip
 
@@ -1801,11 +1536,7 @@ mistake(
     "CachedAttention", "cache-turned-in-place", "What came in is turned around in place",
     hint="What does the caller find in it after the call?",
     breaks=("unchanged",),
-    change={
-        "torch.cat([past_keys, keys], dim=-2)": (
-            "torch.cat([past_keys.transpose_(-2, -1), keys.mT], dim=-1).mT"
-        ),
-    },
+    change={JOIN_KEYS: "torch.cat([past_keys.transpose_(-2, -1), keys.mT], dim=-1).mT"},
 )  # fmt: skip
 
 mistake(
@@ -1814,8 +1545,8 @@ mistake(
     hint="Two continuations start from one cache: what does the second of them find?",
     breaks=("unchanged",),
     change={
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = cache\n"
+        UNPACK: (
+            f"{UNPACK}\n"
             "            past_keys.copy_(past_keys.clone().flip(-2))\n"
             "            past_values.copy_(past_values.clone().flip(-2))"
         ),
@@ -1828,10 +1559,8 @@ mistake(
     hint="Which dtype has a new tensor when you say nothing?",
     breaks=("dtype",),
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys], dim=-2).float()",
-        "torch.cat([past_values, values], dim=-2)": (
-            "torch.cat([past_values, values], dim=-2).float()"
-        ),
+        JOIN_KEYS: f"{JOIN_KEYS}.float()",
+        JOIN_VALUES: f"{JOIN_VALUES}.float()",
     },
 )  # fmt: skip
 
@@ -1840,12 +1569,8 @@ mistake(
     hint="Which dtype does the cache have, and which has the input?",
     breaks=("returns",),
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (keys.half(), values.half())"
-        ),
-        "past_keys, past_values = cache": (
-            "past_keys, past_values = (part.to(x.dtype) for part in cache)"
-        ),
+        RESULT: "return self.out_proj(context_vec), (keys.half(), values.half())",
+        UNPACK: "past_keys, past_values = (part.to(x.dtype) for part in cache)",
     },
 )  # fmt: skip
 
@@ -1853,7 +1578,7 @@ mistake(
     "CachedAttention", "cache-rounded", "The cache passes through half precision on its way",
     hint="How many digits of a number are left after a visit to float16?",
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
+        RESULT: (
             "return self.out_proj(context_vec), (keys.half().to(x.dtype), "
             "values.half().to(x.dtype))"
         ),
@@ -1865,7 +1590,7 @@ mistake(
     hint="How many digits of a float64 are left after a visit to float32?",
     breaks=("dtype",),
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
+        RESULT: (
             "return self.out_proj(context_vec), (keys.float().to(x.dtype), "
             "values.float().to(x.dtype))"
         ),
@@ -1895,7 +1620,7 @@ mistake(
     "Keys are scaled before they are kept, and again when they come back",
     hint="How often is the key of the first token divided by the root after three steps?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": "queries @ keys.transpose(-2, -1)",
+        SCORES: "queries @ keys.transpose(-2, -1)",
         "total, head_dim = keys.shape[-2:]": (
             "total, head_dim = keys.shape[-2:]\n"
             "        keys = keys / head_dim**0.5"
@@ -1915,92 +1640,8 @@ mistake(
     hint="Does the new part of the joined keys have a grad_fn?",
     breaks=("gradients",),
     change={
-        "torch.cat([past_keys, keys], dim=-2)": "torch.cat([past_keys, keys.detach()], dim=-2)",
-        "torch.cat([past_values, values], dim=-2)": (
-            "torch.cat([past_values, values.detach()], dim=-2)"
-        ),
-    },
-)  # fmt: skip
-
-mistake("CachedAttention", "not-scaled", common="no-scale")
-mistake("CachedAttention", "root-forgotten", common="no-square-root")
-common_mistakes("CachedAttention", "half-of-the-length")
-common_mistakes(
-    "CachedAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
-)  # fmt: skip
-
-common_mistakes("CachedAttention", "scale-d-in")
-
-common_mistakes("CachedAttention", "scale-always-two")
-mistake("CachedAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes("CachedAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
-mistake("CachedAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-mistake("CachedAttention", "log-softmax", common="log-weights")
-mistake("CachedAttention", common="one-maximum-per-sentence", breaks=("large",))
-mistake("CachedAttention", common="one-maximum-per-head", breaks=("batch",))
-mistake("CachedAttention", common="mask-fills-minus-hundred", breaks=("large",))
-mistake("CachedAttention", common="one-maximum-for-all", breaks=("batch", "large"))
-mistake("CachedAttention", "values-are-keys", common="keys-mixed")
-common_mistakes(
-    "CachedAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
-    "no-attention",
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", common="own-value-only",
-    change={"attn_weights @ values": "values[:, :, -tokens:]"},
-)  # fmt: skip
-
-common_mistakes(
-    "CachedAttention", "all-weights-equal", "all-zeros", "mask-opposite", "mask-opposite-and-zeros",
-    "mask-fills-zero", "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one",
-    "mask-fills-infinity", "mask-times-infinity", "mask-added", "mask-after-softmax",
-    "mask-for-one-head", "reshaped-into-heads", "reshaped-into-heads-and-back", "every-nth-feature",
-    "values-not-split-alike", "merged-without-turning", "features-interleaved",
-    "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
-    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-from-d-in",
-    "output-layer-to-d-in",
-)  # fmt: skip
-mistake("CachedAttention", common="output-layer-without-bias", breaks=("bias",))
-mistake("CachedAttention", "residual-added", common="residual-after-output-layer")
-common_mistakes(
-    "CachedAttention", "no-super-init", "layers-turned-around", "plain-tensors", "python-list",
-    "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
-    "layer-read-through-data", "weights-returned",
-)  # fmt: skip
-mistake("CachedAttention", common="in-place-after-softmax", breaks=("gradients",))
-mistake("CachedAttention", common="value-bias", breaks=("bias",))
-mistake("CachedAttention", common="bias-left-on", breaks=("bias",))
-
-mistake(
-    "CachedAttention", "input-changed-in-place",
-    "The tokens that came in are turned around in place",
-    hint="What does the caller find in them after the call?",
-    breaks=("unchanged",),
-    change={
-        "_batch, tokens, _d_in = x.shape": (
-            "_batch, tokens, _d_in = x.shape\n"
-            "        x.transpose_(1, 2)"
-        ),
-        "self.W_query(x)": "self.W_query(x.mT)",
-        "self.W_key(x)": "self.W_key(x.mT)",
-        "self.W_value(x)": "self.W_value(x.mT)",
-    },
-    same_as={
-        "cache-turned-in-place": (
-            "every result is right, and the test itself says what was changed"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "CachedAttention", common="calls-torch-attention",
-    change={
-        "attn_weights @ values": (
-            "nn.functional.scaled_dot_product_attention(\n"
-            "                queries, keys, values, attn_mask=~mask\n"
-            "            )"
-        ),
+        JOIN_KEYS: "torch.cat([past_keys, keys.detach()], dim=-2)",
+        JOIN_VALUES: "torch.cat([past_values, values.detach()], dim=-2)",
     },
 )  # fmt: skip
 
@@ -2230,21 +1871,15 @@ class PastAndPresentApart(nn.Module):
 
 accepted(
     "CachedAttention", "cache-detached", "The cache that comes out carries no graph",
-    change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (keys.detach(), values.detach())"
-        ),
-    },
+    change={RESULT: "return self.out_proj(context_vec), (keys.detach(), values.detach())"},
 )  # fmt: skip
 
 accepted(
     "CachedAttention", "cache-turned-around-twice",
     "The cache is packed and unpacked as (values, keys)",
     change={
-        "return self.out_proj(context_vec), (keys, values)": (
-            "return self.out_proj(context_vec), (values, keys)"
-        ),
-        "past_keys, past_values = cache": "past_values, past_keys = cache",
+        RESULT: "return self.out_proj(context_vec), (values, keys)",
+        UNPACK: "past_values, past_keys = cache",
     },
 )  # fmt: skip
 
@@ -2265,62 +1900,6 @@ accepted(
     change={
         "mask = causal_mask_after(seen, tokens)": (
             "mask = causal_mask(total)[seen:]"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
-    change={
-        " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / head_dim**0.5, dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
-            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
-        ),
-    },
-)  # fmt: skip
-
-accepted(
-    "CachedAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
         ),
     },
 )  # fmt: skip
@@ -2483,9 +2062,7 @@ mistake(
     ),
     hint="How many softmaxes does each token get?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(self.W_query(x) @ self.W_up_key.weight @ latent.mT)[:, None] / head_dim**0.5"
-        ),
+        SCORES: "(self.W_query(x) @ self.W_up_key.weight @ latent.mT)[:, None] / head_dim**0.5",
     },
 )  # fmt: skip
 
@@ -2494,7 +2071,7 @@ mistake(
     "The matrix that queries absorb is reshaped where it should be turned",
     hint="In W_up_key.weight, what do the rows stand for, and what do the columns?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+        SCORES: (
             "self.W_up_key.weight.reshape(self.num_heads, -1, head_dim)\n"
             "        attn_scores = queries @ attn_scores.mT @ latent[:, None].mT / "
             "head_dim**0.5"
@@ -2507,7 +2084,7 @@ mistake(
     "The matrix that queries absorb is cut into every so-many-th row",
     hint="Which rows of W_up_key.weight belong to head 0?",
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
+        SCORES: (
             "self.W_up_key.weight.unflatten(0, (head_dim, -1)).transpose(0, 1)\n"
             "        attn_scores = queries @ attn_scores @ latent[:, None].mT / head_dim**0.5"
         ),
@@ -2518,7 +2095,7 @@ mistake(
     "LatentAttention", "heads-mix-latents-alike",
     "The weights of the heads are averaged, and all heads get the same mix of latents",
     hint="How many mixes of latents does a token need?",
-    change={"attn_weights @ values": "attn_weights.mean(dim=1, keepdim=True) @ values"},
+    change={MIX: "attn_weights.mean(dim=1, keepdim=True) @ values"},
 )  # fmt: skip
 
 mistake(
@@ -2532,11 +2109,7 @@ mistake(
     "LatentAttention", "only-values-through-the-latent",
     "The keys are compared without being unpacked: queries meet the latent, cut into pieces",
     hint="How wide are queries, and how wide is the latent?",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "queries[..., :1] * latent[:, None, :, :1].mT / head_dim**0.5"
-        ),
-    },
+    change={SCORES: "queries[..., :1] * latent[:, None, :, :1].mT / head_dim**0.5"},
 )  # fmt: skip
 
 mistake(
@@ -2560,93 +2133,6 @@ mistake(
         ),
     },
 )  # fmt: skip
-
-mistake("LatentAttention", "not-scaled", common="no-scale")
-mistake("LatentAttention", "root-forgotten", common="no-square-root")
-common_mistakes("LatentAttention", "half-of-the-length")
-common_mistakes(
-    "LatentAttention", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
-)  # fmt: skip
-
-common_mistakes("LatentAttention", "scale-d-in")
-
-common_mistakes("LatentAttention", "scale-always-two")
-mistake("LatentAttention", "scaled-after-softmax", common="scale-after-softmax")
-common_mistakes("LatentAttention", "softmax-over-queries", "softmax-over-heads", "no-softmax")
-mistake("LatentAttention", common="softmax-over-batch", breaks=("computes", "batch"))
-mistake("LatentAttention", "log-softmax", common="log-weights")
-mistake("LatentAttention", common="one-maximum-per-sentence", breaks=("large",))
-mistake("LatentAttention", common="one-maximum-per-head", breaks=("batch",))
-mistake("LatentAttention", common="mask-fills-minus-hundred", breaks=("large",))
-mistake("LatentAttention", common="one-maximum-for-all", breaks=("batch", "large"))
-mistake("LatentAttention", "values-are-keys", common="keys-mixed")
-common_mistakes(
-    "LatentAttention", "keys-are-values", "queries-and-keys-swapped", "compares-with-values",
-    "no-attention", "own-value-only", "all-weights-equal", "all-zeros", "no-mask",
-    "mask-thrown-away", "hides-itself", "hides-itself-and-fills-zeros", "sees-one-ahead",
-    "mask-transposed", "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero",
-    "mask-multiplies", "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity",
-    "mask-times-infinity", "mask-added", "mask-after-softmax", "mask-for-one-head",
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "length-remembered",
-    "The mask of the first sentence is used for all that come later",
-    hint="Give it a longer sentence, and then a shorter one: which mask do they get?",
-    breaks=("length",),
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            'if not hasattr(self, "mask"):\n'
-            "            self.mask = causal_mask(tokens).to(x.device)\n"
-            "        mask = self.mask"
-        ),
-    },
-)  # fmt: skip
-
-mistake(
-    "LatentAttention", "mask-of-one-length",
-    "The mask has room for 16 tokens, and longer sentences fail",
-    hint="How long may a sentence be?",
-    breaks=("length",),
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = causal_mask(16).to(x.device)[:tokens, :tokens]"
-        ),
-    },
-)  # fmt: skip
-
-common_mistakes(
-    "LatentAttention", "mask-on-the-cpu", "reshaped-into-heads", "reshaped-into-heads-and-back",
-    "every-nth-feature", "values-not-split-alike", "merged-without-turning", "features-interleaved",
-    "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
-    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-from-d-in",
-    "output-layer-to-d-in",
-)  # fmt: skip
-mistake("LatentAttention", common="output-layer-without-bias", breaks=("bias",))
-mistake("LatentAttention", "residual-added", common="residual-after-output-layer")
-common_mistakes(
-    "LatentAttention", "no-super-init", "layers-turned-around", "plain-tensors", "python-list",
-    "made-in-forward", "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
-    "layer-read-through-data", "input-changed-in-place", "weights-returned", "weights-returned-too",
-)  # fmt: skip
-mistake("LatentAttention", common="in-place-after-softmax", breaks=("gradients",))
-mistake("LatentAttention", common="value-bias", breaks=("bias",))
-mistake("LatentAttention", common="bias-left-on", breaks=("bias",))
-
-mistake(
-    "LatentAttention", "absorbed-key-for-value",
-    "The values are unpacked with the layer of the keys",
-    hint="Which layer turns the mix of latents into a mix of values?",
-    change={
-        "attn_weights @ values": (
-            "attn_weights @ latent[:, None] @ self.W_up_key.weight.unflatten(0, "
-            "(self.num_heads, -1)).mT"
-        ),
-    },
-    same_as={"values-are-keys": "the keys are mixed either way"},
-)  # fmt: skip
-
-common_mistakes("LatentAttention", "calls-torch-attention")
 
 
 @accepted("LatentAttention", "absorbed-keys", "The queries absorb the layer that unpacks keys")
@@ -2861,47 +2347,185 @@ class OneLayerDown(nn.Module):
         return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
-accepted(
-    "LatentAttention", "queries-scaled-first", "The queries are scaled before they meet the keys",
+# --- GroupedQueryAttention, CachedAttention and LatentAttention -----------------------------------
+
+ALL = ("GroupedQueryAttention", "CachedAttention", "LatentAttention")
+NO_CACHE = ("GroupedQueryAttention", "LatentAttention")
+SQUARE = "mask = causal_mask(tokens).to(x.device)"
+
+mistake(ALL, "not-scaled", common="no-scale")
+mistake(ALL, "root-forgotten", common="no-square-root")
+common_mistakes(
+    ALL, "half-of-the-length", "scale-multiplied", "scale-d-out", "scale-num-heads", "scale-tokens",
+    "scale-d-in", "scale-always-two",
+)  # fmt: skip
+mistake(ALL, "scaled-after-softmax", common="scale-after-softmax")
+common_mistakes(ALL, "softmax-over-queries", "softmax-over-heads", "no-softmax")
+mistake(ALL, common="softmax-over-batch", breaks=("computes", "batch"))
+mistake(ALL, "log-softmax", common="log-weights")
+mistake(ALL, common="one-maximum-per-sentence", breaks=("large",))
+mistake(ALL, common="one-maximum-per-head", breaks=("batch",))
+mistake(ALL, common="mask-fills-minus-hundred", breaks=("large",))
+mistake(ALL, common="one-maximum-for-all", breaks=("batch", "large"))
+mistake(ALL, "values-are-keys", common="keys-mixed")
+common_mistakes(
+    ALL, "keys-are-values", "queries-and-keys-swapped", "compares-with-values", "no-attention",
+)  # fmt: skip
+common_mistakes(NO_CACHE, "own-value-only")
+
+mistake(
+    "CachedAttention", common="own-value-only",
+    change={MIX: "values[:, :, -tokens:]"},
+)  # fmt: skip
+
+common_mistakes(ALL, "all-weights-equal", "all-zeros")
+common_mistakes(
+    NO_CACHE, "no-mask", "mask-thrown-away", "hides-itself", "hides-itself-and-fills-zeros",
+    "sees-one-ahead", "mask-transposed",
+)  # fmt: skip
+common_mistakes(
+    ALL, "mask-opposite", "mask-opposite-and-zeros", "mask-fills-zero", "mask-multiplies",
+    "mask-fills-tiny", "mask-fills-minus-one", "mask-fills-infinity", "mask-times-infinity",
+    "mask-added", "mask-after-softmax", "mask-for-one-head",
+)  # fmt: skip
+
+mistake(
+    NO_CACHE, "length-remembered", "The mask of the first sentence is used for all that come later",
+    hint="Give it a longer sentence, and then a shorter one: which mask do they get?",
+    breaks=("length",),
     change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"
+        SQUARE: (
+            'if not hasattr(self, "mask"):\n'
+            "            self.mask = causal_mask(tokens).to(x.device)\n"
+            "        mask = self.mask"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    NO_CACHE, "mask-of-one-length", "The mask has room for 16 tokens, and longer sentences fail",
+    hint="How long may a sentence be?",
+    breaks=("length",),
+    change={SQUARE: "mask = causal_mask(16).to(x.device)[:tokens, :tokens]"},
+)  # fmt: skip
+
+common_mistakes(NO_CACHE, "mask-on-the-cpu")
+common_mistakes(
+    ALL, "reshaped-into-heads", "reshaped-into-heads-and-back", "every-nth-feature",
+    "values-not-split-alike", "merged-without-turning", "features-interleaved",
+    "keys-of-the-first-head", "values-of-the-first-head", "heads-summed", "heads-averaged",
+    "no-output-layer", "output-layer-unused", "output-layer-twice", "output-layer-from-d-in",
+    "output-layer-to-d-in",
+)  # fmt: skip
+mistake(ALL, common="output-layer-without-bias", breaks=("bias",))
+mistake(ALL, "residual-added", common="residual-after-output-layer")
+common_mistakes(
+    ALL, "no-super-init", "layers-turned-around", "plain-tensors", "python-list", "made-in-forward",
+    "float32-hard-coded", "float32-inside", "no-gradient", "weights-detached",
+    "layer-read-through-data",
+)  # fmt: skip
+common_mistakes(NO_CACHE, "input-changed-in-place")
+common_mistakes(ALL, "weights-returned")
+common_mistakes(NO_CACHE, "weights-returned-too")
+mistake(ALL, common="in-place-after-softmax", breaks=("gradients",))
+mistake(ALL, common="value-bias", breaks=("bias",))
+mistake(ALL, common="bias-left-on", breaks=("bias",))
+
+mistake(
+    "GroupedQueryAttention", "one-maximum-per-group",
+    "One maximum is taken for all query heads of a group, and heads far below it vanish",
+    hint="What does exp make of a row that lies 200 below the largest score of another head?",
+    breaks=("large",),
+    change={
+        MASKED: (
+            "attn_scores.unflatten(1, (-1, groups))\n"
+            "        attn_weights = torch.exp(attn_weights - attn_weights.amax(dim=(2, 3, "
+            "4), keepdim=True))\n"
+            "        attn_weights = attn_weights.flatten(1, 2).masked_fill(mask, 0.0)\n"
+            "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
+        ),
+    },
+    same_as={
+        "one-maximum-per-sentence": (
+            "a head that is NaN makes the whole token NaN in the last layer"
+        ),
+    },
+)  # fmt: skip
+
+mistake(
+    "LatentAttention", "absorbed-key-for-value",
+    "The values are unpacked with the layer of the keys",
+    hint="Which layer turns the mix of latents into a mix of values?",
+    change={
+        MIX: (
+            "attn_weights @ latent[:, None] @ self.W_up_key.weight.unflatten(0, "
+            "(self.num_heads, -1)).mT"
+        ),
+    },
+    same_as={"values-are-keys": "the keys are mixed either way"},
+)  # fmt: skip
+
+mistake(
+    "CachedAttention", "input-changed-in-place",
+    "The tokens that came in are turned around in place",
+    hint="What does the caller find in them after the call?",
+    breaks=("unchanged",),
+    change={
+        "_batch, tokens, _d_in = x.shape": (
+            "_batch, tokens, _d_in = x.shape\n"
+            "        x.transpose_(1, 2)"
+        ),
+        "self.W_query(x)": "self.W_query(x.mT)",
+        "self.W_key(x)": "self.W_key(x.mT)",
+        "self.W_value(x)": "self.W_value(x.mT)",
+    },
+    same_as={
+        "cache-turned-in-place": (
+            "every result is right, and the test itself says what was changed"
+        ),
+    },
+)  # fmt: skip
+
+common_mistakes(NO_CACHE, "calls-torch-attention")
+
+mistake(
+    "CachedAttention", common="calls-torch-attention",
+    change={
+        MIX: (
+            "nn.functional.scaled_dot_product_attention(\n"
+            "                queries, keys, values, attn_mask=~mask\n"
+            "            )"
         ),
     },
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "root-shared", "Queries and keys take half of the scale each",
-    change={
-        "queries @ keys.transpose(-2, -1) / head_dim**0.5": (
-            "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"
-        ),
-    },
+    ALL, "queries-scaled-first", "The queries are scaled before they meet the keys",
+    change={SCORES: "(queries * head_dim**-0.5) @ keys.transpose(-2, -1)"},
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "scaled-after-the-mask", "The scores are scaled after the mask",
+    ALL, "root-shared", "Queries and keys take half of the scale each",
+    change={SCORES: "(queries / head_dim**0.25) @ (keys / head_dim**0.25).transpose(-2, -1)"},
+)  # fmt: skip
+
+accepted(
+    ALL, "scaled-after-the-mask", "The scores are scaled after the mask",
     change={
         " / head_dim**0.5": "",
-        "masked_softmax(attn_scores, mask)": (
-            "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / head_dim**0.5, dim=-1)"
-        ),
+        MASKED: "torch.softmax(attn_scores.masked_fill(mask, -torch.inf) / head_dim**0.5, dim=-1)",
     },
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "lowest-number", "The lowest number of the dtype instead of infinity",
-    change={
-        "masked_softmax(attn_scores, mask)": (
-            "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"
-        ),
-    },
+    ALL, "lowest-number", "The lowest number of the dtype instead of infinity",
+    change={MASKED: "attn_scores.masked_fill(mask, torch.finfo(x.dtype).min).softmax(dim=-1)"},
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
+    ALL, "renormalized-afterwards", "Zeroed after the softmax, then renormalised",
     change={
-        "masked_softmax(attn_scores, mask)": (
+        MASKED: (
             "torch.softmax(attn_scores, dim=-1).masked_fill(mask, 0.0)\n"
             "        attn_weights = attn_weights / attn_weights.sum(dim=-1, keepdim=True)"
         ),
@@ -2909,39 +2533,33 @@ accepted(
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "float64-softmax", "The softmax runs in float64, and is cast back",
+    ALL, "float64-softmax", "The softmax runs in float64, and is cast back",
+    change={MASKED: "masked_softmax(attn_scores.double(), mask).to(x.dtype)"},
+)  # fmt: skip
+
+accepted(
+    NO_CACHE, "infinity-added", "An additive mask of zeros and minus infinities",
     change={
-        "masked_softmax(attn_scores, mask)": (
-            "masked_softmax(attn_scores.double(), mask).to(x.dtype)"
-        ),
+        SQUARE: "mask = torch.full((tokens, tokens), -torch.inf, device=x.device).triu(1)",
+        MASKED: "(attn_scores + mask.to(x.dtype)).softmax(dim=-1)",
     },
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "infinity-added", "An additive mask of zeros and minus infinities",
-    change={
-        "mask = causal_mask(tokens).to(x.device)": (
-            "mask = torch.full((tokens, tokens), -torch.inf, device=x.device).triu(1)"
-        ),
-        "masked_softmax(attn_scores, mask)": "(attn_scores + mask.to(x.dtype)).softmax(dim=-1)",
-    },
-)  # fmt: skip
-
-accepted(
-    "LatentAttention", "mask-as-a-buffer", "The mask is a large buffer, cut in forward",
+    NO_CACHE, "mask-as-a-buffer", "The mask is a large buffer, cut in forward",
     change={
         "self.num_heads = num_heads": (
             "self.num_heads = num_heads\n"
             '        self.register_buffer("mask", causal_mask(1024), persistent=False)'
         ),
-        "mask = causal_mask(tokens).to(x.device)": "mask = self.mask[:tokens, :tokens]",
+        SQUARE: "mask = self.mask[:tokens, :tokens]",
     },
 )  # fmt: skip
 
 accepted(
-    "LatentAttention", "positions-compared", "Positions are compared, and no triangle is cut",
+    NO_CACHE, "positions-compared", "Positions are compared, and no triangle is cut",
     change={
-        "mask = causal_mask(tokens).to(x.device)": (
+        SQUARE: (
             "positions = torch.arange(tokens, device=x.device)\n"
             "        mask = positions[None, :] > positions[:, None]"
         ),
