@@ -26,16 +26,20 @@ from grader.cli.app import (
 )
 from grader.course.course import Course
 from grader.records.faults import CallError
+from grader.student.answers import UNKNOWN, digests_of
 from grader.student.progress import (
     ALL_SOLVED,
     FREE,
     LAST_HINT,
+    LastCheck,
     Progress,
+    last_checks,
     next_hint,
     read_progress,
     record_checks,
     record_progress,
 )
+from grader.student.standing import Standing, standing_of
 
 if TYPE_CHECKING:
     from grader.student.reward import Reward
@@ -102,14 +106,18 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
+        digests = digests_of(opened)  # before the check: what is saved meanwhile is not of it
         results = checker.check()
-    recorded = partial(record_checks, opened.folder, results)
-    before = _remember(recorded) if folder is None else Progress()
+    before, standing = Progress(), None
+    if folder is None:
+        before = _remember(partial(record_checks, opened.folder, results, digests))
+        after = before.with_(checked=last_checks(results, digests))
+        standing = Standing(opened, after, digests)
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
         console = Console(highlight=False)
-        _print_checks(console, opened, results, before, bool(names), folder is None)
+        _print_checks(console, opened, results, before, standing, bool(names))
     if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
@@ -129,7 +137,12 @@ def _look_closer(
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
-    return int(not show_cases(cases_of(course, names[0], folder), Console(highlight=False)))
+    digests = digests_of(course)
+    passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
+    if passed and folder is None:  # what does not pass may have been stopped
+        checked = {names[0]: LastCheck(True, digests.get(names[0], UNKNOWN))}
+        _remember(partial(record_progress, course.folder, checked=checked))
+    return int(not passed)
 
 
 def _remember(record: Callable[[], Progress]) -> Progress:
@@ -149,8 +162,8 @@ def _print_checks(
     course: Course,
     results: Any,
     before: Progress,
+    standing: Standing | None,
     detail: bool,
-    in_place: bool,
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
@@ -165,15 +178,15 @@ def _print_checks(
             console.print(f"\n[bold]{unit}[/bold]: {title}")
         verdict = verdict_of(result, result.name in before.solved)
         terminal.show_verdict(console, verdict, detail)
-    below = closing(course, results, before, named=detail, in_place=in_place)
+    below = closing(course, results, standing, named=detail)
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
-    if detail and in_place:
+    if detail and standing is not None:
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
-    if in_place and detail and len(results) == 1 and results[0].solved:
+    if standing is not None and detail and len(results) == 1 and results[0].solved:
         _after_solved(console, course, results[0].name, before)
     if below.next:
         console.print(below.next)
@@ -194,9 +207,7 @@ def _after_solved(console: Console, course: Course, name: str, before: Progress)
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
 def list_(
     names: NamesArgument = None,
-    todo: Annotated[
-        bool, typer.Option("--todo", help="Only what is not solved, or fails now.")
-    ] = False,
+    todo: Annotated[bool, typer.Option("--todo", help="Only what is not solved now.")] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -204,9 +215,11 @@ def list_(
     from grader.student.listing import listed
 
     opened = students_course(course)
-    progress = read_progress(opened.folder)
-    done = progress.solved - progress.failing if todo else frozenset()
-    chosen = [name for name in opened.select(names or []) if name not in done]
+    standing = standing_of(opened)
+    progress = standing.progress
+    chosen = [
+        name for name in opened.select(names or []) if not (todo and standing.is_solved(name))
+    ]
     if as_json:
         rows = [
             {
@@ -215,7 +228,8 @@ def list_(
                 "title": exercise.title,
                 "points": exercise.points,
                 "solved": name in progress.solved,
-                "fails_now": name in progress.failing,
+                "fails_now": name in progress.solved and standing.state(name) == "failing",
+                "state": standing.state(name),
                 "hints": len(exercise.hints),
                 "hints_read": progress.hints.get(name, 0),
                 "asked": name in opened.asked,
@@ -226,7 +240,7 @@ def list_(
         print(json.dumps(rows))
         return
     console = Console(highlight=False)
-    for part in listed(opened, chosen, progress):
+    for part in listed(chosen, standing):
         console.print(part, soft_wrap=True)
 
 
@@ -241,7 +255,7 @@ def hint(
     opened = students_course(course)
     progress = read_progress(opened.folder)
     if name is None:
-        name = progress.first_unsolved(opened.asked)
+        name = standing_of(opened).next
         if name is None:
             print(ALL_SOLVED)
             return
@@ -386,8 +400,9 @@ def pack(
     opened = students_course(course)
     opened.require_answers()
     with terminal.waiting("checking what is handed in"):
+        digests = digests_of(opened)
         packed = packing.pack_answers(opened, to, backend)
-    before = _remember(partial(record_checks, opened.folder, packed.results))
+    before = _remember(partial(record_checks, opened.folder, packed.results, digests))
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)
     for line in packing.settle(opened, packed, objections, to, "grader pack --anyway", anyway):
