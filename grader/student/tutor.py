@@ -41,7 +41,7 @@ try:
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 except ModuleNotFoundError as error:
-    raise CallError(f"grader mcp needs {error.name}: pip install 'attention-grader[mcp]'") from None
+    raise CallError(f'grader mcp needs {error.name}: pip install "mcp>=2.3,<3"') from None
 
 NAME = "attention-grader"
 Client = Literal["claude", "cursor", "vscode"]
