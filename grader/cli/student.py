@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from grader.student.reward import Reward
 
 
+NO_LIMIT = "loading torch; then your code runs without a time limit, and Ctrl-C shows where it is"
+WHERE_IT_IS = "to see at which line {0} is: grader check {0} --show, and then Ctrl-C"
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"attention-grader {__version__}")
@@ -134,6 +138,8 @@ def _look_closer(
         from grader.inspection.debugger import debug
 
         return int(debug(course, names[0], folder))
+    if sys.stderr.isatty():
+        print(NO_LIMIT, file=sys.stderr, flush=True)
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
@@ -182,6 +188,9 @@ def _print_checks(
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
+    late = [r.name for r in results if any(test.status == "timeout" for test in r.tests)]
+    for name in late:
+        console.print(f"[dim]{WHERE_IT_IS.format(name)}[/dim]")
     if detail and standing is not None:
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file

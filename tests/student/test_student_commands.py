@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,26 @@ def test_show_tells_inputs_shapes_and_prints(desk_of_ada: Path, cold_grader: Gra
     assert "so torch.Size([])" in ran.out
     (desk_of_ada / "basics.py").write_text(RIGHT, "utf-8")
     assert cold_grader("check", "center", "--show", "--course", desk_of_ada).code == 0
+
+
+def test_show_says_on_a_terminal_that_it_has_no_time_limit(
+    desk_of_ada: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk_of_ada / "basics.py").write_text(RIGHT, "utf-8")
+    assert cold_grader("check", "center", "--show", "--course", desk_of_ada).err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = cold_grader("check", "center", "--show", "--course", desk_of_ada).err
+    assert "without a time limit, and Ctrl-C shows where it is" in said
+
+
+def test_of_a_loop_that_never_ends_a_check_says_how_to_see_its_line(
+    desk_of_ada: Path, grader: Grader
+) -> None:
+    (desk_of_ada / "basics.py").write_text(
+        "def center(x):\n    while True:\n        pass\n", "utf-8"
+    )
+    said = grader("check", "center", "--course", desk_of_ada).out
+    assert "to see at which line center is: grader check center --show, and then Ctrl-C" in said
 
 
 def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
