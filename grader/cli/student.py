@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from grader import __version__
 from grader.cli.app import (
@@ -22,6 +23,7 @@ from grader.cli.app import (
     JsonOption,
     NamesArgument,
     app,
+    name_of_unit,
     students_course,
 )
 from grader.course.course import Course
@@ -256,7 +258,10 @@ def list_(
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
 def hint(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An exercise; the next one if none.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", callback=name_of_unit, help="An exercise; the next one if none."
+        ),
     ] = None,
     course: CourseOption = None,
 ) -> None:
@@ -280,14 +285,26 @@ def hint(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader after softmax_rows")
 def after(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise that you have solved.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="An exercise that you have solved; they are listed if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """Read why a solved exercise works, another way to write it, and something to try."""
     from grader.student import reward
 
     opened = students_course(course)
-    found = reward.after(opened, name, read_progress(opened.folder))
+    progress = read_progress(opened.folder)
+    if name is None:
+        solved = ", ".join(one for one in opened.exercises if one in progress.solved)
+        print(f"type grader after NAME, of what you have solved: {solved or 'nothing yet'}")
+        return
+    found = reward.after(opened, name, progress)
     _print_reward(Console(highlight=False), found)
 
 
@@ -300,7 +317,14 @@ def _print_reward(console: Console, found: Reward) -> None:
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader look simple_attention")
 def look(
-    name: Annotated[str, typer.Argument(metavar="UNIT", help="A unit that you have solved.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[UNIT]",
+            callback=name_of_unit,
+            help="A unit that you have solved; they are listed if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """See a unit at work: a picture or numbers from your own answers.
@@ -308,9 +332,13 @@ def look(
     Your code runs in this process; Ctrl-C ends what never ends.
     """
     from grader.feedback import terminal
-    from grader.student.scripts import run_look, title_of_look
+    from grader.student.scripts import listed_looks, run_look, title_of_look
 
     opened = students_course(course)
+    if name is None:
+        for line in listed_looks(opened):
+            Console(highlight=False).print(line, soft_wrap=True)
+        return
     print(title_of_look(opened, name))
     with terminal.waiting("loading torch"):
         import grader.mine  # noqa: F401 - it takes torch along
@@ -347,7 +375,10 @@ def try_(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")
 def reset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a whole unit.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", callback=name_of_unit, help="An exercise, or a whole unit."),
+    ],
     undo: Annotated[
         bool,
         typer.Option(
@@ -377,13 +408,22 @@ def reset(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader run causal_mask")
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a unit.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="An exercise, or a unit; the next exercise if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """Run your file from top to bottom, as Python does: a check runs definitions only."""
     from grader.student.running import run_file
 
-    raise typer.Exit(run_file(students_course(course), name))
+    opened = students_course(course)
+    name = name or standing_of(opened).next or opened.asked[-1]
+    raise typer.Exit(run_file(opened, name))
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader pack --to ada.zip")
@@ -423,7 +463,11 @@ def pack(
 def watch(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Where to begin; the first unsolved one if none."),
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="Where to begin; the next exercise if none.",
+        ),
     ] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
@@ -445,11 +489,28 @@ def watch(
     run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader mcp --config claude > .mcp.json")
+class _Mcp(TyperCommand):
+    """A command that names the choices to one who gives none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raise `CallError` for a --config without a value, where Click names no choices."""
+        if args[-1:] == ["--config"]:
+            raise CallError("--config needs a name: claude, cursor or vscode")
+        return super().parse_args(ctx, args)
+
+
+@app.command(
+    cls=_Mcp,
+    rich_help_panel=STUDENTS,
+    epilog="Example: grader mcp --config claude > .mcp.json",
+)
 def mcp(
     config: Annotated[
         Literal["claude", "cursor", "vscode"] | None,
-        typer.Option("--config", help="Print the file by which this assistant starts it."),
+        typer.Option(
+            "--config",
+            help="Print the file by which this assistant starts it: claude, cursor or vscode.",
+        ),
     ] = None,
     backend: BackendOption = "auto",
     course: CourseOption = None,

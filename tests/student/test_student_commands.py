@@ -79,6 +79,32 @@ def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     assert listed[-1] == "next: weigh, in basics.py"
 
 
+@pytest.mark.parametrize("path", ["basics.py", "exercises/basics.py"])
+def test_the_path_of_a_units_file_means_the_unit(
+    desk_of_ada: Path, cold_grader: Grader, path: str
+) -> None:
+    said = cold_grader("list", path, "--course", desk_of_ada).out
+    assert "1 basics" in said
+    assert "2 layers" not in said
+    assert cold_grader("run", path, "--course", desk_of_ada).code == 0
+
+
+def test_without_a_name_what_there_is_is_listed(desk_of_ada: Path, cold_grader: Grader) -> None:
+    (desk_of_ada / "progress.txt").write_text("solved center\n", "utf-8")
+    assert "solved: center" in cold_grader("after", "--course", desk_of_ada).out
+    (desk_of_ada / "afterwards").mkdir(exist_ok=True)
+    (desk_of_ada / "afterwards" / "basics.py").write_text('"""Means that are gone."""\n', "utf-8")
+    assert "basics                   Means that are gone." in (
+        cold_grader("look", "--course", desk_of_ada).out
+    )
+    assert cold_grader("run", "--course", desk_of_ada).code == 0
+
+
+def test_config_without_a_value_names_its_choices(cold_grader: Grader) -> None:
+    ran = cold_grader("mcp", "--config")
+    assert (ran.code, ran.err) == (2, "grader: --config needs a name: claude, cursor or vscode\n")
+
+
 def test_pdb_stops_in_the_students_code(
     desk_of_ada: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
