@@ -116,8 +116,21 @@ DeviceOption = Annotated[
         help="Where answers compute; never needed to pass. No jail may touch a GPU.",
     ),
 ]
+
+
+def name_of_unit(given: str | None) -> str | None:
+    """A name as it is; of the path of a unit's file, as a shell completes it, the unit's name."""
+    path = Path(given or "")
+    return path.stem if path.suffix in (".py", ".ipynb") else given
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    return [str(name_of_unit(name)) for name in given or ()] or None
+
+
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Exercises or units; all if none.")
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", callback=_names, help="Exercises or units; all if none."),
 ]
 
 

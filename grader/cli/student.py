@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from grader import __version__
 from grader.cli.app import (
@@ -22,23 +23,32 @@ from grader.cli.app import (
     JsonOption,
     NamesArgument,
     app,
+    name_of_unit,
     students_course,
 )
 from grader.course.course import Course
 from grader.records.faults import CallError
+from grader.student.answers import UNKNOWN, digests_of
 from grader.student.progress import (
     ALL_SOLVED,
     FREE,
     LAST_HINT,
+    LastCheck,
     Progress,
+    last_checks,
     next_hint,
     read_progress,
     record_checks,
     record_progress,
 )
+from grader.student.standing import Standing, standing_of
 
 if TYPE_CHECKING:
     from grader.student.reward import Reward
+
+
+NO_LIMIT = "loading torch; then your code runs without a time limit, and Ctrl-C shows where it is"
+WHERE_IT_IS = "to see at which line {0} is: grader check {0} --show, and then Ctrl-C"
 
 
 def _version(wanted: bool) -> None:
@@ -102,14 +112,18 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
+        digests = digests_of(opened)  # before the check: what is saved meanwhile is not of it
         results = checker.check()
-    recorded = partial(record_checks, opened.folder, results)
-    before = _remember(recorded) if folder is None else Progress()
+    before, standing = Progress(), None
+    if folder is None:
+        before = _remember(partial(record_checks, opened.folder, results, digests))
+        after = before.with_(checked=last_checks(results, digests))
+        standing = Standing(opened, after, digests)
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:
         console = Console(highlight=False)
-        _print_checks(console, opened, results, before, bool(names), folder is None)
+        _print_checks(console, opened, results, before, standing, bool(names))
     if any(result.faulty for result in results):
         raise typer.Exit(3)
     raise typer.Exit(0 if all(result.solved for result in results) else 1)
@@ -126,10 +140,17 @@ def _look_closer(
         from grader.inspection.debugger import debug
 
         return int(debug(course, names[0], folder))
+    if sys.stderr.isatty():
+        print(NO_LIMIT, file=sys.stderr, flush=True)
     from grader.inspection.screen import show_cases
     from grader.inspection.tracing import show as cases_of
 
-    return int(not show_cases(cases_of(course, names[0], folder), Console(highlight=False)))
+    digests = digests_of(course)
+    passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
+    if passed and folder is None:  # what does not pass may have been stopped
+        checked = {names[0]: LastCheck(True, digests.get(names[0], UNKNOWN))}
+        _remember(partial(record_progress, course.folder, checked=checked))
+    return int(not passed)
 
 
 def _remember(record: Callable[[], Progress]) -> Progress:
@@ -149,8 +170,8 @@ def _print_checks(
     course: Course,
     results: Any,
     before: Progress,
+    standing: Standing | None,
     detail: bool,
-    in_place: bool,
 ) -> None:
     from grader.feedback import terminal
     from grader.feedback.verdict import verdict_of
@@ -165,15 +186,18 @@ def _print_checks(
             console.print(f"\n[bold]{unit}[/bold]: {title}")
         verdict = verdict_of(result, result.name in before.solved)
         terminal.show_verdict(console, verdict, detail)
-    below = closing(course, results, before, named=detail, in_place=in_place)
+    below = closing(course, results, standing, named=detail)
     console.print(f"\n{below.count}")
     if below.hidden:
         console.print(f"[dim]{below.hidden}[/dim]")
-    if detail and in_place:
+    late = [r.name for r in results if any(test.status == "timeout" for test in r.tests)]
+    for name in late:
+        console.print(f"[dim]{WHERE_IT_IS.format(name)}[/dim]")
+    if detail and standing is not None:
         told = (line for result in results for line in told_of_file(course, result.name))
         for line in dict.fromkeys(told):  # each once, though exercises share a file
             terminal.print_plain(console, line, "dim")
-    if in_place and detail and len(results) == 1 and results[0].solved:
+    if standing is not None and detail and len(results) == 1 and results[0].solved:
         _after_solved(console, course, results[0].name, before)
     if below.next:
         console.print(below.next)
@@ -194,9 +218,7 @@ def _after_solved(console: Console, course: Course, name: str, before: Progress)
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
 def list_(
     names: NamesArgument = None,
-    todo: Annotated[
-        bool, typer.Option("--todo", help="Only what is not solved, or fails now.")
-    ] = False,
+    todo: Annotated[bool, typer.Option("--todo", help="Only what is not solved now.")] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -204,9 +226,11 @@ def list_(
     from grader.student.listing import listed
 
     opened = students_course(course)
-    progress = read_progress(opened.folder)
-    done = progress.solved - progress.failing if todo else frozenset()
-    chosen = [name for name in opened.select(names or []) if name not in done]
+    standing = standing_of(opened)
+    progress = standing.progress
+    chosen = [
+        name for name in opened.select(names or []) if not (todo and standing.is_solved(name))
+    ]
     if as_json:
         rows = [
             {
@@ -215,7 +239,8 @@ def list_(
                 "title": exercise.title,
                 "points": exercise.points,
                 "solved": name in progress.solved,
-                "fails_now": name in progress.failing,
+                "fails_now": name in progress.solved and standing.state(name) == "failing",
+                "state": standing.state(name),
                 "hints": len(exercise.hints),
                 "hints_read": progress.hints.get(name, 0),
                 "asked": name in opened.asked,
@@ -226,14 +251,17 @@ def list_(
         print(json.dumps(rows))
         return
     console = Console(highlight=False)
-    for part in listed(opened, chosen, progress):
+    for part in listed(chosen, standing):
         console.print(part, soft_wrap=True)
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader hint causal_mask")
 def hint(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An exercise; the next one if none.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", callback=name_of_unit, help="An exercise; the next one if none."
+        ),
     ] = None,
     course: CourseOption = None,
 ) -> None:
@@ -241,7 +269,7 @@ def hint(
     opened = students_course(course)
     progress = read_progress(opened.folder)
     if name is None:
-        name = progress.first_unsolved(opened.asked)
+        name = standing_of(opened).next
         if name is None:
             print(ALL_SOLVED)
             return
@@ -257,14 +285,26 @@ def hint(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader after softmax_rows")
 def after(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise that you have solved.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="An exercise that you have solved; they are listed if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """Read why a solved exercise works, another way to write it, and something to try."""
     from grader.student import reward
 
     opened = students_course(course)
-    found = reward.after(opened, name, read_progress(opened.folder))
+    progress = read_progress(opened.folder)
+    if name is None:
+        solved = ", ".join(one for one in opened.exercises if one in progress.solved)
+        print(f"type grader after NAME, of what you have solved: {solved or 'nothing yet'}")
+        return
+    found = reward.after(opened, name, progress)
     _print_reward(Console(highlight=False), found)
 
 
@@ -277,7 +317,14 @@ def _print_reward(console: Console, found: Reward) -> None:
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader look simple_attention")
 def look(
-    name: Annotated[str, typer.Argument(metavar="UNIT", help="A unit that you have solved.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[UNIT]",
+            callback=name_of_unit,
+            help="A unit that you have solved; they are listed if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """See a unit at work: a picture or numbers from your own answers.
@@ -285,9 +332,13 @@ def look(
     Your code runs in this process; Ctrl-C ends what never ends.
     """
     from grader.feedback import terminal
-    from grader.student.scripts import run_look, title_of_look
+    from grader.student.scripts import listed_looks, run_look, title_of_look
 
     opened = students_course(course)
+    if name is None:
+        for line in listed_looks(opened):
+            Console(highlight=False).print(line, soft_wrap=True)
+        return
     print(title_of_look(opened, name))
     with terminal.waiting("loading torch"):
         import grader.mine  # noqa: F401 - it takes torch along
@@ -324,7 +375,10 @@ def try_(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader reset causal_mask")
 def reset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a whole unit.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", callback=name_of_unit, help="An exercise, or a whole unit."),
+    ],
     undo: Annotated[
         bool,
         typer.Option(
@@ -354,13 +408,22 @@ def reset(
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader run causal_mask")
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An exercise, or a unit.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="An exercise, or a unit; the next exercise if none.",
+        ),
+    ] = None,
     course: CourseOption = None,
 ) -> None:
     """Run your file from top to bottom, as Python does: a check runs definitions only."""
     from grader.student.running import run_file
 
-    raise typer.Exit(run_file(students_course(course), name))
+    opened = students_course(course)
+    name = name or standing_of(opened).next or opened.asked[-1]
+    raise typer.Exit(run_file(opened, name))
 
 
 @app.command(rich_help_panel=STUDENTS, epilog="Example: grader pack --to ada.zip")
@@ -386,8 +449,9 @@ def pack(
     opened = students_course(course)
     opened.require_answers()
     with terminal.waiting("checking what is handed in"):
+        digests = digests_of(opened)
         packed = packing.pack_answers(opened, to, backend)
-    before = _remember(partial(record_checks, opened.folder, packed.results))
+    before = _remember(partial(record_checks, opened.folder, packed.results, digests))
     objections = [*packing.objections(opened, packed, before)]
     console = Console(highlight=False)
     for line in packing.settle(opened, packed, objections, to, "grader pack --anyway", anyway):
@@ -399,7 +463,11 @@ def pack(
 def watch(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Where to begin; the first unsolved one if none."),
+        typer.Argument(
+            metavar="[NAME]",
+            callback=name_of_unit,
+            help="Where to begin; the next exercise if none.",
+        ),
     ] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Lines of text only, for a screen reader.")
@@ -421,11 +489,28 @@ def watch(
     run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
 
 
-@app.command(rich_help_panel=STUDENTS, epilog="Example: grader mcp --config claude > .mcp.json")
+class _Mcp(TyperCommand):
+    """A command that names the choices to one who gives none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raise `CallError` for a --config without a value, where Click names no choices."""
+        if args[-1:] == ["--config"]:
+            raise CallError("--config needs a name: claude, cursor or vscode")
+        return super().parse_args(ctx, args)
+
+
+@app.command(
+    cls=_Mcp,
+    rich_help_panel=STUDENTS,
+    epilog="Example: grader mcp --config claude > .mcp.json",
+)
 def mcp(
     config: Annotated[
         Literal["claude", "cursor", "vscode"] | None,
-        typer.Option("--config", help="Print the file by which this assistant starts it."),
+        typer.Option(
+            "--config",
+            help="Print the file by which this assistant starts it: claude, cursor or vscode.",
+        ),
     ] = None,
     backend: BackendOption = "auto",
     course: CourseOption = None,

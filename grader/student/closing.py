@@ -9,7 +9,7 @@ from grader.course.course import Course
 from grader.feedback.terminal import all_asked
 from grader.intake.own import NOTEBOOKS
 from grader.records.grade import ExerciseResult
-from grader.student.progress import Progress
+from grader.student.standing import Standing
 
 HIDDEN = "hidden tests look at the same rules on other inputs"
 
@@ -26,23 +26,21 @@ class Closing:
 def closing(
     course: Course,
     results: Sequence[ExerciseResult],
-    before: Progress,
+    standing: Standing | None,
     *,
     named: bool,
-    in_place: bool = True,
     in_cells: bool = False,
 ) -> Closing:
     """What to say of these results: of exercises that were `named`, or of all there are.
 
-    Of answers that do not live `in_place` nobody knows what else is solved.
+    Without a `standing`, of answers that live elsewhere, nobody knows what else is solved.
     """
     solved = [result.name for result in results if result.solved]
     of = len(results) if named or in_cells else all_asked(course)
     wrong = next((result.name for result in results if not result.solved), None)
-    todo = None if named else wrong
-    if wrong is None and in_place:
-        last = solved[-1] if solved else None
-        todo = before.with_(solved).first_unsolved(course.asked, after=last)
+    todo = None
+    if wrong is None or not named:
+        todo = standing.next if standing is not None else wrong
     return Closing(
         f"{len(solved)} of {of} pass the public checks",
         HIDDEN if wrong is None else "",

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from grader.course.course import Course
 from grader.feedback.verdict import WORDINGS
-from grader.student.progress import Progress
+from grader.student.standing import Standing, State
+
+NEXT = "next: {}, in {}"
+UNSURE = "?", "yellow"  # the sign of what is written, and of which no verdict is known
+SIGNS: Mapping[State, tuple[str, str]] = {
+    "solved": (WORDINGS["passed"].sign, WORDINGS["passed"].color),
+    "failing": (WORDINGS["failed"].sign, WORDINGS["failed"].color),
+    "changed": UNSURE,
+    "unchecked": UNSURE,
+    "unwritten": (WORDINGS["missing"].sign, WORDINGS["missing"].color),
+}
+NOTES: Mapping[State, str] = {
+    "solved": "",
+    "failing": "fails now",
+    "changed": "changed since it was checked",
+    "unchecked": "not checked yet",
+    "unwritten": "",
+}
+BEFORE: Mapping[State, str] = {  # of what was solved once
+    **NOTES,
+    "failing": "solved before, fails now",
+    "unwritten": "solved before, a stub now",
+}
 
 
-def listed(course: Course, names: Sequence[str], progress: Progress) -> Iterator[Text]:
+def listed(names: Sequence[str], standing: Standing) -> Iterator[Text]:
     """The exercises by unit, each with a sign, and the next one to solve."""
+    course, progress = standing.course, standing.progress
     for count, unit in enumerate(course.units, start=1):
         chosen = [exercise for exercise in unit.exercise if exercise.name in names]
         if not chosen:
             continue
-        solved = sum(exercise.name in progress.solved - progress.failing for exercise in chosen)
+        solved = sum(standing.is_solved(exercise.name) for exercise in chosen)
         yield Text.assemble(
             f"\n{count} ",
             (unit.name, "bold"),
@@ -25,21 +47,21 @@ def listed(course: Course, names: Sequence[str], progress: Progress) -> Iterator
             (f"  {solved}/{len(chosen)}", "dim"),
         )
         for exercise in chosen:
-            fails = exercise.name in progress.failing
-            passed = exercise.name in progress.solved
-            wording = WORDINGS["failed" if fails else "passed" if passed else "missing"]
+            state = standing.state(exercise.name)
+            sign, color = SIGNS[state]
+            note = (BEFORE if exercise.name in progress.solved else NOTES)[state]
             read = progress.hints.get(exercise.name, 0)
             hints = f"  (hints: {read} of {len(exercise.hints)})" if read else ""
             other = "" if exercise.name in course.asked else "  (not asked)"
             yield Text.assemble(
-                (f" {wording.sign} ", wording.color),
+                (f" {sign} ", color),
                 f"{exercise.name:32} {exercise.title}",
-                ("  (solved before, fails now)" if fails else "", "yellow"),
+                (f"  ({note})" if note else "", "yellow"),
                 (other + hints, "dim"),
             )
-    todo = progress.first_unsolved(course.asked)
+    todo = standing.next
     if todo is not None:
-        yield Text(f"\nnext: {todo}, in {course.stub_file(course.unit_of[todo]).name}")
+        yield Text("\n" + NEXT.format(todo, course.stub_file(course.unit_of[todo]).name))
 
 
 def as_text(parts: Iterable[Text]) -> str:

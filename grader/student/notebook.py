@@ -28,6 +28,7 @@ from grader.intake import Submission
 from grader.records.faults import CallError
 from grader.records.grade import BASES, EXISTS, SIGNATURE, ExerciseResult
 from grader.student import packing
+from grader.student.answers import UNKNOWN, Digests, digests_of
 from grader.student.cells import Cells, cells_of
 from grader.student.checking import check_exercises
 from grader.student.closing import closing
@@ -47,6 +48,7 @@ from grader.student.progress import (
     FREE,
     LAST_HINT,
     Progress,
+    last_checks,
     next_hint,
     read_progress,
     record_checks,
@@ -54,7 +56,9 @@ from grader.student.progress import (
 )
 from grader.student.reward import reward
 from grader.student.scripts import experiments_of, run_experiment
+from grader.student.standing import Standing
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
+from grader.wire.definitions import is_untouched
 
 LAST_CELL = "run the last cell of its notebook"
 NOTHING_DEFINED = "no exercise of the course is defined yet: run a cell that defines one"
@@ -108,6 +112,16 @@ class _Look:
         with notebook.looking_into(self.namespace, self.name_cell, why_missing), undisturbed():
             yield
 
+    def digests(self, course: Course) -> Digests:
+        """Of what is defined here, and of what is saved; of a caller's own names none is known."""
+        found = {**digests_of(course, self.cells.ran)}
+        for name in course.exercises.keys() & self.namespace.keys():
+            running = definition_of(name, self.namespace[name])
+            written = running is None or not is_untouched(running)
+            if written and (name not in found or not self.cells.ran):
+                found[name] = UNKNOWN
+        return found
+
     def notes(self, course: Course, results: Sequence[ExerciseResult]) -> Iterator[str]:
         """What a check cannot see: cells that were edited or have not run."""
         for result in results:
@@ -125,12 +139,13 @@ def _checked(called: Sequence[str], folder: Path, look: _Look) -> Checked:
         chosen = tuple(name for name in chosen if name in look.namespace)
         if not chosen:
             raise CallError(NOTHING_DEFINED)
+    digests = look.digests(desk.course)
     with look.into(notebook, desk.course):
         results = tuple(check_exercises(desk, Submission("you", ()), chosen, _desks.solved))
     _desks.solved |= {result.name for result in results if result.solved}
     _desks.checked = next((r.name for r in results if not r.solved), chosen[-1])
     notes = [*filter(None, look.notes(desk.course, results))]
-    return _remembered(desk.course, results, bool(called), notes)
+    return _remembered(desk.course, results, digests, bool(called), notes)
 
 
 def _shown(called: Sequence[str], folder: Path, look: _Look) -> Told:
@@ -146,6 +161,12 @@ def _shown(called: Sequence[str], folder: Path, look: _Look) -> Told:
         return Told(on_page(lambda console: show_cases(cases, console)))
 
 
+def _here() -> _Look:
+    """What the kernel knows, for those who check nothing."""
+    shell = running_shell()
+    return _Look({} if shell is None else shell.user_ns, _cell_names(shell), cells_of(shell))
+
+
 def found_course(given: str | Path | None) -> Path:
     """The folder of the course that is meant."""
     if given is not None:
@@ -157,19 +178,25 @@ def found_course(given: str | Path | None) -> Path:
 
 
 def _remembered(
-    course: Course, results: tuple[ExerciseResult, ...], named: bool, notes: Sequence[str]
+    course: Course,
+    results: tuple[ExerciseResult, ...],
+    digests: Digests,
+    named: bool,
+    notes: Sequence[str],
 ) -> Checked:
     """Progress that cannot be kept costs a note, and no verdict."""
     before, brought, more = Progress(), None, [*notes]
     try:
-        before = record_checks(course.folder, results)
+        before = record_checks(course.folder, results, digests)
     except CallError as error:
         more.append(f"progress is not recorded: {error}")
     else:
         if len(results) == 1 and results[0].solved:
             brought = reward(course, results[0].name, before)
             brought = replace(brought, look=LAST_CELL if brought.look else "")
-    below = closing(course, results, before, named=named, in_cells=True)
+    after = before.with_(checked=last_checks(results, digests))
+    standing = Standing(course, after, digests)
+    below = closing(course, results, standing, named=named, in_cells=True)
     return Checked(results, before.solved, below, brought, tuple(more))
 
 
@@ -272,7 +299,8 @@ def _hint(course: Course, name: str | None) -> Hint:
         note = f"progress is not recorded: {error}"
     if name is None and _desks.checked in course.exercises.keys() - progress.solved:
         name = _desks.checked
-    name = progress.first_unsolved(course.asked) if name is None else name
+    if name is None:
+        name = Standing(course, progress, _here().digests(course)).next
     if name is None:
         raise CallError(ALL_SOLVED)
     level, said = next_hint(course, name, progress)
@@ -307,7 +335,8 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
     """The exercises: which are solved, which fail now, and what comes next."""
     try:
         opened = load_course(found_course(course))
-        return Told(as_text(listed(opened, opened.select(names), read_progress(opened.folder))))
+        standing = Standing(opened, read_progress(opened.folder), _here().digests(opened))
+        return Told(as_text(listed(opened.select(names), standing)))
     except CallError as error:
         raise NotChecked(str(error)) from None
 

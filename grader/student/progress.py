@@ -1,19 +1,21 @@
 """What a student has solved, and which hints they have read: one small text file.
 
 Each line is a fact that never becomes untrue, so two copies are merged by putting their lines
-together, in any order; git does so by itself, conflict markers included. What fails now, though it
-was solved once, may change at each check: that stands in a file of its own, which no copy needs.
+together, in any order; git does so by itself, conflict markers included. How each exercise's last
+check ended, and on which text, changes with each check: that stands in a file of its own, which no
+copy needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.records.faults import CallError
 from grader.records.files import write_whole
+from grader.student.answers import UNKNOWN, Digests
 
 if TYPE_CHECKING:
     from grader.course.course import Course
@@ -21,8 +23,16 @@ if TYPE_CHECKING:
 
 
 FILE = "progress.txt"  # beside course.toml
-FAILING = ".failing.txt"  # beside it
+CHECKED = ".checked.txt"  # beside it: how the last checks on this computer ended, latest last
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
+
+
+@dataclass(frozen=True)
+class LastCheck:
+    """How the last check of an exercise ended, and the digest of what was checked, if known."""
+
+    passed: bool
+    digest: str = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -31,30 +41,27 @@ class Progress:
 
     solved: frozenset[str] = frozenset()  # once, which does not say that they still are
     hints: Mapping[str, int] = field(default_factory=dict)  # how many were read
-    failing: frozenset[str] = frozenset()  # of what was solved: what failed when last checked
+    checked: Mapping[str, LastCheck] = field(default_factory=dict)  # the latest comes last
+
+    @property
+    def failing(self) -> frozenset[str]:
+        """Of what was solved: what failed when last checked."""
+        return frozenset(n for n, check in self.checked.items() if not check.passed) & self.solved
 
     def with_(
         self,
         solved: Iterable[str] = (),
         hints: Mapping[str, int] | None = None,
-        failed: Iterable[str] = (),
+        checked: Mapping[str, LastCheck] | None = None,
     ) -> Progress:
         """This, and what is new."""
-        ever = self.solved | frozenset(solved)
-        failing = (self.failing - frozenset(solved) | frozenset(failed)) & ever
+        new = checked or {}
+        ever = self.solved.union(solved, (name for name, check in new.items() if check.passed))
         levels = dict(self.hints)
         for name, level in (hints or {}).items():
             levels[name] = max(level, levels.get(name, 0))
-        return Progress(ever, levels, failing)
-
-    def first_unsolved(self, names: Sequence[str], after: str | None = None) -> str | None:
-        """The first of these exercises that was never solved, or fails now.
-
-        Those that follow `after` come first: who begins in the middle goes on from there.
-        """
-        begin = names.index(after) + 1 if after in names else 0
-        ordered = [*names[begin:], *names[:begin]]
-        return next((name for name in ordered if name not in self.solved - self.failing), None)
+        before = {name: check for name, check in self.checked.items() if name not in new}
+        return Progress(ever, levels, {**before, **new})
 
 
 def read_progress(folder: Path) -> Progress:
@@ -66,7 +73,12 @@ def read_progress(folder: Path) -> Progress:
                 progress = progress.with_(solved=[name])
             case ["hint", name, level] if level.isascii() and level.isdigit():
                 progress = progress.with_(hints={name: int(level)})
-    return progress.with_(failed=_lines_of(folder / FAILING))
+    for line in _lines_of(folder / CHECKED):
+        match line.split():
+            case ["passed" | "failed" as how, name, *digests]:
+                check = LastCheck(how == "passed", "".join(digests[:1]))
+                progress = replace(progress, checked={**progress.checked, name: check})
+    return progress
 
 
 def _lines_of(path: Path) -> list[str]:
@@ -83,34 +95,35 @@ def record_progress(
     *,
     solved: Iterable[str] = (),
     hints: Mapping[str, int] | None = None,
-    failed: Iterable[str] = (),
+    checked: Mapping[str, LastCheck] | None = None,
 ) -> Progress:
     """Add to the files in this folder, and return all that they say then.
 
     A file is replaced as a whole, so that one who reads meanwhile sees the old or the new.
     """
     before = read_progress(folder)
-    after = before.with_(solved, hints, failed)
+    after = before.with_(solved, hints, checked)
     if (after.solved, after.hints) != (before.solved, before.hints):
         _write(folder / FILE, [HEAD, *_lines(after)])
-    if after.failing != before.failing:
-        _write(folder / FAILING, sorted(after.failing))
+    if [*after.checked.items()] != [*before.checked.items()]:
+        _write(folder / CHECKED, map(_check_line, after.checked, after.checked.values()))
     return after
 
 
-def record_checks(folder: Path, results: Iterable[ExerciseResult]) -> Progress:
-    """Add what was solved and what failed, and return what was known before.
-
-    Of what the grader itself failed in, nothing is known.
-    """
+def record_checks(folder: Path, results: Iterable[ExerciseResult], digests: Digests) -> Progress:
+    """Add how these checks ended, on answers of these digests; return what was known before."""
     before = read_progress(folder)
-    known = [result for result in results if not result.faulty]
-    record_progress(
-        folder,
-        solved=[result.name for result in known if result.solved],
-        failed=[result.name for result in known if not result.solved],
-    )
+    record_progress(folder, checked=last_checks(results, digests))
     return before
+
+
+def last_checks(results: Iterable[ExerciseResult], digests: Digests) -> dict[str, LastCheck]:
+    """How checks ended. Of stubs, and of what the grader itself failed in, nothing is known."""
+    return {
+        result.name: LastCheck(result.solved, digests.get(result.name, UNKNOWN))
+        for result in results
+        if not (result.faulty or result.untouched)
+    }
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -139,3 +152,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"solved {name}"
     for name, level in sorted(progress.hints.items()):
         yield f"hint {name} {level}"
+
+
+def _check_line(name: str, check: LastCheck) -> str:
+    return f"{'passed' if check.passed else 'failed'} {name} {check.digest}".rstrip()

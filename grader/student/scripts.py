@@ -46,6 +46,14 @@ def title_of_look(course: Course, name: str) -> str:
     return said_of(course.look_file(_unit(course, name)))
 
 
+def listed_looks(course: Course) -> Iterator[Text]:
+    """The units that have something to look at, each with what it shows."""
+    for unit in course.units:
+        if course.look_file(unit.name).is_file():
+            first = said_of(course.look_file(unit.name)).splitlines()[0]
+            yield Text(f"  {unit.name:24} {first}")
+
+
 def run_look(course: Course, name: str) -> None:
     """Run the script of a unit; raises as `title_of_look`, and as `run_script`."""
     run_script(course, course.look_file(_unit(course, name)), "the look")

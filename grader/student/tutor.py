@@ -19,12 +19,14 @@ from grader.course.course import Course
 from grader.course.statements import statement
 from grader.records.faults import CallError, HostFault
 from grader.student import reward
+from grader.student.answers import digests_of
 from grader.student.checking import Checker, open_checker
 from grader.student.closing import closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
 from grader.student.progress import (
     Progress,
+    last_checks,
     next_hint,
     read_progress,
     record_checks,
@@ -32,13 +34,14 @@ from grader.student.progress import (
 )
 from grader.student.scripts import see_why
 from grader.student.showing import Showing
+from grader.student.standing import Standing, standing_of
 from grader.unsandboxed.worker import BackendName
 
 try:
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 except ModuleNotFoundError as error:
-    raise CallError(f"grader mcp needs {error.name}: pip install 'attention-grader[mcp]'") from None
+    raise CallError(f'grader mcp needs {error.name}: pip install "mcp>=2.3,<3"') from None
 
 NAME = "attention-grader"
 Client = Literal["claude", "cursor", "vscode"]
@@ -115,8 +118,7 @@ class Tutor:
     # --- in the thread ---------------------------------------------------------------------------
 
     def _list(self) -> str:
-        progress = read_progress(self._course.folder)
-        return as_text(listed(self._course, tuple(self._course.exercises), progress))
+        return as_text(listed(tuple(self._course.exercises), standing_of(self._course)))
 
     def _statement(self, name: str) -> str:
         self._course.one(name, "a statement is of one exercise")
@@ -127,13 +129,15 @@ class Tutor:
         chosen = self._course.select([name])
         if self._checker is None:
             self._checker = self._stack.enter_context(self._open())
+        digests = digests_of(self._course)
         results = tuple(self._checker.check(chosen))
         before, notes = Progress(), list[str]()
         try:
-            before = record_checks(self._course.folder, results)
+            before = record_checks(self._course.folder, results, digests)
         except CallError as error:  # it costs no verdict
             notes.append(f"progress is not recorded: {error}")
-        below = closing(self._course, results, before, named=True)
+        after = before.with_(checked=last_checks(results, digests))
+        below = closing(self._course, results, Standing(self._course, after, digests), named=True)
         return self._without_paths(repr(Checked(results, before.solved, below, notes=(*notes,))))
 
     def _hint(self, name: str) -> str:

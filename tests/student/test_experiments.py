@@ -111,7 +111,7 @@ def test_what_is_solved_takes_its_place(cold_grader: Grader, folder: Path) -> No
 
 def test_what_fails_again_does_not(cold_grader: Grader, folder: Path) -> None:
     solve(folder, OTHER)
-    (folder / ".failing.txt").write_text("center\n", "utf-8")
+    (folder / ".checked.txt").write_text("failed center\n", "utf-8")
     assert tried(cold_grader, folder, "spread")[-1] == "[-2.0, -1.0, 3.0]"
 
 

@@ -433,11 +433,12 @@ def test_import_grader_loads_no_torch() -> None:
 # --- the list, and the zip ------------------------------------------------------------------------
 
 
-def test_the_list_says_what_is_solved(cell: Cell, folder: Path) -> None:
+def test_the_list_says_what_is_solved(cell: Cell, tmp_path: Path) -> None:
+    folder = written(tmp_path, "softmax")
     record_progress(folder, solved=["softmax_naive"])
-    listed = cell('grader.list("softmax")')
+    listed = cell(f'grader.list("softmax", course={str(folder)!r})')
     assert "✓ softmax_naive" in repr(listed)
-    assert "· softmax_stable" in Page(listed._repr_html_()).text
+    assert "? softmax_stable" in Page(listed._repr_html_()).text
     with pytest.raises(CallError, match="did you mean softmax"):
         cell('grader.list("softmx")')
 
@@ -493,15 +494,26 @@ def test_a_hint_without_a_name_is_for_the_exercise_last_checked(cell: Cell) -> N
 
 
 def test_before_any_check_a_hint_without_a_name_is_for_the_next_exercise(
-    cell: Cell, folder: Path, monkeypatch: pytest.MonkeyPatch
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notebook._desks, "checked", None)
+    folder = written(tmp_path, *(unit.name for unit in load_course(REAL).units))
     first, second, *rest = load_course(folder).exercises
     record_progress(folder, solved=[first])
-    assert cell("grader.hint()").name == second
+    ask = f"grader.hint(course={str(folder)!r})"
+    assert cell(ask).name == second
     record_progress(folder, solved=[second, *rest])
     with pytest.raises(CallError, match="everything is solved"):
-        cell("grader.hint()")
+        cell(ask)
+
+
+def written(to: Path, *units: str) -> Path:
+    """A copy of the course of its own, in which these units are written."""
+    folder = to / "exercises"
+    shutil.copytree(REAL, folder, ignore=shutil.ignore_patterns(FILE, ".*"))
+    for unit in units:
+        shutil.copy(ROOT / "solutions" / f"{unit}.py", folder)
+    return folder
 
 
 def test_progress_that_cannot_be_kept_costs_no_hint(cell: Cell, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.student.progress import FAILING, FILE, Progress, read_progress, record_progress
+from grader.student.progress import FILE, Progress, read_progress, record_progress
 from tests.conftest import Grader
 from tests.support.places import TINY
 
@@ -124,10 +124,86 @@ def test_the_list_says_what_fails_now_and_no_more_once_it_is_mended(
     assert not any(row["fails_now"] for row in rows(grader, folder))
 
 
+def test_what_was_checked_before_a_change_is_not_shown_as_a_fact(
+    grader: Grader, folder: Path
+) -> None:
+    solve(folder, "basics")
+    right = (folder / "basics.py").read_text("utf-8")
+    grader("check", "basics", "--course", folder)
+    (folder / "basics.py").write_text(f"{right}\n\ndef of_mine(:\n", "utf-8")
+    grader("check", "center", "--course", folder)
+    assert signs(grader, folder)["center"] == "✗"
+    (folder / "basics.py").write_text(right, "utf-8")
+    assert signs(grader, folder) == {
+        "center": "?", "staircase": "✓", "weigh": "✓", "Projection": "·"
+    }  # fmt: skip
+    listed = grader("list", "--course", folder).out
+    assert "changed since it was checked" in listed
+    assert "fails now" not in listed
+    assert "  2/3" in listed
+
+
+def test_a_comment_changes_no_verdict_and_a_helper_does(grader: Grader, folder: Path) -> None:
+    helped = "def middle(x):\n    return x.mean()\n\n\ndef center(x):\n    return x - middle(x)\n"
+    (folder / "basics.py").write_text(helped, "utf-8")
+    grader("check", "center", "--course", folder)
+    (folder / "basics.py").write_text(helped.replace("):", "):  # mine"), "utf-8")
+    assert signs(grader, folder)["center"] == "✓"
+    (folder / "basics.py").write_text(helped.replace("x.mean()", "x.sum()"), "utf-8")
+    assert signs(grader, folder)["center"] == "?"
+
+
+def test_an_exercise_that_was_reset_is_a_stub_again(grader: Grader, folder: Path) -> None:
+    shutil.copytree(TINY / "exercises", folder / "recorded" / "stubs")
+    solve(folder, "basics")
+    record_progress(folder, solved=["center", "staircase", "weigh"])
+    assert "3/3" in grader("list", "basics", "--course", folder).out
+    grader("reset", "basics", "-y", "--course", folder)
+    listed = grader("list", "basics", "--course", folder).out
+    assert "0/3" in listed
+    assert "· center" in listed
+    assert listed.count("(solved before, a stub now)") == 3
+    assert "next: center, in basics.py" in listed
+
+
+def test_what_fails_and_was_never_solved_is_wrong_and_not_unwritten(
+    grader: Grader, folder: Path
+) -> None:
+    (folder / "basics.py").write_text("def center(x):\n    return x\n", "utf-8")
+    assert "(not checked yet)" in grader("list", "--course", folder).out
+    grader("check", "--course", folder)
+    assert signs(grader, folder)["center"] == "✗"
+    assert "(fails now)" in grader("list", "--course", folder).out
+
+
+def test_a_closer_look_at_what_passes_counts_as_a_check(grader: Grader, folder: Path) -> None:
+    (folder / "basics.py").write_text("def center(x):\n    return x\n", "utf-8")
+    grader("check", "center", "--course", folder)
+    solve(folder, "basics")
+    grader("check", "center", "--show", "--course", folder)
+    assert signs(grader, folder)["center"] == "✓"
+
+
+def test_what_fails_comes_next_in_a_check_as_in_the_list(grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
+    text = (folder / "basics.py").read_text("utf-8")
+    (folder / "basics.py").write_text(text.replace("x - x.mean", "x + x.mean"), "utf-8")
+    grader("check", "center", "--course", folder)
+    wanted = "next: center, in basics.py"
+    assert wanted in grader("check", "staircase", "--course", folder).out
+    assert wanted in grader("list", "--course", folder).out
+    assert "center, hint 1" in grader("hint", "--course", folder).out
+
+
+def signs(grader: Grader, folder: Path) -> dict[str, str]:
+    """The sign of each exercise in the list."""
+    lines = grader("list", "--course", folder).out.splitlines()
+    return {line.split()[1]: line.split()[0] for line in lines if line.startswith(" ")}
+
+
 def test_what_was_never_solved_does_not_fail_now(grader: Grader, folder: Path) -> None:
     grader("check", "--course", folder)
     assert not any(row["fails_now"] for row in rows(grader, folder))
-    assert not (folder / FAILING).exists()
 
 
 def rows(grader: Grader, folder: Path, *options: str) -> list[dict[str, Any]]:
@@ -181,6 +257,7 @@ def test_a_hint_that_cannot_be_given_is_told_in_one_line(
 
 
 def test_the_list_can_leave_out_what_was_solved(cold_grader: Grader, folder: Path) -> None:
+    solve(folder, "basics")
     record_progress(folder, solved=["center", "weigh"], hints={"staircase": 1})
     ran = cold_grader("list", "basics", "--todo", "--json", "--course", folder)
     (row,) = json.loads(ran.out)

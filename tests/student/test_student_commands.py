@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,26 @@ def test_show_tells_inputs_shapes_and_prints(desk_of_ada: Path, cold_grader: Gra
     assert cold_grader("check", "center", "--show", "--course", desk_of_ada).code == 0
 
 
+def test_show_says_on_a_terminal_that_it_has_no_time_limit(
+    desk_of_ada: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk_of_ada / "basics.py").write_text(RIGHT, "utf-8")
+    assert cold_grader("check", "center", "--show", "--course", desk_of_ada).err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = cold_grader("check", "center", "--show", "--course", desk_of_ada).err
+    assert "without a time limit, and Ctrl-C shows where it is" in said
+
+
+def test_of_a_loop_that_never_ends_a_check_says_how_to_see_its_line(
+    desk_of_ada: Path, grader: Grader
+) -> None:
+    (desk_of_ada / "basics.py").write_text(
+        "def center(x):\n    while True:\n        pass\n", "utf-8"
+    )
+    said = grader("check", "center", "--course", desk_of_ada).out
+    assert "to see at which line center is: grader check center --show, and then Ctrl-C" in said
+
+
 def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     desk_of_ada: Path, grader: Grader
 ) -> None:
@@ -56,6 +77,32 @@ def test_of_an_assignment_what_is_asked_is_counted_and_what_is_not_is_marked(
     marked = [line.split()[1] for line in listed if line.endswith("(not asked)")]
     assert marked == ["center", "staircase"]
     assert listed[-1] == "next: weigh, in basics.py"
+
+
+@pytest.mark.parametrize("path", ["basics.py", "exercises/basics.py"])
+def test_the_path_of_a_units_file_means_the_unit(
+    desk_of_ada: Path, cold_grader: Grader, path: str
+) -> None:
+    said = cold_grader("list", path, "--course", desk_of_ada).out
+    assert "1 basics" in said
+    assert "2 layers" not in said
+    assert cold_grader("run", path, "--course", desk_of_ada).code == 0
+
+
+def test_without_a_name_what_there_is_is_listed(desk_of_ada: Path, cold_grader: Grader) -> None:
+    (desk_of_ada / "progress.txt").write_text("solved center\n", "utf-8")
+    assert "solved: center" in cold_grader("after", "--course", desk_of_ada).out
+    (desk_of_ada / "afterwards").mkdir(exist_ok=True)
+    (desk_of_ada / "afterwards" / "basics.py").write_text('"""Means that are gone."""\n', "utf-8")
+    assert "basics                   Means that are gone." in (
+        cold_grader("look", "--course", desk_of_ada).out
+    )
+    assert cold_grader("run", "--course", desk_of_ada).code == 0
+
+
+def test_config_without_a_value_names_its_choices(cold_grader: Grader) -> None:
+    ran = cold_grader("mcp", "--config")
+    assert (ran.code, ran.err) == (2, "grader: --config needs a name: claude, cursor or vscode\n")
 
 
 def test_pdb_stops_in_the_students_code(

@@ -34,6 +34,7 @@ from grader.student.watch.threads import (
     Watching,
 )
 from tests.conftest import assigned
+from tests.support.places import TINY
 from tests.support.watching import (
     DEADLINE,
     Desk,
@@ -87,6 +88,7 @@ def test_what_is_solved_is_said_and_nothing_moves_on_by_itself(course: Course) -
 def test_the_first_unsolved_exercise_comes_first_and_a_name_or_a_unit_before_it(
     course: Course,
 ) -> None:
+    shutil.copy(TINY / "solutions" / "basics.py", course.stub_file("basics"))
     record_progress(course.folder, solved=["center"])
     assert Lesson(course).name == "staircase"
     assert Lesson(course, "weigh").name == "weigh"
@@ -123,6 +125,7 @@ def test_before_the_first_and_after_the_last_there_is_nothing(course: Course) ->
 
 
 def test_the_end_of_the_course_says_how_to_hand_in(course: Course) -> None:
+    shutil.copy(TINY / "solutions" / "basics.py", course.stub_file("basics"))
     record_progress(course.folder, solved=["center", "staircase", "weigh"])
     save(course, "right", "Projection")
 
@@ -172,6 +175,7 @@ def test_each_press_gives_one_more_hint_and_is_recorded(course: Course) -> None:
 
 
 def test_the_list_is_filtered_by_typing_and_enter_goes_there(course: Course) -> None:
+    shutil.copy(TINY / "solutions" / "basics.py", course.stub_file("basics"))
     record_progress(course.folder, solved=["center"])
 
     async def scenario(desk: Desk) -> None:

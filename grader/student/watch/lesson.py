@@ -20,11 +20,13 @@ from grader.feedback.verdict import verdict_of
 from grader.records.faults import CallError, HostFault
 from grader.records.grade import ExerciseResult
 from grader.records.rows import listed
-from grader.student.progress import FILE, Progress, read_progress, record_progress
+from grader.student.answers import digests_of
+from grader.student.progress import FILE, Progress, last_checks, record_progress
 from grader.student.resetting import can_undo, reset_exercises, undo
 from grader.student.reward import Reward, reward
 from grader.student.running import told_of_file
 from grader.student.scripts import see_why
+from grader.student.standing import standing_of
 from grader.student.watch import words
 from grader.student.watch.threads import CheckedOne, Failed, News, Opened
 from grader.student.watch.written import AnswersWritten
@@ -58,8 +60,9 @@ class Lesson:
             raise CallError(f"{course.folder} is a course without exercises")
         self.course = course
         self.first_run = not (course.folder / FILE).exists()
-        self.progress: Progress = read_progress(course.folder)
-        chosen = course.select([start])[0] if start else self.progress.first_unsolved(course.asked)
+        standing = standing_of(course)
+        self.progress: Progress = standing.progress
+        chosen = course.select([start])[0] if start else standing.next
         self.name = chosen or course.asked[0]
         self.ready = False  # whether torch is loaded
         self.checked_at = ""  # when the current exercise was checked last
@@ -305,10 +308,7 @@ class Lesson:
         if isinstance(news, CheckedOne):
             self._results[name] = news.result
             self._of_file[name] = (*told_of_file(self.course, name),)  # as it was checked
-            if news.result.solved:
-                said = self._record(solved=[name])
-            elif not news.result.faulty:
-                said = self._record(failed=[name])
+            said = self._record(checked=last_checks([news.result], digests_of(self.course)))
         for one in {name, self.name}:  # what another check finds changes how far one is
             if one in self._results and self._results[one].solved:
                 self._rewards[one] = reward(self.course, one, self.progress)
