@@ -227,7 +227,8 @@ def test_a_student_cannot_hand_in_for_others_by_the_names_in_a_zip(
     (line,) = (line for line in arrived.told if "mallory.zip" in line)
     assert line == (
         f"{tmp_path / 'mallory.zip'}: read as one student's, since a student can name files in a "
-        "zip as Canvas does; a download of your own is recognised once it is unpacked"
+        "zip as Canvas does; a download of your own is recognised once it is unpacked, or where "
+        "every zip is called so: hw1_submissions.zip"
     )
 
 
