@@ -198,7 +198,8 @@ def test_softmax_online_survives_large_scores(student, reference, row):
 @rung.efficiency("softmax_online", rules=("block",))
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
-    assert_reduces_at_most(student.softmax_online, 5, make.normal(queries=3, n=23), 5)
+    # A block, and the maximum so far beside it.
+    assert_reduces_at_most(student.softmax_online, 6, make.normal(queries=3, n=23), 5)
 
 
 @rung.efficiency("softmax_online", rules=("once",))
@@ -447,7 +448,8 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
-    assert_reduces_at_most(student.flash_attention, 5, *inputs, 5)
+    # A block, and the maximum so far beside it.
+    assert_reduces_at_most(student.flash_attention, 6, *inputs, 5)
 
 
 # --- softmax_backward ----------------------------------------------------------------------------

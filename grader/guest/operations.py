@@ -19,6 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import torch
@@ -221,12 +222,24 @@ SCANS = frozenset(
     }
 )  # fmt: skip
 
+# The same of a window that the second argument gives, and of what stands under one index: an axis
+# and what is collected along it are the second and the fourth argument.
+POOLS = frozenset(
+    {
+        "max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices",
+        "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
+        "avg_pool3d",
+    }
+)  # fmt: skip
+COLLECTING = frozenset({"scatter_reduce", "scatter_add", "index_add", "index_reduce"})
+
 # What finds the largest of its elements, and what takes their exponentials: the order of the two
 # tells whether a softmax read its scores once or twice.
 MAXIMA = frozenset(
     {
         "amax", "max", "maximum", "fmax", "aminmax", "argmax", "cummax", "sort", "argsort", "msort",
-        "topk", "kthvalue", "gt", "ge", "lt", "le",
+        "topk", "kthvalue", "gt", "ge", "lt", "le", "scatter_reduce", "index_reduce",
+        *(name for name in POOLS if name.startswith("max")),
     }
 )  # fmt: skip
 EXPONENTIALS = frozenset(
@@ -260,7 +273,15 @@ def cost(operation: Any, args: Any, kwargs: Any, result: Any) -> Cost:
     if name in PRODUCTS and isinstance(factor := args[PRODUCTS[name]], Tensor):
         width = factor.shape[-1] * (factor.shape[0] if name == "addbmm" else 1)
         return Cost(stored, written * width, width)
+    if name == "convolution":
+        width = args[1][0].numel()
+        return Cost(stored, written * width, width)
     source = args[0] if args else None
+    if name in POOLS and isinstance(source, Tensor):
+        window = args[1] if isinstance(args[1], (tuple, list)) else (args[1],)
+        return Cost(stored, source.numel(), prod(window))
+    if name in COLLECTING and isinstance(collected := args[3], Tensor) and collected.dim():
+        return Cost(stored, collected.numel(), collected.shape[args[1]])
     if name in REDUCTIONS and isinstance(source, Tensor):
         return Cost(stored, source.numel(), source.numel() // max(written, 1))
     if name in SCANS and isinstance(source, Tensor) and source.dim():

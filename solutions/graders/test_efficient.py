@@ -214,7 +214,8 @@ def test_softmax_online_takes_scores_of_a_thousand(student, reference, make):
 def test_softmax_online_looks_at_one_block_at_a_time(student, make, block_size):
     """No maximum and no sum runs over more than block_size scores."""
     scores = make.normal(rows=3, n=60)  # no more blocks than scores in one of them
-    assert_reduces_at_most(student.softmax_online, block_size, scores, block_size)
+    # A block, and the maximum so far beside it.
+    assert_reduces_at_most(student.softmax_online, block_size + 1, scores, block_size)
 
 
 @rung.efficiency("softmax_online", points=2, rules=("once",))
@@ -471,7 +472,8 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make, causal):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=42, head_dim=4)  # nine blocks, the last one short
-    assert_reduces_at_most(student.flash_attention, 5, *inputs, 5, causal)
+    # A block, and the maximum so far beside it.
+    assert_reduces_at_most(student.flash_attention, 6, *inputs, 5, causal)
 
 
 @rung.efficiency("flash_attention", points=4, memory_mb=60, rules=("memory", "loops"))

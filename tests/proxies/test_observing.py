@@ -189,6 +189,11 @@ COSTS = {
     "x.expand(10, -1, -1).clone()": (150, 150, 0),
     "torch.maximum(x, x)": (15, 15, 0),
     "x[:, :2].sum(dim=-1)": (6, 6, 2),  # the slice is a view of 6 numbers
+    "torch.nn.functional.max_pool1d(x[None], 5)": (3, 15, 5),
+    "torch.nn.functional.avg_pool1d(x[None], 3, stride=1)": (9, 15, 3),
+    "torch.nn.functional.conv1d(x[:, None], y.new_ones(1, 1, 4))": (6, 24 + 4, 4),
+    "x.new_zeros(3, 1).scatter_add(1, x.long() - 1, x)": (15, 3 + 3 * 15, 5),
+    "y.new_zeros(2, 5).index_add(0, torch.tensor([0, 1, 1]), x)": (15, 10 + 15, 3),
 }
 
 
@@ -209,6 +214,7 @@ def test_observe_tells_what_a_call_stores_computes_and_runs_over(
 COMPARED = {
     "x.amax(dim=-1)": 15,
     "x.max(dim=0).values": 15,
+    "torch.nn.functional.max_pool1d(x[None], 5)": 15,
     "torch.maximum(x[0], x[1])": 5,
     "torch.where(x[0] > x[1], x[0], x[1])": 5,
     "x.amax() + (x[:2] - 1).exp().amax()": 15,  # what comes after an exponential does not count
