@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
 
 from grader import __version__
 from grader.cli.app import (
@@ -489,21 +488,7 @@ def watch(
     run_watch(opened, plain=plain, poll=poll, start=name, backend=backend)
 
 
-class _Mcp(TyperCommand):
-    """A command that names the choices to one who gives none."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raise `CallError` for a --config without a value, where Click names no choices."""
-        if args[-1:] == ["--config"]:
-            raise CallError("--config needs a name: claude, cursor or vscode")
-        return super().parse_args(ctx, args)
-
-
-@app.command(
-    cls=_Mcp,
-    rich_help_panel=STUDENTS,
-    epilog="Example: grader mcp --config claude > .mcp.json",
-)
+@app.command(rich_help_panel=STUDENTS, epilog="Example: grader mcp --config claude > .mcp.json")
 def mcp(
     config: Annotated[
         Literal["claude", "cursor", "vscode"] | None,

@@ -100,11 +100,6 @@ def test_without_a_name_what_there_is_is_listed(desk_of_ada: Path, cold_grader: 
     assert cold_grader("run", "--course", desk_of_ada).code == 0
 
 
-def test_config_without_a_value_names_its_choices(cold_grader: Grader) -> None:
-    ran = cold_grader("mcp", "--config")
-    assert (ran.code, ran.err) == (2, "grader: --config needs a name: claude, cursor or vscode\n")
-
-
 def test_pdb_stops_in_the_students_code(
     desk_of_ada: Path, cold_grader: Grader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
