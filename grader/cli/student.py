@@ -34,13 +34,12 @@ from grader.student.progress import (
     LAST_HINT,
     LastCheck,
     Progress,
-    last_checks,
     next_hint,
     read_progress,
     record_checks,
     record_progress,
 )
-from grader.student.standing import Standing, standing_of
+from grader.student.standing import Standing, standing_after, standing_of
 
 if TYPE_CHECKING:
     from grader.student.reward import Reward
@@ -116,8 +115,7 @@ def check(
     before, standing = Progress(), None
     if folder is None:
         before = _remember(partial(record_checks, opened.folder, results, digests))
-        after = before.with_(checked=last_checks(results, digests))
-        standing = Standing(opened, after, digests)
+        standing = standing_after(opened, before, results, digests)
     if as_json:
         print(msgspec.json.encode(results).decode())
     else:

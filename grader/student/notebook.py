@@ -48,7 +48,6 @@ from grader.student.progress import (
     FREE,
     LAST_HINT,
     Progress,
-    last_checks,
     next_hint,
     read_progress,
     record_checks,
@@ -56,7 +55,7 @@ from grader.student.progress import (
 )
 from grader.student.reward import reward
 from grader.student.scripts import experiments_of, run_experiment
-from grader.student.standing import Standing
+from grader.student.standing import Standing, standing_after
 from grader.unsandboxed.notebook import CellName, Notebook, Stopped, definition_of, undisturbed
 from grader.wire.definitions import is_untouched
 
@@ -194,8 +193,7 @@ def _remembered(
         if len(results) == 1 and results[0].solved:
             brought = reward(course, results[0].name, before)
             brought = replace(brought, look=LAST_CELL if brought.look else "")
-    after = before.with_(checked=last_checks(results, digests))
-    standing = Standing(course, after, digests)
+    standing = standing_after(course, before, results, digests)
     below = closing(course, results, standing, named=named, in_cells=True)
     return Checked(results, before.solved, below, brought, tuple(more))
 

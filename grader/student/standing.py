@@ -5,13 +5,16 @@ What was recorded of an answer is believed while its text is the same. A stub is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from grader.course.course import Course
 from grader.student.answers import UNKNOWN, Digests, digests_of
-from grader.student.progress import Progress, read_progress
+from grader.student.progress import Progress, last_checks, read_progress
+
+if TYPE_CHECKING:
+    from grader.records.grade import ExerciseResult
 
 State = Literal["solved", "failing", "changed", "unchecked", "unwritten"]
 
@@ -56,3 +59,10 @@ class Standing:
 def standing_of(course: Course, cells: Sequence[str] = ()) -> Standing:
     """Where a student stands, by what is saved, and by the cells that ran in a kernel."""
     return Standing(course, read_progress(course.folder), digests_of(course, cells))
+
+
+def standing_after(
+    course: Course, before: Progress, results: Iterable[ExerciseResult], digests: Digests
+) -> Standing:
+    """Where a student stands after these checks, whether or not they could be recorded."""
+    return Standing(course, before.with_(checked=last_checks(results, digests)), digests)

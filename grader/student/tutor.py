@@ -26,7 +26,6 @@ from grader.student.listing import as_text, listed
 from grader.student.notebook_display import Checked
 from grader.student.progress import (
     Progress,
-    last_checks,
     next_hint,
     read_progress,
     record_checks,
@@ -34,7 +33,7 @@ from grader.student.progress import (
 )
 from grader.student.scripts import see_why
 from grader.student.showing import Showing
-from grader.student.standing import Standing, standing_of
+from grader.student.standing import standing_after, standing_of
 from grader.unsandboxed.worker import BackendName
 
 try:
@@ -136,8 +135,8 @@ class Tutor:
             before = record_checks(self._course.folder, results, digests)
         except CallError as error:  # it costs no verdict
             notes.append(f"progress is not recorded: {error}")
-        after = before.with_(checked=last_checks(results, digests))
-        below = closing(self._course, results, Standing(self._course, after, digests), named=True)
+        standing = standing_after(self._course, before, results, digests)
+        below = closing(self._course, results, standing, named=True)
         return self._without_paths(repr(Checked(results, before.solved, below, notes=(*notes,))))
 
     def _hint(self, name: str) -> str:
