@@ -30,9 +30,10 @@ from grader.course.collection import Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.statements import statement
-from grader.grading.desk import Desk, Measured, replay
+from grader.grading.desk import Desk, Measured
 from grader.grading.ladder import FOUNDATIONS, grade_alone
 from grader.grading.order import Order
+from grader.grading.play import replay
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError

@@ -21,7 +21,7 @@ from grader.course.course import Course
 from grader.grading.desk import Desk, Seat
 from grader.grading.ladder import Climb
 from grader.grading.order import Order
-from grader.grading.transcripts import Transcript
+from grader.grading.play import Transcript
 from grader.intake import Submission
 from grader.intake.own import read_answers
 from grader.records.grade import Picture, TestResult, TestStatus

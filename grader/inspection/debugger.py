@@ -15,9 +15,8 @@ from grader import wire
 from grader.course.collection import Case, Test
 from grader.course.course import Course
 from grader.feedback.terminal import safe
-from grader.grading.desk import play_case
 from grader.grading.ladder import Climb
-from grader.grading.transcripts import Transcript
+from grader.grading.play import Transcript, play
 from grader.inspection.cases import (
     calls_of,
     check_trace,
@@ -79,7 +78,7 @@ def debug(
         stop = _Stop(answers, number, raised, _Debugger(stdin, stdout))
         channel = InProcess(answers, around=stop.do)
         with bench.seat(channel) as seat, redirect_stdout(out):
-            play_case(bench.desk, seat, test, case)
+            play(bench.desk, seat, test, case)
     return True
 
 

@@ -26,7 +26,7 @@ from grader.grades.corrections import at_stake, command
 from grader.grades.lookup import Graded
 from grader.grading.desk import Desk, Seat
 from grader.grading.ladder import Climb
-from grader.grading.transcripts import Said
+from grader.grading.play import Said
 from grader.inspection.cases import (
     Bench,
     CallReader,
