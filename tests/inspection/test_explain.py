@@ -179,7 +179,7 @@ def test_what_passes_is_shown_with_what_was_printed(explained: Explained) -> Non
 def test_a_test_that_was_skipped_is_run_after_all(explained: Explained) -> None:
     told = explained(WRONG, "test_center_leaves_nothing_in_the_middle")
     assert told["graded"]["status"] == "skipped"
-    assert told["notes"] == ["skipped in the grading, since a test before it had failed"]
+    assert told["notes"] == ["skipped in the grading, because an earlier test had failed"]
     assert told["shown"]["message"].startswith("the mean of what remains is not zero")
 
 
