@@ -231,7 +231,7 @@ def _sort(
 
 
 def _sorted(called: Callable[..., Any], sort: Sort, own: int = 0) -> Callable[..., Any]:
-    """The same callable with sorted arguments, after `own` arguments that stay first: self."""
+    """Wrap a callable so that it sorts its arguments, except the first `own` (self)."""
 
     @wraps(called)
     def call(*given: Any, **named: Any) -> Any:

@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if not _near_a_course(pluginmanager.get_plugin("pytestconfig")):
         return
     group = parser.getgroup("grader", "attention-grader")
-    group.addoption("--submission", default=None, help="the submission that `student` stands for")
+    group.addoption("--submission", default=None, help="the submission that `student` calls")
     group.addoption(
         "--grader-seed", default=None, help="seed of the inputs (default: the course's)"
     )
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--isolation",
         choices=("strong", "weak"),
         default="strong",
-        help="with weak, run a submission even where it could reach secrets",
+        help="with weak, run a submission even if it could read secrets",
     )
 
 

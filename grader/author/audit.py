@@ -130,7 +130,8 @@ def _findings(excuses: Excuses, desk: Desk, name: str) -> Iterator[Audited]:
         result = _graded(desk, name, library.submission(name))
         yield _margin(measured, unit, f"{name}/reference", excuses)
         yield _known(unit, "reference", f"{name}/reference", result, result.solved)
-        result = _graded(desk, name, _stub(desk.course, unit))
+        stub = desk.course.stub_file(unit).read_text("utf-8")
+        result = _graded(desk, name, (SourceText(f"{unit}.py", (stub,)),))
         missing = {test.status for test in result.tests} == {"missing"} and result.points == 0
         yield _known(unit, "stub", f"{name}/stub", result, missing)
         for variant in library.of(name, "accepted"):
@@ -204,10 +205,6 @@ def _other_signatures(stub: Any, contract: Contract) -> Iterator[str]:
         ours = [parameter.name for parameter in signature.parameters]
         if theirs != ours:
             yield f"stub takes ({', '.join(theirs)}), but the reference ({', '.join(ours)})"
-
-
-def _stub(course: Course, unit: str) -> tuple[SourceText, ...]:
-    return (SourceText(f"{unit}.py", (course.stub_file(unit).read_text("utf-8"),)),)
 
 
 def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: bool) -> Audited:

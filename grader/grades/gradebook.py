@@ -240,7 +240,7 @@ class Gradebook:
 
     @property
     def conflicts(self) -> Mapping[str, str]:
-        """Why submissions of some students are not graded, by every name that they may be under.
+        """The reasons why submissions are not graded, by every name that they may be under.
 
         Older grades under these names are kept, but no row shows them while the conflict lasts.
         """

@@ -255,7 +255,7 @@ def named(name: str, value: wire.Input) -> NamedValue:
     try:
         here = payload.unpack(value)
     except UNREADABLE as error:
-        return NamedValue(name, f"nothing that can be read ({error})")
+        return NamedValue(name, f"cannot be read ({error})")
     return NamedValue(name, described(here), _values(here))
 
 

@@ -47,9 +47,9 @@ from grader.sandbox.session import Asked, StudentLost
 from grader.wire import Place, SourceText, payload
 
 OTHER_TESTS = "graded with other tests or references: this shows today's result"
-OTHER_TORCH = "graded with torch {}, and this is {}"
-OTHER_PROCESSOR = "graded with the vector instructions {}, and this processor has {}"
-OTHER_DEVICE = "graded on {}, and this ran on {}"
+OTHER_TORCH = "graded with torch {}, but this is {}"
+OTHER_PROCESSOR = "graded with the vector instructions {}, but this processor has {}"
+OTHER_DEVICE = "graded on {}, but this ran on {}"
 SKIPPED = "skipped in the grading, because an earlier test had failed"
 OTHERWISE = (
     "the grading got another result ({}): earlier tests in the same process, or the machine, "
@@ -125,7 +125,7 @@ def _tests(desk: Desk, graded: Graded) -> list[Test]:
             f"this course has no test {name}/{asked.name}: was it graded with another --course?"
         )
     if not own and asked.status == "passed":
-        raise CallError(f"{name}/{asked.name} passed, and runs nothing: name a test")
+        raise CallError(f"{name}/{asked.name} passed, and it runs no test: name a test")
     return list(own or tests)
 
 

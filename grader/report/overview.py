@@ -117,7 +117,7 @@ def classroom(rows: Sequence[Row], exercises: Sequence[str]) -> Classroom:
 def points_distribution(totals: Sequence[float], most: float) -> tuple[Bar, ...]:
     """The distribution of totals over equal ranges from zero to `most`.
 
-    A total outside, because of corrections, counts in the first or the last range.
+    A correction can move a total beyond these ranges: it counts in the first or the last range.
     """
     width = most / BARS
     places = Counter(min(max(int(total / width), 0), BARS - 1) if width else 0 for total in totals)
@@ -216,7 +216,7 @@ class _Student:
 
 @dataclass(frozen=True)
 class _Stake:
-    """An exercise of a student that failed only through an earlier mistake."""
+    """An exercise that a student failed only through a mistake in an earlier exercise."""
 
     who: _Student
     lost: Adjustment
@@ -252,7 +252,11 @@ def report_page(
         units=[unit.name for unit in course.units],
         pairs=pairs,
         chart=_chart(numbers),
-        looks=[one for one in students if _needs_a_look(one.row)],
+        looks=[
+            one
+            for one in students
+            if one.row.status != "graded" or (one.row.grade and one.row.grade.notes)
+        ],
         slowest=numbers.slowest[:SLOWEST],
         layers=MEANING,
         few=FEW_NAMES,
@@ -299,10 +303,6 @@ def _stakes(students: Sequence[_Student], folder: str | None) -> Iterator[_Stake
             if lost is not None:
                 line = command(folder, row.student, lost) if folder is not None else None
                 yield _Stake(student, lost, row.correction(result.name), line)
-
-
-def _needs_a_look(row: Row) -> bool:
-    return row.status != "graded" or bool(row.grade and row.grade.notes)
 
 
 def _members(students: Sequence[_Student]) -> Mapping[str, Sequence[_Student]]:

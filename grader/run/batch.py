@@ -71,7 +71,7 @@ def grade_into(
     `CallError` while another grading into the folder is running.
     """
     students = [student for one in arrivals.submissions for student in one.members]
-    kept = [*students, *arrivals.conflicts]  # a conflict loses no earlier grade
+    kept = [*students, *arrivals.conflicts]  # a student in a conflict keeps an earlier grade
     exercises = order.course.select(order.only)
     refuse_strangers(folder, order.course.name)
     with ExitStack() as stack:
@@ -182,7 +182,7 @@ def _renamed(book: Gradebook, seen: Arrivals, roster: Roster) -> set[str]:
 
 
 def _with_gone(people: Mapping[str, Person], book: Gradebook) -> dict[str, Person]:
-    """The people of this look, and those whose file is gone but whose grade remains."""
+    """The people at this look, and those whose file is gone but whose grade remains."""
     graded = {grade.student for grade in book.grades()} - people.keys()
     gone = {who: person for who, person in book.people().items() if who in graded}
     return gone | {who: person for who, person in people.items() if person not in gone.values()}

@@ -131,9 +131,9 @@ def _lineages(order: Order) -> Iterator[Callable[..., _Process[Any, Any]]]:
     """A function that starts a worker process for some work.
 
     On Linux torch is loaded only twice for any number of workers: in the process from which all
-    workers are forked, and in the process from which all jails are forked. These are two so that
-    student code cannot know addresses in a process that holds references. A worker loads torch once
-    more if an answer needs more of torch than is loaded.
+    workers are forked, and in the process from which all jails are forked. Jails must not share a
+    parent with workers, since student code would then know addresses in a process that holds
+    references. A worker loads torch once more if an answer needs more of torch than is loaded.
     """
     if sys.platform != "linux" or order.device != "cpu":  # a GPU's driver does not survive a fork
         yield partial(_spawned, order)
@@ -346,8 +346,11 @@ def _serve(
                 except (EOFError, ConnectionError):
                     return  # the parent has no more tasks
                 connected = _send(pipe, _Done(work(desk, item)))
-    except Exception as error:
-        _send(pipe, error if isinstance(error, CallError | HostFault) else _as_fault(error))
+    except (CallError, HostFault) as error:
+        _send(pipe, error)
+    except Exception as error:  # as text, since not every exception can be sent
+        text = "".join(traceback.format_exception(error, limit=-4)).strip()
+        _send(pipe, HostFault(text))
 
 
 def _send(pipe: Connection, message: object) -> bool:
@@ -357,11 +360,6 @@ def _send(pipe: Connection, message: object) -> bool:
     except ConnectionError:
         return False
     return True
-
-
-def _as_fault(error: Exception) -> HostFault:
-    """The exception as text, since not every exception can be sent to another process."""
-    return HostFault("".join(traceback.format_exception(error, limit=-4)).strip())
 
 
 def _end_with_parent() -> None:

@@ -287,7 +287,7 @@ def test_a_grade_from_another_processor_is_told(
         )
         assert "ABACUS" not in grader(*call).out
     assert (
-        "graded with the vector instructions ABACUS, and this processor has " in grader(*call).out
+        "graded with the vector instructions ABACUS, but this processor has " in grader(*call).out
     )
 
 
@@ -302,7 +302,7 @@ def test_a_grade_from_another_processor_is_told(
         ("bob", "test_center_takes_no_lop", "did you mean test_center_takes_no_loop?"),
         ("bob", "basics", "basics is a unit"),
         ("bob", "exists", "'exists' may be center/exists, staircase/exists"),
-        ("bob", "center/exists", "center/exists passed, and runs nothing"),
+        ("bob", "center/exists", "center/exists passed, and it runs no test"),
         ("bob", "staircase", "all tests of staircase passed: name one of them, staircase/test_"),
     ],
 )
