@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     if not _near_a_course(pluginmanager.get_plugin("pytestconfig")):
         return
     group = parser.getgroup("grader", "attention-grader")
-    group.addoption("--submission", default=None, help="the submission that `student` calls")
+    group.addoption("--submission", default=None, help="the submission to test")
     group.addoption(
         "--grader-seed", default=None, help="seed of the inputs (default: the course's)"
     )

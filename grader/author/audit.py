@@ -216,11 +216,11 @@ def _known(unit: str, kind: FindingKind, id: str, result: ExerciseResult, well: 
         well,
         _first_message(result),
         points=result.points,
-        given=_given(result),
+        given=_names_given(result),
     )
 
 
-def _given(result: ExerciseResult) -> tuple[str, ...]:
+def _names_given(result: ExerciseResult) -> tuple[str, ...]:
     return tuple(sorted({test.mistake for test in result.tests if test.mistake}))
 
 
@@ -229,7 +229,7 @@ def _mistake(
 ) -> Audited:
     alike = {v.title for v in library.of(variant.exercise, "mistake") if v.slug in variant.same_as}
     caught = result.points < result.max
-    names = {*_given(result)}
+    names = {*_names_given(result)}
     named = bool(names) and names <= {variant.title, *alike}
     # The engine's own checks name the fault exactly, so no name of a mistake is needed.
     engine = (SIGNATURE, OPERATIONS)
@@ -252,7 +252,7 @@ def _mistake(
         named if caught else None,
         excused=caught and excuse is not None,
         points=result.points,
-        given=_given(result),
+        given=_names_given(result),
     )
 
 

@@ -232,7 +232,7 @@ def siblings(place: Spot) -> Iterator[str]:
 
 
 def arguments(place: Spot) -> Iterator[str]:
-    """Swapped neighbouring arguments; no keyword, or not the last argument of many."""
+    """Swapped neighbouring arguments; a call without a keyword, or without its last argument."""
     match place.node:
         case ast.Call(func=function, args=args, keywords=keywords):
             name = ast.unparse(function).rpartition(".")[2]

@@ -147,7 +147,7 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def at_stake(result: ExerciseResult) -> Adjustment | None:
-    """The correction that gives back all points lost through an earlier mistake; None without any.
+    """The correction that gives back the points lost through an earlier mistake, if any were lost.
 
     These are the points of tests that failed only through the mistake, and of tests that were
     skipped after them.

@@ -173,7 +173,7 @@ class Gradebook:
                     )
 
     def forget(self, student: str) -> dict[str, int]:
-        """Remove a student from every table and from the file's free pages; count rows by table.
+        """Remove a student from every table and free page; return the number of rows by table.
 
         A group's submission stays, without the name, while another student has a grade for it.
         """

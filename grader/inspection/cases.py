@@ -103,7 +103,7 @@ class Bench:
 
     @contextmanager
     def seat(self, channel: Channel, limits: Limits = UNLIMITED) -> Iterator[Seat]:
-        """Load the student's text through `channel`; transcripts of tests then keep all calls."""
+        """Load the student's text through `channel`, and keep the calls of each case."""
         opening = wire.Open(self.submission.sources, tuple(self.desk.wanted))
         with closing(Session(lambda _: channel, opening, limits)) as session:
             session.listens = True
@@ -193,16 +193,18 @@ class CallReader:
 
     def trace(self, asked: Asked) -> CallTrace:
         """The name, inputs and result of a call for which `runs_answer` is true."""
-        name, inputs = self._called(asked.call)
+        name, inputs = self._describe_call(asked.call)
         match asked.outcome:
             case None:
                 return CallTrace(name, inputs, raised=NO_ANSWER)
             case wire.Raised(kind, text):
                 return CallTrace(name, inputs, raised=f"{kind}: {text}".removesuffix(": "))
             case outcome:
-                return CallTrace(name, inputs, result=(*self._came_back(asked.call, outcome),))
+                return CallTrace(
+                    name, inputs, result=(*self._describe_outcome(asked.call, outcome),)
+                )
 
-    def _called(self, call: wire.Call) -> tuple[str, Sequence[NamedValue]]:
+    def _describe_call(self, call: wire.Call) -> tuple[str, Sequence[NamedValue]]:
         if isinstance(call, wire.Backward):
             given = [gradient for gradient in call.gradients if gradient is not None]
             return "backward", tuple(named("gradient of the result", one) for one in given)
@@ -224,7 +226,7 @@ class CallReader:
         listed = (found.forward if forward else found.arguments) if found else None
         return [argument.name for argument in listed or () if argument.kind == "positional"]
 
-    def _came_back(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
+    def _describe_outcome(self, call: wire.Call, outcome: wire.Outcome) -> Iterator[NamedValue]:
         """A returned value, the parameters of a new module, or gradients."""
         match outcome:
             case wire.Returned(value):

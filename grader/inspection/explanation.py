@@ -79,24 +79,24 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
     If the grader itself found the fault (a missing answer, a forbidden operation), run the tests of
     the exercise until the fault shows. Raises `CallError` if the test does not exist any more.
     """
-    name, asked = graded.exercise.name, graded.test
+    name, result = graded.exercise.name, graded.test
     alone = replace(desk, tests={name: _tests(desk, graded)}, in_full=True)
     try:
         with (
             alone.listening(lambda _, seat: _Listener(seat)),
             alone.seat(graded.submission) as seat,
         ):
-            ran = _run(Bench(alone, name, graded.submission), seat, asked)
+            ran = _run(Bench(alone, name, graded.submission), seat, result)
             definition = seat.calls.found[name].place
     except StudentLost as lost:  # loading the text ended the process
-        ran = _Ran(without_calls(asked.title, lost.status, lost.text))
+        ran = _Ran(without_calls(result.title, lost.status, lost.text))
         definition = None
-    others = [test for test in graded.exercise.tests if test is not asked]
-    costs_follow = asked.follows or asked.status == "skipped"
+    others = [test for test in graded.exercise.tests if test is not result]
+    lost_through_another = result.follows or result.status == "skipped"
     return Explanation(
         graded.grade.student,
         name,
-        asked,
+        result,
         tuple(
             f"{test.name} ({'hidden' if test.hidden else 'public'})"
             for test in others
@@ -105,27 +105,27 @@ def explain_test(desk: Desk, graded: Graded) -> Explanation:
         (
             *(test.message or "" for test in graded.exercise.tests if test.name == BASES),
             *_notes(desk, graded.grade),
-            *_ended_otherwise(asked, ran.shown),
+            *_other_status(result, ran.shown),
         ),
         excerpt_of_test(ran.test.function, desk.course.folder.parent) if ran.test else None,
         excerpts_of_answer(graded.submission.sources, definition, ran.place),
         ran.shown,
         ran.cases_passed,
-        at_stake(graded.exercise) if costs_follow else None,
+        at_stake(graded.exercise) if lost_through_another else None,
     )
 
 
 def _tests(desk: Desk, graded: Graded) -> list[Test]:
     """The graded test, or all tests of the exercise if the grader itself found the fault."""
-    name, asked = graded.exercise.name, graded.test
+    name, result = graded.exercise.name, graded.test
     tests = desk.tests[name]
-    own = [test for test in tests if (test.name, test.hidden) == (asked.name, asked.hidden)]
-    if not own and asked.name not in FIRSTS:
+    own = [test for test in tests if (test.name, test.hidden) == (result.name, result.hidden)]
+    if not own and result.name not in FIRSTS:
         raise CallError(
-            f"this course has no test {name}/{asked.name}: was it graded with another --course?"
+            f"this course has no test {name}/{result.name}: was it graded with another --course?"
         )
-    if not own and asked.status == "passed":
-        raise CallError(f"{name}/{asked.name} passed, and it runs no test: name a test")
+    if not own and result.status == "passed":
+        raise CallError(f"{name}/{result.name} passed, and it runs no test: name a test")
     return list(own or tests)
 
 
@@ -145,7 +145,7 @@ def _notes(desk: Desk, grade: Grade) -> list[str]:
     ]
 
 
-def _ended_otherwise(graded: TestResult, shown: CaseTrace) -> list[str]:
+def _other_status(graded: TestResult, shown: CaseTrace) -> list[str]:
     if graded.status == "skipped":
         return [SKIPPED]
     return [] if graded.status == shown.status else [OTHERWISE.format(graded.status)]
@@ -164,7 +164,7 @@ class _Ran:
     cases_passed: int = 0
 
 
-def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
+def _run(bench: Bench, seat: Seat, result: TestResult) -> _Ran:
     """Run cases up to the first that does not pass or that uses a forbidden operation."""
     climb = Climb(bench.desk, seat, bench.name)
     if (hindrance := check_trace(climb.hindrance)) is not None:
@@ -180,7 +180,7 @@ def _run(bench: Bench, seat: Seat, asked: TestResult) -> _Ran:
         calls[-1] = replace(calls[-1], prints=seat.session.printed)
     shown = case_trace(test, case, ran, calls)
     used, place = check_trace(climb.forbidden()), _raised_at(said)
-    if used is not None and (asked.name in FIRSTS or ran.status in ("passed", "skipped")):
+    if used is not None and (result.name in FIRSTS or ran.status in ("passed", "skipped")):
         shown = replace(shown, status=used.status, message=used.message)
         place = uses[0].place if uses else None
     return _Ran(shown, place, test, [one.label for one in test.cases].index(case.label))

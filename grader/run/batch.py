@@ -147,36 +147,36 @@ def grade_arrivals(
         key = keys(order)
         before = set() if fresh else book.reusable()
         graded = {o.student: o for o in book.submissions() if (o.student, key(o)) in before}
-        for seen in arrivals:
-            if seen.refused:  # change nothing until the folder can be read again
+        for look in arrivals:
+            if look.refused:  # change nothing until the folder can be read again
                 yield []
                 continue
             book.unfinished = GRADING
-            new = [one for one in seen.submissions if graded.get(one.student) != one]
+            new = [one for one in look.submissions if graded.get(one.student) != one]
             for submission in new:
                 book.record(_grade(desk, submission), submission, key(submission))
                 graded[submission.student] = submission
-            if renamed := _renamed(book, seen, roster):
+            if renamed := _renamed(book, look, roster):
                 book.keep_only([g.student for g in book.grades() if g.student not in renamed])
-            book.set_people(_with_gone(seen.people, book))
-            settled = book.conflicts.keys() - seen.conflicts.keys()
-            book.conflicts = seen.conflicts
+            book.set_people(_with_gone(look.people, book))
+            settled = book.conflicts.keys() - look.conflicts.keys()
+            book.conflicts = look.conflicts
             rows = _finished(book)
             changed = settled.union(*(one.members for one in new))
             yield [row for row in rows if row.student in changed and row.grade is not None]
 
 
-def _renamed(book: Gradebook, seen: Arrivals, roster: Roster) -> set[str]:
+def _renamed(book: Gradebook, look: Arrivals, roster: Roster) -> set[str]:
     """Students of settled conflicts who are now graded under another name."""
 
     def key(student: str, people: Mapping[str, Person]) -> str | None:
         return roster.find(people.get(student, Person()), student)
 
-    graded = {student for one in seen.submissions for student in one.members}
-    settled = book.conflicts.keys() - seen.conflicts.keys() - graded
+    graded = {student for one in look.submissions for student in one.members}
+    settled = book.conflicts.keys() - look.conflicts.keys() - graded
     if not settled:
         return set()
-    keys_of_graded = {key(student, seen.people) for student in graded} - {None}
+    keys_of_graded = {key(student, look.people) for student in graded} - {None}
     before = book.people()
     return {student for student in settled if key(student, before) in keys_of_graded}
 
@@ -293,7 +293,7 @@ def _reused(
 
 
 def _finished(book: Gradebook) -> list[Row]:
-    # In this order, a stop in between leaves the grading unfinished, and the next run writes them.
+    # Files first: after a stop in between, the grading is still unfinished, so they are rewritten.
     book.write_files()
     book.unfinished = ""
     return book.rows()

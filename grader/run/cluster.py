@@ -221,10 +221,10 @@ class _Cluster:
     def _lose(self, address: str) -> None:
         """Forget a lost worker, and put its submissions back in the queue."""
         worker = self._workers.pop(address)
-        given = list(worker.items.values())
+        sent = list(worker.items.values())
         # Otherwise Dask would run them again in a new process at this address.
-        self._client.cancel([worker.desk, worker.opened, *(one.answer for one in given)])
-        current = next((one for one in given if not one.done), None)
+        self._client.cancel([worker.desk, worker.opened, *(one.answer for one in sent)])
+        current = next((one for one in sent if not one.done), None)
         if current is not None and current.lose(address):
             assert worker.about is not None
             why = (
@@ -232,8 +232,8 @@ class _Cluster:
                 f"({', '.join(current.lost)}); to see why, grade it alone, without --cluster"
             )
             self._grades.append(self._set_aside(current.item, worker.about.isolation, why))
-            given.remove(current)
-        self._waiting.extendleft(sorted(given, key=lambda one: len(one.lost)))
+            sent.remove(current)
+        self._waiting.extendleft(sorted(sent, key=lambda one: len(one.lost)))
 
     def _give_up(self) -> None:
         if self._checked:

@@ -219,7 +219,7 @@ class _Process(Generic[WorkItem, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Block Ctrl-C, in processes started within too, until `_serve` unblocks it there."""
+    """Block Ctrl-C here and in processes that start within; `_serve` unblocks it there."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -257,7 +257,7 @@ class _Pool(Generic[WorkItem, Result]):
                     results += process.receive() if process.pipe.poll() else ()
                 except (EOFError, OSError):
                     results += self._replace(process, jobs)
-            # Before the results are used, so that no process waits for that.
+            # Send tasks before yielding results, so that no process waits for the caller.
             for process in self._processes:
                 if self._waiting and process.is_free and process.send(self._waiting[0]):
                     self._waiting.popleft()
