@@ -48,7 +48,7 @@ class ExerciseChange:
     before: float | None  # None if it was not graded
     after: float | None
     tests: tuple[TestChange, ...]
-    reweighted: bool  # whether the points of the exercise or of one of its tests changed
+    reweighted: bool  # whether the points of the exercise or of any test changed
     corrected_before: Adjustment | None
     corrected_after: Adjustment | None
 

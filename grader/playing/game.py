@@ -69,8 +69,8 @@ class Game:
     update: Callable[..., tuple[Tensor, Tensor, Tensor]]
     generate: Callable[[nn.Module, Tensor, int, int], Tensor]
     recipe: Recipe
-    batch: Callable[[random.Random], Sequence[str]]  # texts of one length
-    prompts: Sequence[str]  # continued during the training; equally long
+    batch: Callable[[random.Random], Sequence[str]]  # equally long texts
+    prompts: Sequence[str]  # continued during the training
     length: int  # of an answer, in characters
     read: Callable[[str], str]  # turns typed text into a prompt; raises ValueError with a reason
     invitation: str  # an example of a question: "a sum, such as 57+68"
