@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.grades.table import gradebook_csv
 from grader.lms.system import Filled, System, Table, Totals
 from grader.records.faults import CallError
 from grader.records.rows import (
     Row,
     counted,
-    gradebook_csv,
     letters,
     separator_of,
     some_of,

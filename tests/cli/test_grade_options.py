@@ -43,9 +43,9 @@ OPTIONS: dict[str, tuple[Sequence[str], dict[str, str]]] = {
 }
 # A call in each mode, and what ends it once its options are accepted: nothing is graded.
 ENDS = {
-    "batch": (["class", "--out", "file"], "file is a file, and grades need a folder"),
+    "batch": (["class", "--out", "file"], "file is a file, but grades need a folder"),
     "again": (["--again", "--out", "file"], "there is no gradebook in file"),
-    "watch": (["class", "--watch", "--out", "file"], "file is a file, and grades need a folder"),
+    "watch": (["class", "--watch", "--out", "file"], "file is a file, but grades need a folder"),
     "dry_run": (["empty", "--dry-run"], "no submissions in empty"),
 }
 
