@@ -358,7 +358,7 @@ def export(
         return
     filled = _table(grades, totals(rows, what, column), into)
     written_to = _put(filled.text.encode(), out or folder / grades.file, into)
-    for line in filled.told:
+    for line in filled.notes:
         print(line, file=sys.stderr)
     print(written_to, end="")
 
