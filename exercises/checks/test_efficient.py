@@ -133,7 +133,7 @@ def test_online_step_can_be_learned_through(student, reference, make):
     ids=["rows of a matrix", "no leading dimension", "three leading dimensions"],
 )
 def test_softmax_online_gives_a_weight_per_score(student, make, sizes):
-    """The weights have the shape of the scores, whatever stands in front of the last dimension."""
+    """The weights have the shape of the scores, with any number of leading dimensions."""
     student.softmax_online(make.normal(**sizes), 4)
 
 
@@ -391,7 +391,7 @@ def test_flash_attention_gives_the_same_for_all_block_sizes(student, reference, 
 @rung.value("flash_attention")
 @pytest.mark.parametrize("block_size", [1, 4, 20], ids="block size {}".format)
 def test_flash_attention_can_be_causal(student, reference, make, block_size):
-    """If causal, no query sees a later key, in whatever block that stands."""
+    """If causal, no query sees a later key, whichever block holds it."""
     inputs = three(make, batch=2, heads=3, tokens=11, head_dim=5)
     assert_agrees(
         student.flash_attention(*inputs, block_size, True),

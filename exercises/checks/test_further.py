@@ -816,7 +816,7 @@ def test_encoder_decoder_block_sees_no_future(student, reference, make):
 
 @rung.property("EncoderDecoderBlock", rules=("hidden",))
 def test_encoder_decoder_block_does_not_care_what_is_hidden(student, reference, make):
-    """Whatever hidden tokens of the context hold, nothing moves, where all scores are low too."""
+    """The content of hidden tokens changes no output, even if all scores are low."""
     theirs, _ = translators(student, reference, low=("norm2", "cross"))
     x, context, mask = two_sentences(make)
     other = torch.where(mask[..., None], 1.0 - context.flip(1), context)

@@ -110,7 +110,7 @@ def test_merge_heads_works_for_other_sizes(student, reference, make):
 
 @rung.value("merge_heads")
 def test_merge_heads_gives_back_what_was_split(student, reference, make):
-    """What was split and is merged again is what it was before, number by number."""
+    """Splitting and merging gives every number back at its place."""
     x = make.normal(batch=2, tokens=5, d_out=12)
     merged = student.merge_heads(reference.split_heads(x, 4))
     assert_that(
