@@ -8,9 +8,9 @@ them.
 
 This holds for all modules of this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout. A
-sentence may have any length up to 256 tokens. Names of parameters are free, how you initialise
-them is up to you, projections may share one layer, and layers may be bare parameters. Arguments
-come by position, in the order of the signature. You may use your own earlier answers.
+sentence may have any length up to 256 tokens. Names and initial values of parameters are free,
+projections may share one layer, and layers may be bare parameters. Arguments come by position, in
+the order of the signature. You may use your own earlier answers.
 
 Masks in this kit are boolean and True where a query may NOT look, as `masked_fill` expects.
 `F.scaled_dot_product_attention` uses the opposite: there, True means that a query may look.

@@ -8,8 +8,8 @@ one of today's models such as Llama.
 
 This holds for all exercises of this unit but the last, where attention comes in: every token is
 computed alone, and nothing is shared among the tokens of a sentence or the sentences of a batch.
-In all of them names of parameters are free, how you initialise them is up to you, projections may
-share one layer, and layers may be bare parameters. Arguments come by position, in the order of the
+In all of them names and initial values of parameters are free, projections may share one layer,
+and layers may be bare parameters. Arguments come by position, in the order of the
 signature. You may use your own earlier answers.
 """
 

@@ -65,7 +65,7 @@ def test_padding_mask_goes_where_the_lengths_are(student):
 # --- both modules --------------------------------------------------------------------------------
 
 LOUD, ROOT = 2.2, 6.0  # with heads of two features, scores of about 50, and of 110 where it is loud
-FAR = 7.0  # scores of about 70: exp does not overflow, and what lies 140 below is nothing
+FAR = 7.0  # scores of about 70: exp does not overflow, and a score 140 lower gets no weight
 
 
 def with_large_scores(ours, root):

@@ -198,7 +198,7 @@ def test_softmax_online_survives_large_scores(student, reference, row):
 @rung.efficiency("softmax_online", rules=("block",))
 def test_softmax_online_looks_at_one_block_at_a_time(student, make):
     """No maximum and no sum runs over more than block_size scores."""
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.softmax_online, 6, make.normal(queries=3, n=23), 5)
 
 
@@ -326,7 +326,7 @@ def test_merge_states_survives_large_scores(student, reference, make, one, other
 
 
 def meaning_of(state):
-    """What a state stands for: the mean of the values, and the logarithm of all exponentials."""
+    """The meaning of a state: the mean of the values, and the logarithm of all exponentials."""
     _maximum, total, mix = state
     return mix / total[..., None], logarithm_of(state)
 
@@ -448,7 +448,7 @@ def test_flash_attention_stores_no_matrix_of_weights(student, make, causal):
 def test_flash_attention_looks_at_one_block_at_a_time(student, make):
     """No maximum, sum or softmax runs over more than block_size keys."""
     inputs = three(make, batch=1, heads=2, tokens=20, head_dim=4)
-    # A block, and the maximum so far beside it.
+    # A block, and the maximum so far.
     assert_reduces_at_most(student.flash_attention, 6, *inputs, 5)
 
 
@@ -597,7 +597,7 @@ def test_attention_backward_survives_large_scores(student, reference, make, cent
         "there is a NaN: did exp overflow, or did all exponentials of a row vanish? Which shift "
         "keeps exp at 1 or below?",
     )
-    # Keys of 100 make gradients of 100, and what is left of their digits.
+    # Keys of 100 make gradients of 100, which have lost some digits.
     assert_agrees(gradients, reference.attention_backward(*inputs), within=LARGE_SCORES)
 
 
@@ -612,7 +612,7 @@ def test_attention_backward_has_no_loop_over_tokens(student, make):
 @rung.efficiency("attention_backward", rules=("cost",))
 def test_attention_backward_costs_no_more_than_sixteen_forward_passes(student, make):
     """The work is at most sixteen times that of the forward pass."""
-    batch, tokens, d = 1, 96, 5  # so long that tokens cubed is far more
+    batch, tokens, d = 1, 96, 5  # so many tokens that their cube exceeds the limit
     forward = 2 * batch * tokens**2 * d  # multiply-adds of both products
     assert_work_at_most(student.attention_backward, 16 * forward, *four(make, batch, tokens, d))
 

@@ -171,7 +171,7 @@ def grade_one(
     """Grade one submission with public checks and hidden graders, for a system that runs us.
 
     Submissions can read neither `secrets` nor the solutions. Raises `CallError` if this machine
-    cannot give the isolation.
+    cannot provide the isolation.
     """
     from grader.grading.order import Order  # not needed to export or release
 

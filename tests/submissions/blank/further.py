@@ -7,8 +7,8 @@ the models of today do: a cache that holds latents, and heads whose queries and 
 This holds for everything in this unit. Heads are neighbouring features: head h has the features
 h · head_dim to (h + 1) · head_dim - 1, where head_dim is d_out / num_heads. There is no dropout.
 Arguments come by position, in the order of the signature. You may use your own earlier answers. In
-modules, names of parameters are free, how you initialise them is up to you, projections may share
-one layer, and layers may be bare parameters.
+modules, names and initial values of parameters are free, projections may share one layer, and
+layers may be bare parameters.
 
 Functions take matrices of shape (d_in, d_out), on the right of the tokens: x · W. `nn.Linear`
 stores the same numbers transposed, as (d_out, d_in): for a layer, pass `layer.weight.T`.
