@@ -151,7 +151,7 @@ def told(result: Grade, course: Course) -> Iterator[tuple[str, str]]:
     yield "page", feedback_page(Row(result.student, result), course)
     yield from texts_in(gradescope.results(result, course), "gradescope")
     for exercise in mine.exercises:
-        yield from texts_in(vars(otter._in_words_of_otter(exercise)), "otter")
+        yield from texts_in(vars(otter._test_file(exercise)), "otter")
     yield from (("otter", remark) for remark in otter._remarks(mine))
 
 

@@ -297,10 +297,10 @@ def test_who_is_forgotten_is_in_no_file(cold_grader: Grader, book: Path) -> None
     ran = cold_grader("forget", book, "ada", "--yes", "--course", TINY)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
-        "removed what was kept of ada: the grade, grades of earlier runs (1), what the roster "
-        "says, corrections (1), the text, ada.html\n"
+        "removed the data of ada: the grade, grades of earlier runs (1), the line of the "
+        "roster, corrections (1), the text, ada.html\n"
     )
-    assert "not touched, and to be made again or removed: canvas.csv\n" in ran.out
+    assert "unchanged files, for you to make again or delete: canvas.csv\n" in ran.out
     assert "not reached from here" in ran.out
     for path in book.rglob("*.*"):
         assert path.name != "ada.html"
@@ -334,7 +334,7 @@ def test_nobody_is_forgotten_unasked(
 def _no(question: str, *, abort: bool) -> None:
     import typer
 
-    assert (question, abort) == (f"remove ada ({SECRET}, 2 points) for good?", True)
+    assert (question, abort) == (f"remove ada ({SECRET}, 2 points) permanently?", True)
     raise typer.Abort
 
 
