@@ -35,9 +35,11 @@ from grader.feedback import margins, sentences
 from grader.feedback.differences.pair import computed_on
 from grader.feedback.disagreement import Disagreement
 from grader.feedback.margins import Margin
-from grader.grading.diagnosis import Diagnosis, Given, Known, LiveKnown
-from grader.grading.outcomes import MistakesFile, cache
-from grader.grading.recorded import Behaviour, Recorded
+from grader.grading.diagnosis import Diagnosis
+from grader.grading.recorded import Recorded
+from grader.grading.replays import Given, Replays
+from grader.grading.rows import Rows, cache
+from grader.grading.sheet import Sheet
 from grader.grading.transcripts import CaseKey, Transcript, Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, load_library
@@ -77,14 +79,13 @@ class Desk:
     tests: Mapping[str, Sequence[Test]]  # by exercise, in ladder order
     fingerprint: str
     stubs: Mapping[str, str] = field(default_factory=dict)  # skeletons by exercise
-    known: Known | None = None  # what mistakes give in tests, and what the references do
+    known: Sheet | None = None  # how tests end on known answers
     isolation: tuple[str, ...] = ()  # layers of each jail, and "weak" where they are not enough
     device: Device = "cpu"  # on which submissions compute
     transcripts: Transcripts = field(default_factory=Transcripts)
     listener: Callable[[Make, Seat], Listener] | None = None  # see `listening`
     margins: list[Measured] | None = None  # see `measuring`
     in_full: bool = False  # what hidden tests end with is for an instructor to read
-    behaviours: dict[str, Behaviour | None] = field(default_factory=dict)  # of right answers
 
     def make(self, exercise: str, test: str, case: str, seed: str = "") -> Make:
         """Seeded inputs for one case of one test; by the desk's seed, unless it has another."""
@@ -110,10 +111,11 @@ class Desk:
         return self.oracle.definitions
 
     @property
-    def live(self) -> LiveKnown:
-        """The library of mistakes itself, where it is at hand."""
-        assert isinstance(self.known, LiveKnown)
-        return self.known
+    def live(self) -> Replays:
+        """The known answers themselves, where they are at hand."""
+        assert self.known is not None
+        assert self.known.replays is not None
+        return self.known.replays
 
     @contextmanager
     def listening(self, listener: Callable[[Make, Seat], Listener]) -> Iterator[None]:
@@ -138,7 +140,7 @@ class Desk:
 
     def close(self) -> None:
         """End what known mistakes run in."""
-        if isinstance(self.known, LiveKnown):
+        if self.known is not None:
             self.known.close()
 
     @property
@@ -230,11 +232,11 @@ class Seat:
         return Student(self.calls)
 
 
-def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) -> Desk:
+def set_up(order: Order, behind: Backend, rows: Rows | None = None) -> Desk:
     """Load references and tests for a desk, before a back end that has been started.
 
-    Where there are no solutions, recordings answer instead. How mistakes end in tests is looked up
-    in `outcomes`, and kept there. Raises `CallError` if the course or the machine is unfit.
+    Where there are no solutions, recordings answer instead. What is known of the course is looked
+    up in `rows`, and kept there. Raises `CallError` if the course or the machine is unfit.
     """
     course = order.course
     if order.device == "cuda" and not torch.cuda.is_available():
@@ -254,12 +256,12 @@ def set_up(order: Order, behind: Backend, outcomes: MistakesFile | None = None) 
         tests,
         fingerprint=course.fingerprint(),
         stubs=pristine,
-        known=recorded,
+        known=Sheet(recorded.rows) if recorded is not None else None,
         isolation=_layers(order, behind),
         device=order.device,
     )
     if recorded is None:
-        desk.known = live_known(desk, load_library(course, tests), outcomes)
+        desk.known = live_known(desk, load_library(course, tests), rows)
     return desk
 
 
@@ -289,22 +291,22 @@ def _layers(order: Order, behind: Backend) -> tuple[str, ...]:
     return behind.layers if reach is None else (*behind.layers, "weak")
 
 
-def live_known(desk: Desk, library: Library, outcomes: MistakesFile | None = None) -> LiveKnown:
-    """What is known of wrong answers at this desk: mistakes that are run in its tests."""
+def live_known(desk: Desk, library: Library, rows: Rows | None = None) -> Sheet:
+    """The sheet of this desk, which finds out how the tests end on known answers."""
     cases = {
         (test.key, case.label): (test, case)
         for tests in desk.tests.values()
         for test in tests
         for case in test.cases
     }
-    return LiveKnown(
+    replays = Replays(
         library,
         desk.definitions,
         lambda definitions, *which: replay(desk, definitions, *cases[which]),
-        outcomes,
         # A fork would keep to itself what a listener hears.
         lambda: desk.limits if forked.possible() and desk.listener is None else None,
     )
+    return Sheet(rows or Rows(), replays)
 
 
 def _refuse_unpaid(exercises: Sequence[str], tests: Sequence[Test]) -> None:

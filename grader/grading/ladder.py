@@ -24,7 +24,8 @@ from grader.feedback import sentences
 from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat, play_case
-from grader.grading.diagnosis import Answers, CaseName, Given
+from grader.grading.diagnosis import Answers, CaseName
+from grader.grading.replays import Given
 from grader.grading.transcripts import Transcript
 from grader.intake import Submission
 from grader.mistakes import Variant

@@ -52,7 +52,7 @@ class Order:
     # Where student code runs; jails, unless it needs a device.
     backend: AbstractContextManager[Backend] | None = None
     device: Device = "cpu"  # on which submissions compute
-    remembers: bool = False  # how known mistakes end, in the user's cache; else a desk finds out
+    remembers: bool = False  # keeps the sheet in the user's cache
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
@@ -63,9 +63,9 @@ class Order:
         with start as behind:
             with loading_torch():
                 from grader.grading.desk import set_up
-                from grader.grading.outcomes import kept_under
+                from grader.grading.rows import kept_under
             kept = kept_under(basis(self)) if self.remembers else nullcontext()
-            with kept as outcomes, closing(set_up(self, behind, outcomes)) as desk:
+            with kept as rows, closing(set_up(self, behind, rows)) as desk:
                 yield desk
 
 

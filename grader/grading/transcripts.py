@@ -17,7 +17,8 @@ import msgspec
 from grader import wire
 from grader.course.references import Consulted
 from grader.feedback.margins import Margin
-from grader.grading.diagnosis import Given, kept, weight
+from grader.grading.diagnosis import kept, weight
+from grader.grading.replays import Given
 from grader.proxies.calls import Calls, Seen
 from grader.records.grade import WRONG, Picture, TestStatus
 from grader.sandbox.session import Asked

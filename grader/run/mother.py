@@ -19,7 +19,7 @@ with loading_torch():
     # What a worker needs before its first submission: imported for that alone.
     import grader.grading.desk
     import grader.grading.ladder
-    import grader.grading.outcomes  # noqa: F401 (that a fork finds it loaded is its use)
+    import grader.grading.rows  # noqa: F401 (that a fork finds it loaded is its use)
 
 
 def _tell(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

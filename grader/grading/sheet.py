@@ -1,0 +1,121 @@
+"""What is known of a course: how its tests end on known answers, and what all right ones share.
+
+The facts are rows, see `grader.grading.rows`. Where there is no row, the sheet finds out by running
+the known answer, and keeps the row. A student's bundle has rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from grader import wire
+from grader.course.contract import Contract
+from grader.grading.replays import NOTHING, Given, Replays, Trial
+from grader.grading.rows import Key, Rows
+from grader.mistakes import Variant
+from grader.proxies.calls import Heard
+
+Value = TypeVar("Value")
+
+
+class NamedMistake(msgspec.Struct, frozen=True):
+    """A mistake, or a pair of mistakes, without its text."""
+
+    slug: str
+    title: str
+    hint: str
+    pair: bool = False
+    same_as: tuple[str, ...] = ()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What a bundle says of an exercise. In the cache: all its public rows are there."""
+
+    contract: Contract
+    tests: list[str]  # the public tests, by key
+    mistakes: list[NamedMistake]  # which a public test catches
+
+
+class Sheet:
+    """What is known of the answers to a course. Tests are named by key, cases by label."""
+
+    def __init__(self, rows: Rows, replays: Replays | None = None) -> None:
+        """Without `replays` there is no more to find out."""
+        self.replays = replays
+        self._rows = rows
+        self._memory: dict[Key, Any] = {}
+
+    def mistakes(self, exercise: str) -> Sequence[Variant]:
+        """The known mistakes of an exercise."""
+        if self.replays is not None:
+            return self.replays.library.of(exercise, "mistake")
+        return self._named(exercise, pair=False)
+
+    def pairs(self, exercise: str) -> Sequence[Variant]:
+        """The commonest mistakes, two at a time."""
+        if self.replays is not None:
+            return self.replays.pairs(exercise)
+        return self._named(exercise, pair=True)
+
+    def given(self, variant: Variant | None, test: str, case: str) -> Given:
+        """What a variant gives, or the references do."""
+        return self._outcome(Trial(test, case, variant))
+
+    def built_on(self, base: Variant, test: str, case: str) -> Given:
+        """What the references give if all of them use a mistake in one of them."""
+        return self._outcome(Trial(test, case, base, below=True))
+
+    def once(self, key: Key, kind: type[Value], find: Callable[[], Value | None]) -> Value | None:
+        """The value of a row. If there is none, keep what `find` returns, unless that is None."""
+        if key not in self._memory:
+            value = self._rows.get(key, kind)
+            if value is None and (value := find()) is not None:
+                self._rows.keep(key, value)
+            self._memory[key] = value
+        known: Value | None = self._memory[key]
+        return known
+
+    def close(self) -> None:
+        """End the processes of replays."""
+        if self.replays is not None:
+            self.replays.close()
+
+    def _outcome(self, trial: Trial) -> Given:
+        kind, name = "built" if trial.below else "gave", trial.variant.id if trial.variant else ""
+        key = Key(kind, name, trial.test, trial.case)
+        return self.once(key, Given, lambda: self._found(trial)) or NOTHING
+
+    def _found(self, trial: Trial) -> Given | None:
+        given = self.replays.outcome(trial) if self.replays is not None else None
+        if given is None:
+            return None
+        if given.passed and trial.variant is not None:
+            return Given(passed=True, heard=())  # right results tell no two answers apart
+        return replace(given, heard=tuple(map(_without_places, given.heard)))
+
+    def _named(self, exercise: str, *, pair: bool) -> list[Variant]:
+        entry = self.once(Key("exercise", exercise), Entry, lambda: None)
+        return [
+            Variant(
+                exercise,
+                named.slug,
+                "mistake",
+                named.title,
+                named.hint,
+                "",
+                same_as=dict.fromkeys(named.same_as, ""),
+            )
+            for named in (entry.mistakes if entry is not None else ())
+            if named.pair is pair
+        ]
+
+
+def _without_places(value: Heard) -> Heard:
+    """A result without places in the files of known answers."""
+    if isinstance(value, wire.Raised):
+        return msgspec.structs.replace(value, place=None, uses=[])
+    return value
