@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,13 +48,15 @@ def _opened(course: Path | None, command: str, assignment: str | None) -> Course
 def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
 ) -> int:
-    """Write a bundle that is recorded first, and show how far it is; the number of its files."""
+    """Write a bundle that is recorded first, and show how far it is; return its number of files."""
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
-    units = len(course.units)
-    with terminal.progress(Console(stderr=True), "recording", units) as advance:
-        jobs = jobs or default_jobs(4 * units)
+    console, exercises = Console(stderr=True), len(course.exercises)
+    if not console.is_terminal:
+        print(f"recording {exercises} exercises, where the cache lacks them", file=sys.stderr)
+    with terminal.progress(console, "recording", exercises) as advance:
+        jobs = jobs or default_jobs(exercises)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))
 
 
@@ -75,8 +78,9 @@ def release_student(
 ) -> None:
     """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
 
-    Every public check is run on the references and on all known mistakes, which takes a minute or
-    two: the recorded results then stand in the bundle instead of the solutions. An assignment
+    The bundle has recorded results in place of solutions. Recording runs every public check on the
+    references and on all known mistakes: some minutes the first time, seconds until the course or
+    the kit changes. An assignment
     brings the whole of its units, since a unit is one file.
     """
     from grader.release.student import write_student_bundle as write

@@ -85,8 +85,8 @@ class Sheet:
             self.replays.close()
 
     def _outcome(self, trial: Trial) -> Given:
-        kind, name = "built" if trial.below else "gave", trial.variant.id if trial.variant else ""
-        key = Key(kind, name, trial.test, trial.case)
+        name = trial.variant.id if trial.variant is not None else ""
+        key = Key("built" if trial.below else "gave", name, trial.test, trial.case)
         return self.once(key, Given, lambda: self._found(trial)) or NOTHING
 
     def _found(self, trial: Trial) -> Given | None:

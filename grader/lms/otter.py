@@ -59,7 +59,7 @@ def release_otter(
     `torch_index` is the address of a package index that pip looks into as well. Raises `CallError`
     where otter is not installed, where `to` holds something else, or an earlier release with
     changes that only `replace` may lose, where a stub is solved, and where there is no seed.
-    `report` is told of each unit that is recorded.
+    Calls `report` for each exercise that is recorded.
     """
     course.require_solutions("release otter")
     course.hidden_seed()

@@ -83,7 +83,7 @@ class Bundle:
     """What ``grader release NAME`` writes.
 
     `write` takes a course and a folder, and by name ``replace`` and its `options`; one that is
-    `recorded` also ``report``, which it calls for each unit, and ``jobs``. It returns the files.
+    `recorded` also ``jobs`` and ``report``, which it calls for each exercise. It returns the files.
     """
 
     write: Callable[..., list[Path]]

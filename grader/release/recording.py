@@ -39,7 +39,7 @@ from grader.sandbox.session import Nowhere
 from grader.wire import payload
 
 MOST_BIASES = 4  # of a module whose biases a student's may lack, in any combination
-WRONG = 3  # mistakes on which a check is run to see what it asks then
+WRONG = 3  # mistakes on which a check runs again, to see whether it asks the same
 
 
 def record_course(
@@ -166,11 +166,11 @@ def _refuse_answers_in_questions(
     mistakes = (
         variant
         for variant in sheet.mistakes(test.exercise)
-        if sheet.given(variant, test.key, case.label).heard
+        if shows_numbers(sheet.given(variant, test.key, case.label).heard)
     )
     for variant in islice(mistakes, WRONG):
         doubts = _Doubts(notes)
-        with desk.listening(lambda *_, doubts=doubts: doubts):  # type: ignore[misc]
+        with desk.listening(lambda *_, doubts=doubts: doubts):
             replay(desk, desk.live.definitions(variant), test, case)
         if doubts.strange:
             raise CallError(
