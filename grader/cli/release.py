@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from grader.cli.app import (
 from grader.course.course import Course
 from grader.lms import SYSTEMS
 from grader.lms.system import Bundle
+from grader.records.rows import counted
 
 release = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Write folders to give away."
@@ -54,7 +54,7 @@ def _recorded(
 
     console, exercises = Console(stderr=True), len(course.exercises)
     if not console.is_terminal:
-        print(f"recording {exercises} exercises, where the cache lacks them", file=sys.stderr)
+        print(f"recording what the cache lacks of {counted(exercises, 'exercise')}", flush=True)
     with terminal.progress(console, "recording", exercises) as advance:
         jobs = jobs or default_jobs(exercises)
         return len(write(course, to, lambda _: advance(), replace=replace, jobs=jobs))

@@ -1,4 +1,4 @@
-"""What a student's bundle has in place of references: the answers to what public checks ask.
+"""Recorded answers, in a student's bundle, to the questions of public checks to references.
 
 One SQLite file holds the public rows of the sheet, see `grader.grading.rows`. `release.recording`
 writes it.
@@ -58,20 +58,20 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What one case of a check asks of the reference of one exercise."""
+    """The questions of one case of a check to one reference, and the answers."""
 
     made: list[Made]
     calls: list[RecordedCall]
 
 
 def asked_key(make: Make, exercise: str) -> Key:
-    """The key of what the public check whose inputs `make` draws asks about an exercise."""
+    """The key of an `Asked` row, for the public check whose inputs `make` draws."""
     test, _, label = make.case.partition("[")
     return Key("asked", exercise, f"public {test}", label.removesuffix("]"))
 
 
 class Recorded:
-    """Answers in place of references: an `Oracle`."""
+    """An `Oracle` that reads the answers from a bundle."""
 
     def __init__(self, course: Course) -> None:
         self.rows = BundledRows(course.sheet)
@@ -95,7 +95,7 @@ class Recorded:
         return _RecordedReference(self, make)
 
     def asked(self, exercise: str, make: Make) -> Asked:
-        """What the check whose inputs `make` draws asks of a reference."""
+        """The recorded questions to a reference, of the check whose inputs `make` draws."""
         key = asked_key(make, exercise)
         if key not in self._asked:
             self._asked[key] = self.rows.get(key, Asked) or Asked([], [])

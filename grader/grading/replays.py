@@ -41,7 +41,7 @@ Replay = Callable[[Mapping[str, Any], str, str], Given]
 
 @dataclass(frozen=True)
 class Trial:
-    """A case of a test, and what it is played on: a variant, or the references."""
+    """A case of a test, to be played on a variant, or on the references."""
 
     test: str
     case: str
@@ -50,7 +50,7 @@ class Trial:
 
 
 class Replays:
-    """Runs known answers. The mistakes of one exercise share a fork, until one of them ends it."""
+    """Runs known answers. The mistakes of an exercise share a fork, until a mistake ends it."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Replays:
         return self._replay(definitions, trial.test, trial.case)
 
     def definitions(self, variant: Variant) -> Mapping[str, Any]:
-        """The references, with this variant in place of its own."""
+        """The references, with a variant replacing its exercise's."""
         if variant.id not in self._made:
             original = self._references[variant.exercise]
             namespace = dict(vars(sys.modules[original.__module__]))

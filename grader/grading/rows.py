@@ -10,8 +10,9 @@ that a student has: a damaged one raises `CallError`.
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn, TypeVar
@@ -23,11 +24,11 @@ from grader.records.faults import CallError
 
 Value = TypeVar("Value")
 Kind = Literal[
-    "asked",  # what one case of a test asks of a reference, and the answers: `recorded.Asked`
+    "asked",  # questions of a case to a reference, and the answers: `recorded.Asked`
     "gave",  # how a case ends on a known answer, or on the references (""): `sheet.Given`
     "built",  # the same, where all references use a mistake
-    "facts",  # what is true of all right answers: `behaviour.Behaviour`
-    "exercise",  # what a bundle says of an exercise: `sheet.Entry`
+    "facts",  # true of all right answers to an exercise: `behaviour.Behaviour`
+    "exercise",  # its contract, and its mistakes by name: `sheet.Entry`
 ]
 
 VERSION = 1  # of the tables
@@ -42,12 +43,13 @@ CREATE TABLE IF NOT EXISTS rows (
 CREATE INDEX IF NOT EXISTS of_test ON rows (test);
 CREATE TABLE IF NOT EXISTS contents (digest BLOB PRIMARY KEY, value BLOB);
 """
+SELECT = "SELECT kind, name, test, label, digest, value FROM rows JOIN contents USING (digest)"
 KEPT = "INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?, ?, ?)"
 CONTENT = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
 
 
 class Key(NamedTuple):
-    """What a row is about."""
+    """The key of a row."""
 
     kind: Kind
     name: str  # an exercise's, or a known answer's
@@ -66,12 +68,38 @@ def cache() -> Path:
 
 
 def kept_under(basis: str) -> AbstractContextManager[Rows]:
-    """The rows of one course, seed and version of everything else; closed in the end."""
+    """The rows in the cache under a basis, see `order.basis`; closed in the end."""
     return closing(Rows(cache() / f"{basis}.db"))
 
 
+def image(basis: str) -> bytes:
+    """The file of a sheet in the cache, to be sent to another machine; empty if there is none."""
+    path = cache() / f"{basis}.db"
+    if not path.is_file():
+        return b""
+    try:
+        with closing(sqlite3.connect(path)) as opened:
+            return opened.serialize()
+    except sqlite3.Error:
+        return b""
+
+
+def receive(basis: str, image: bytes) -> None:
+    """Put a sheet from another machine into the cache, unless there is one."""
+    path = cache() / f"{basis}.db"
+    if not image or path.exists():
+        return
+    draft = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.write_bytes(image)
+        path.hardlink_to(draft)  # fails if another worker was faster, who may have it open
+    with suppress(OSError):
+        draft.unlink()
+
+
 class Rows:
-    """Rows that may be added to. Without a path they are kept in memory."""
+    """Rows that may be added to. Without a path none are kept."""
 
     def __init__(self, path: Path | None = None) -> None:
         """Opens nothing yet, and makes no folder: perhaps no answer is wrong."""
@@ -81,18 +109,16 @@ class Rows:
 
     def get(self, key: Key, kind: type[Value]) -> Value | None:
         """The value of a row; None if there is no such row."""
-        select = (
-            "SELECT digest, value FROM rows JOIN contents USING (digest) "
-            "WHERE (kind, name, test, label) = (?, ?, ?, ?)"
-        )
-        if (opened := self._opened()) is None:
-            return None
-        try:
-            row = opened.execute(select, key).fetchone()
-            return None if row is None else msgspec.msgpack.decode(_sound(*row), type=kind)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
-            self._failed(error)
-            return None
+        for _, value in self._select("(kind, name, test, label) = (?, ?, ?, ?)", key):
+            try:
+                return msgspec.msgpack.decode(value, type=kind)
+            except msgspec.MsgspecError as error:
+                self._failed(error)
+        return None
+
+    def public(self, test: str) -> list[tuple[Key, bytes]]:
+        """The public rows of a test, in no order; the values in msgpack."""
+        return self._select("test = ? AND NOT hidden", (test,))
 
     def keep(self, key: Key, value: object) -> None:
         """Add a row; one that exists stays."""
@@ -107,57 +133,46 @@ class Rows:
         except sqlite3.Error as error:
             self._failed(error)
 
-    def of_test(self, test: str) -> Iterator[tuple[Key, bytes]]:
-        """All rows of one test, in no order; the values in msgpack."""
-        select = (
-            "SELECT kind, name, test, label, digest, value "
-            "FROM rows JOIN contents USING (digest) WHERE test = ?"
-        )
-        if (opened := self._opened()) is None:
-            return
-        try:
-            for *key, digest, value in opened.execute(select, (test,)):
-                yield Key(*key), _sound(digest, value)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
-            self._failed(error)
-
     def close(self) -> None:
         """Close the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
+    def _select(self, where: str, values: Sequence[str] = ()) -> list[tuple[Key, bytes]]:
+        """Rows with their values, each checked against its digest."""
+        if (opened := self._opened()) is None:
+            return []
+        try:
+            found = opened.execute(f"{SELECT} WHERE {where}", values).fetchall()
+            if not all(_digest(value) == digest for *_, digest, value in found):
+                raise sqlite3.DatabaseError("a value does not match its digest")
+        except (sqlite3.Error, TypeError) as error:  # TypeError: a value is no bytes
+            self._failed(error)
+            return []
+        return [(Key(*key), value) for *key, _, value in found]
+
     def _opened(self) -> sqlite3.Connection | None:
-        if self._connection is None and not self._useless:
+        if self._connection is None and self._path is not None and not self._useless:
             try:
-                self._connection = self._open()
+                self._connection = self._open(self._path)
             except (sqlite3.Error, OSError) as error:
                 self._failed(error)
         return self._connection
 
-    def _open(self) -> sqlite3.Connection:
-        if self._path is None:
-            opened = sqlite3.connect(":memory:")
-            opened.executescript(TABLES)
-            return opened
+    def _open(self, path: Path) -> sqlite3.Connection:
         # For this user alone: the rows show what hidden tests ask.
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Immediate: of two processes that write at once, one waits for the other.
-        opened = sqlite3.connect(self._path, isolation_level="IMMEDIATE", timeout=PATIENCE)
-        # Thousands of small writes. If the machine crashes the file may be damaged: it is replaced.
+        opened = sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=PATIENCE)
+        # For thousands of small writes. A crash of the machine may damage the file: it is replaced.
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = OFF")
         with opened:
             opened.executescript(TABLES)
-        self._path.touch()
-        self._remove_oldest(self._path.parent)
+        path.touch()
+        _remove_oldest(path.parent)
         return opened
-
-    def _remove_oldest(self, folder: Path) -> None:
-        with suppress(OSError):  # another process may remove it as well
-            files = sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
-            for path in files[:-MOST_FILES]:
-                path.unlink()
 
     def _failed(self, error: Exception) -> None:
         self._useless = True
@@ -177,20 +192,15 @@ class BundledRows(Rows):
 
     def verify(self) -> None:
         """Raise `CallError` if any row is damaged."""
-        if (opened := self._opened()) is not None:
-            try:
-                for digest, value in opened.execute("SELECT digest, value FROM contents"):
-                    _sound(digest, value)
-            except (sqlite3.Error, msgspec.MsgspecError) as error:
-                self._failed(error)
+        self._select("TRUE")
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, path: Path) -> sqlite3.Connection:
         # Immutable: a folder that is read-only or on a network needs no lock.
-        opened = sqlite3.connect(f"{self._bundled.absolute().as_uri()}?immutable=1", uri=True)
+        opened = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
         (version,) = opened.execute("PRAGMA user_version").fetchone()
         if version not in (0, VERSION):  # an empty file has 0
             raise CallError(
-                f"{self._bundled.parent} was made for another version of the kit: get the course "
+                f"{path.parent} was made for another version of the kit: get the course "
                 "and the kit from one place"
             )
         return opened
@@ -215,12 +225,12 @@ def write_rows(path: Path, rows: Mapping[Key, bytes]) -> None:
             opened.executemany(KEPT, digests)
 
 
+def _remove_oldest(folder: Path) -> None:
+    with suppress(OSError):  # another process may remove it as well
+        files = sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
+        for path in files[:-MOST_FILES]:
+            path.unlink()
+
+
 def _digest(value: bytes) -> bytes:
     return hashlib.blake2b(value, digest_size=16).digest()
-
-
-def _sound(digest: bytes, value: bytes) -> bytes:
-    """The value, if it is the one that was kept."""
-    if not isinstance(value, bytes) or _digest(value) != digest:
-        raise msgspec.ValidationError("the value is not the one that was kept")
-    return value

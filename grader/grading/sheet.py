@@ -1,7 +1,7 @@
-"""What is known of a course: how its tests end on known answers, and what all right ones share.
+"""The sheet of a course: how its tests end on known answers, and facts about right answers.
 
-The facts are rows, see `grader.grading.rows`. Where there is no row, the sheet finds out by running
-the known answer, and keeps the row. A student's bundle has rows only.
+A sheet consists of rows, see `grader.grading.rows`. If a row is missing, the sheet runs the known
+answer and keeps the result. A student's bundle has rows only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NamedMistake(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What a bundle says of an exercise. In the cache: all its public rows are there."""
+    """An exercise in a bundle. In the cache it means that all its public rows are there."""
 
     contract: Contract
     tests: list[str]  # the public tests, by key
@@ -41,10 +41,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Sheet:
-    """What is known of the answers to a course. Tests are named by key, cases by label."""
+    """Knows how tests end on known answers. Tests are named by key, cases by label."""
 
     def __init__(self, rows: Rows, replays: Replays | None = None) -> None:
-        """Without `replays` there is no more to find out."""
+        """Without `replays`, the rows are all that is known."""
         self.replays = replays
         self._rows = rows
         self._memory: dict[Key, Any] = {}
@@ -62,11 +62,11 @@ class Sheet:
         return self._named(exercise, pair=True)
 
     def given(self, variant: Variant | None, test: str, case: str) -> Given:
-        """What a variant gives, or the references do."""
+        """The outcome of a case on a variant, or on the references."""
         return self._outcome(Trial(test, case, variant))
 
     def built_on(self, base: Variant, test: str, case: str) -> Given:
-        """What the references give if all of them use a mistake in one of them."""
+        """The outcome of a case on references that all use a mistake in one of them."""
         return self._outcome(Trial(test, case, base, below=True))
 
     def once(self, key: Key, kind: type[Value], find: Callable[[], Value | None]) -> Value | None:

@@ -1,7 +1,7 @@
-"""Records what a student's bundle has in place of solutions: the public rows of a course's sheet.
+"""Records the public rows of a course's sheet, which replace the solutions in a student's bundle.
 
 Each check runs on the references and on every known mistake, unless the sheet in the user's cache
-knows how it ends. No text of a reference or a mistake goes into a recording, and no hidden test.
+has the outcome. No text of a reference or a mistake goes into a recording, and no hidden test.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
 from grader.grading.replays import Given
 from grader.grading.rows import Key, Rows, cache, kept_under, write_rows
 from grader.grading.sheet import Entry, NamedMistake, Sheet
+from grader.mistakes import Variant
 from grader.proxies.adoption import biases, probe, without_biases
 from grader.records.faults import CallError
 from grader.run.workers import share
@@ -79,35 +80,52 @@ def _entry(rows: Rows, exercise: str) -> Entry | None:
 
 
 def _public(rows: Rows, course: Course) -> dict[Key, bytes]:
-    """The rows that a student may have. They depend on the course, not on what else is known."""
+    """The rows that a student may have. They are the same whatever was graded before."""
     public: dict[Key, bytes] = {}
     for name in course.exercises:
         entry = _entry(rows, name)
         if entry is None:
-            raise CallError(f"what was recorded of {name} could not be kept in {cache()}")
+            raise CallError(
+                f"the recordings of {name} could not be kept in {cache()}: is there room, and can "
+                "you write there?"
+            )
         public[Key("exercise", name)] = msgspec.msgpack.encode(entry)
         if (behaviour := rows.get(Key("facts", name), Behaviour)) is not None:
             public[Key("facts", name)] = msgspec.msgpack.encode(behaviour)
         answers = {"", *(f"{name}/{mistake.slug}" for mistake in entry.mistakes)}
         for test in entry.tests:
-            for key, value in rows.of_test(test):
+            found = dict(rows.public(test))
+            for key, value in found.items():
                 if (
                     key.kind == "asked"
                     or (key.kind == "gave" and key.name in answers)
-                    or (key.kind == "built" and _may_follow(course, name, key, value))
+                    or (key.kind == "built" and _may_follow(course, name, key, found))
                 ):
                     public[key] = value
     return public
 
 
-def _may_follow(course: Course, exercise: str, key: Key, value: bytes) -> bool:
-    """Whether an exercise gives wrong numbers if the references use a mistake in another one.
+def _may_follow(course: Course, exercise: str, key: Key, found: Mapping[Key, bytes]) -> bool:
+    """Whether a mistake in a required exercise gives wrong numbers in this case.
 
     Not where it raises: see `Diagnosis.follows`. And the error's text would tell how to feign it.
     """
-    given = msgspec.msgpack.decode(value, type=Given)
-    required = key.name.partition("/")[0] in course.exercises[exercise].requires
-    return required and not given.passed and shows_numbers(given.heard)
+    base = key.name.partition("/")[0]
+    gone = found.get(key._replace(name=_gone(base).id))
+    if base not in course.exercises[exercise].requires or gone is None or _given(gone).passed:
+        return False
+    given = _given(found[key])
+    return not given.passed and shows_numbers(given.heard)
+
+
+def _given(value: bytes) -> Given:
+    return msgspec.msgpack.decode(value, type=Given)
+
+
+def _gone(exercise: str) -> Variant:
+    """A mistake that shows which cases use an exercise."""
+    text = f"def {exercise}(*_): raise RuntimeError"
+    return Variant(exercise, "gone", "mistake", "", "", text)
 
 
 # --- at a desk -----------------------------------------------------------------------------------
@@ -125,8 +143,11 @@ def _find_out(desk: Desk, name: str) -> str:
     caught = list(_caught(sheet, name, cases))
     # A mistake in an exercise further down is named by the checks of the exercises between.
     for base in desk.course.exercises[name].requires:
+        using = [
+            at for at in cases if not sheet.built_on(_gone(base), at[0].key, at[1].label).passed
+        ]
         for mistake in sheet.mistakes(base):
-            for test, case in cases:
+            for test, case in using:
                 sheet.built_on(mistake, test.key, case.label)
     right_behaviour(desk, name)
     entry = Entry(desk.oracle.contracts[name], [test.key for test in tests], caught)
@@ -139,7 +160,7 @@ def _caught(sheet: Sheet, name: str, cases: Sequence[tuple[Test, Case]]) -> Iter
     pairs = sheet.pairs(name)
     for variant in (*sheet.mistakes(name), *pairs):
         givens = [sheet.given(variant, test.key, case.label) for test, case in cases]
-        if any(given.heard for given in givens):  # nothing is kept of what passes
+        if any(given.heard for given in givens):  # a case that passes has none
             yield NamedMistake(
                 variant.slug, variant.title, variant.hint, variant in pairs, tuple(variant.same_as)
             )

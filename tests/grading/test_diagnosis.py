@@ -20,7 +20,7 @@ from grader.grading.diagnosis import kept, same
 from grader.grading.ladder import grade_submission
 from grader.grading.order import Order, basis
 from grader.grading.replays import Given
-from grader.grading.rows import MOST_FILES, Key, Rows
+from grader.grading.rows import MOST_FILES, Key, Rows, image, kept_under, receive
 from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
@@ -283,6 +283,21 @@ def test_gradings_into_two_folders_find_out_once_how_a_mistake_ends(
     monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
     assert graded("second")
     assert not graded("third", "--fresh"), "where nothing can be found out anew, nothing is known"
+
+
+def test_what_one_machine_has_found_out_another_knows(
+    desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "here"))
+    assert image("of this course") == b""
+    with kept_under("of this course") as rows:
+        assert named_with(desk, right, tiny, rows) == {"The mean is added"}
+    sent = image("of this course")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
+    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    receive("of this course", sent)
+    with kept_under("of this course") as rows:
+        assert named_with(desk, right, tiny, rows) == {"The mean is added"}
 
 
 def test_a_cache_that_cannot_be_made_costs_no_name(
