@@ -118,6 +118,11 @@ class Course:
         return self.folder / RECORDED
 
     @property
+    def sheet(self) -> Path:
+        """The recorded results."""
+        return self.recorded / SHEET
+
+    @property
     def has_solutions(self) -> bool:
         """Whether references are at hand. In a bundle, a folder of that name is a student's own."""
         return has_solutions(self.folder)
@@ -369,6 +374,7 @@ def load_course(folder: Path) -> Course:
 
 
 SOLUTIONS, RECORDED = "solutions", "recorded"  # beside a course's folder, and in it
+SHEET = "sheet.sqlite"  # in `RECORDED`
 NAMED = "GRADER_COURSE"  # the environment variable that names a course, as --course does
 
 
@@ -453,8 +459,8 @@ def _refuse_unchosen(found: Path, student: bool) -> None:
 
 def has_solutions(folder: Path) -> bool:
     """Whether solutions lie beside a course's folder, and nothing was recorded in their place."""
-    recorded = folder / RECORDED / "course.json"
-    return (folder.parent / SOLUTIONS).is_dir() and not recorded.is_file()
+    sheet = folder / RECORDED / SHEET
+    return (folder.parent / SOLUTIONS).is_dir() and not sheet.is_file()
 
 
 def lies_over_another(text: str) -> bool:

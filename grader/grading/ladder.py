@@ -24,8 +24,9 @@ from grader.feedback import sentences
 from grader.grading.bases import at_fault
 from grader.grading.behaviour import behaves
 from grader.grading.desk import Desk, Seat
-from grader.grading.diagnosis import Answers, CaseName, Given
+from grader.grading.diagnosis import Answers, CaseName
 from grader.grading.play import Transcript, play
+from grader.grading.replays import Given
 from grader.intake import Submission
 from grader.mistakes import Variant
 from grader.records.faults import HostFault

@@ -97,7 +97,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         ".gitignore",
         "pyproject.toml",
         "exercises/course.toml",
-        "exercises/recorded/course.json",
+        "exercises/recorded/sheet.sqlite",
         SUMS.as_posix(),
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
