@@ -33,6 +33,7 @@ MAX_TEXT = 2_000  # characters of a student's own text that we carry
 MAX_NAME = 400  # characters of what a file, a parameter or a class is called
 MAX_ITEMS = 10_000  # values in one nest of tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
+MAX_USES = 20  # calls of forbidden functions in the report of a call
 
 # A message is checked against these while it is decoded.
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
