@@ -348,7 +348,7 @@ def test_init_writes_the_course_that_the_wheel_carries(carried: Path, tmp_path: 
 
 def test_init_leaves_a_folder_with_files_alone(carried: Path, tmp_path: Path) -> None:
     write_course(tmp_path / "attention")
-    with pytest.raises(CallError, match="not an empty folder: name another one"):
+    with pytest.raises(CallError, match="not an empty folder: name another"):
         write_course(tmp_path / "attention")
 
 

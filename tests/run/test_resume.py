@@ -307,7 +307,7 @@ def test_a_jail_that_was_killed_while_it_waited_costs_nobody_anything(
     def kill(_: Jail) -> None:
         ahead = warm_of(desk)._ahead
         assert ahead is not None
-        warm_of(desk)._hear(ahead)  # it is there
+        warm_of(desk)._await_reply(ahead)  # it is there
         for jail in psutil.Process(process_of(warm_of(desk)).pid).children():
             jail.kill()
 
