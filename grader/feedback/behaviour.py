@@ -73,7 +73,7 @@ class _Words:
                 )
 
     def sums(self) -> Iterator[str]:
-        """Weights do not sum to one or are negative, or other results do sum to one."""
+        """The result sums to one along the wrong axes, or has negative numbers."""
         for fact in self._of("sums"):
             (axis,) = fact.at
             if self.ours[fact]:

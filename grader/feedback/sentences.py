@@ -119,7 +119,7 @@ def raised(
     if kind == "NotImplementedError" and (place is None or "raise" in place.text):
         return f"{where}still raises NotImplementedError: there is a part to write"
     if place and kind == "EOFError" and "input(" in place.text:
-        return f"{where}asks with input(), and nobody types in a check: take the arguments instead"
+        return f"{where}asks with input(), which no check can answer: use the arguments instead"
     if place and any(word in place.text for word in STOPS):
         return f"{where}stops for a debugger: that is done with grader check NAME --pdb"
     line = f"  {place.text}" if place and place.text else ""

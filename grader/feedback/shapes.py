@@ -66,7 +66,7 @@ def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
     """The shapes of the tensors: ``Here x is (5, 4) and W is (6, 4) (tokens = 5, d_in = 4).``."""
     if not operands:
         return ""
-    shapes = [f"{name} is {_shown(shape)}" for name, shape in operands.items()]
+    shapes = [f"{name} is {tuple(shape)}" for name, shape in operands.items()]
     seen = dict.fromkeys(size for shape in operands.values() for size in shape)
     meant = [f"{' or '.join(names)} = {size}" for size in seen if (names := _named(size, sizes))]
     return f" Here {listed(shapes, 'and')}" + (f" ({', '.join(meant)})." if meant else ".")
@@ -74,7 +74,3 @@ def _here(operands: Mapping[str, Shape], sizes: Mapping[str, int]) -> str:
 
 def _named(size: int, sizes: Mapping[str, int]) -> list[str]:
     return [name for name, own in sizes.items() if own == size and size > 1]
-
-
-def _shown(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"

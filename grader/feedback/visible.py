@@ -40,14 +40,11 @@ def _visible(exercise: ExerciseResult, level: Told) -> ExerciseResult:
 
 
 def _without_numbers(test: TestResult, level: Told) -> TestResult:
-    known = test if level == "mistakes" else _without_causes(test)
-    return msgspec.structs.replace(known, message=None, picture=None, case=None)
-
-
-def _without_causes(test: TestResult) -> TestResult:
-    return msgspec.structs.replace(
-        test, mistake=None, hint=None, follows=None, rules={}, behaviour=()
-    )
+    if level != "mistakes":
+        test = msgspec.structs.replace(
+            test, mistake=None, hint=None, follows=None, rules={}, behaviour=()
+        )
+    return msgspec.structs.replace(test, message=None, picture=None, case=None)
 
 
 def _without_traceback(test: TestResult) -> TestResult:

@@ -1,4 +1,4 @@
-"""Lists the files in a zip by the rules of a folder, and survives hostile archives.
+"""Lists the files in a zip as those of a folder, and survives hostile archives.
 
 An entry's name is only shown and compared, never used as a path on this machine. An entry that
 leads out of the archive costs its author one line, and the other files count. Only an archive

@@ -95,8 +95,8 @@ def take_in(
     """Find and read the submissions under these paths; raise `CallError` if there are none.
 
     - A file is a submission.
-    - A folder is a submission if it holds a file named like a unit. An empty folder is one too if
-      another submission can be read.
+    - A folder is a submission if it holds a file named like a unit. An empty folder is also a
+      submission if another submission can be read.
     - A folder is a download of a whole assignment if a system made the names at its top. The first
       match in `downloads` counts. A zip must also have a name that the system gives to downloads.
     - Any other folder is a folder of submissions.
@@ -173,7 +173,7 @@ def _at(path: Path) -> str:
 def _recognised(
     paths: Sequence[Path], units: set[str], downloads: Sequence[Downloads]
 ) -> dict[Path, Downloads | None]:
-    """The system that each path is a download of; None for ordinary paths.
+    """For each path, the system whose download it is, or None.
 
     A student can pack a zip with names like those of Canvas, and must not submit for others by it.
     Therefore a zip counts as a download only under a name that the system gives it. Of several
@@ -357,12 +357,13 @@ def _settled(named: Sequence[_Arrived], roster: Roster, notices: list[str]) -> A
     strangers: dict[str, Person] = {}
     members: dict[int, list[str]] = {number: [] for number in range(len(named))}
     for claim, person in claims.items():
-        student, key = claim.student, claim.key
-        known = person if key is None else _both(roster.keys[key], person)
+        student, key, known = claim.student, claim.key, person
         if key is None:
             strangers[student] = person
         else:
             waiting.pop(key, None)
+            ids = {"canvas": person.canvas, "moodle": person.moodle}
+            known = msgspec.structs.replace(roster.keys[key], **ids)
         if student in conflicts:
             # Without a grade, a student on the roster keeps the roster's key.
             people[key or student] = roster.keys[key] if key else person
@@ -386,11 +387,6 @@ def _members(one: _Arrived, roster: Roster) -> Mapping[str, Person]:
     if group:
         return {key: roster.keys[key] for key in group}
     return one.members
-
-
-def _both(listed: Person, found: Person) -> Person:
-    """The person on the roster, with the ids that Canvas and Moodle use."""
-    return msgspec.structs.replace(listed, canvas=found.canvas, moodle=found.moodle)
 
 
 # --- notices -------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ ARCHIVE, COPY = r"(.+[ _-])?submissions", r"[ _-]?(\(?\d{1,3}\)?)?"
 def named_as_download(path: Path, made: Downloads, downloads: Collection[Downloads]) -> bool:
     """Whether a zip has a name that the system gives to its downloads.
 
-    ``mallory_7_70_submissions.zip`` has not: that is a system's name for a student's own zip.
+    ``mallory_7_70_submissions.zip`` has none: a system gives such names to students' own zips.
     """
     if any(one.made({path.name}) for one in downloads):
         return False

@@ -47,8 +47,8 @@ MAX_DOWNLOAD_DIRECTORY = 16 * MAX_DIRECTORY
 MAX_ARCHIVE = 64 * 2**20  # bytes of a student's archive inside a download
 MAX_PATH = 1_000  # characters of an entry's name, folders included
 
-# A notebook that prints zeros shrinks to a 200th; deflate can reach a 1,032nd. A file above this
-# size and ratio was made to exhaust memory.
+# A notebook that prints zeros is compressed 200 times; deflate's limit is 1,032 times. A file above
+# this size and ratio was made to exhaust memory.
 MAX_RATIO = 500
 RATIO_FROM = 2**20  # bytes
 
@@ -248,14 +248,11 @@ def submissions_in(folder: Path) -> tuple[list[Path], list[str]]:
     entries: list[Path] = []
     for own in found.values():
         # A student's document is left out if there is source code; of documents alone one counts.
-        read = [entry for entry in own if entry.is_dir() or _is_read(entry)]
+        readable = (*SOURCES, *ARCHIVES)
+        read = [entry for entry in own if entry.is_dir() or suffix(entry.name) in readable]
         entries += read or own[:1]
         left += [shown(entry.name) for entry in own if entry not in (read or own[:1])]
     return sorted(entries), sorted(left)
-
-
-def _is_read(file: Path) -> bool:
-    return suffix(file.name) in (*SOURCES, *ARCHIVES)
 
 
 def _is_dunder(file: Path) -> bool:
@@ -326,10 +323,10 @@ class Submission:
 
     student: str
     sources: tuple[SourceText, ...]
-    problems: tuple[str, ...] = ()  # files that could not be read, one line each
-    group: tuple[str, ...] = ()  # the students who get the grade, if it is not `student` alone
+    problems: tuple[str, ...] = ()  # a line for each unreadable file
+    group: tuple[str, ...] = ()  # students who get the grade, unless it is `student` alone
     late: bool = False  # as the learning system marks it
-    attempts: int = 1  # known attempts, of which this is the last
+    attempts: int = 1  # this is the last of so many
 
     @property
     def members(self) -> tuple[str, ...]:

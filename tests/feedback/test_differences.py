@@ -482,10 +482,10 @@ def test_slices_in_another_order() -> None:
     assert in_words(CONTEXT.flip(1), CONTEXT) == "the rows are in reverse order"
     assert in_words(CONTEXT[:, [0, 3, 2, 1, 4]], CONTEXT) == "rows 1 and 3 are swapped"
     assert in_words(CONTEXT[:, [0, 3, 1, 2, 4]], CONTEXT) == (
-        "the rows are in another order: row 1 holds what belongs in row 3"
+        "the rows are in another order: row 1 holds the values of row 3"
     )
     assert in_words(CONTEXT.roll(1, dims=1), CONTEXT) == (
-        "the rows are rolled: each holds what belongs one earlier"
+        "the rows are rolled: each holds the values of the row before it"
     )
     names = ("batch", "tokens", "d_out")
     assert in_words(CONTEXT.flip(0), CONTEXT, names=names) == "batch rows 0 and 1 are swapped"
@@ -495,16 +495,18 @@ def test_off_by_one() -> None:
     later = torch.cat((CONTEXT[:, 1:], normal(2, 1, D_K, name="fresh")), dim=1)
     names = ("batch", "tokens", "d_out")
     assert in_words(later, CONTEXT, names=names) == (
-        "off by one: each token holds what belongs one later"
+        "off by one: each token holds the values of the token after it"
     )
     earlier = torch.cat((torch.zeros(2, 1, D_K), CONTEXT[:, :-1]), dim=1)
-    assert in_words(earlier, CONTEXT) == "off by one: each row holds what belongs one earlier"
+    assert (
+        in_words(earlier, CONTEXT) == "off by one: each row holds the values of the row before it"
+    )
 
 
 def test_the_mean_of_everything_is_the_mean_of_the_past_for_the_last_token_only() -> None:
     ours = solution("averaging", "running_mean_matmul")(X)
     theirs = X.mean(dim=1, keepdim=True).expand_as(X)
-    assert in_words(theirs, ours) == "every row is what only the last row should be"
+    assert in_words(theirs, ours) == "every row holds the expected values of the last row"
 
 
 def test_the_same_numbers_in_no_simple_order() -> None:

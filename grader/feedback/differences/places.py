@@ -158,7 +158,7 @@ def _same_numbers(pair: TensorPair) -> bool:
     theirs, ours = pair.theirs.flatten().sort().values, pair.ours.flatten().sort().values
     if pair.levels(pair.ours[pair.wrong]) < 4 or not pair.same(theirs, ours):
         return False
-    # If most values are closer than rounding, any two samples of a distribution would agree.
+    # If most neighbours are closer than rounding, sorted values agree by chance.
     gaps = ours[ours.isfinite()].diff()
     distinct = gaps > 4 * pair.precision.rtol * pair.scale
     return 2 * int(distinct.sum()) >= int((gaps > 0).sum())
@@ -260,12 +260,13 @@ def _order(order: list[int], moved: list[int], word: Axis) -> str:
         return f"{word.many} {moved[0]} and {moved[1]}{word.of} are swapped"
     if order == list(range(size))[::-1]:
         return f"the {word.many}{word.of} are in reverse order"
-    for step, way in ((1, "later"), (-1, "earlier")):
+    for step, way in ((1, "after"), (-1, "before")):
         if order == [(index + step) % size for index in range(size)]:
-            return f"the {word.many}{word.of} are rolled: each holds what belongs one {way}"
+            values = f"the values of the {word.one} {way} it"
+            return f"the {word.many}{word.of} are rolled: each holds {values}"
     place = moved[0]
     return (
-        f"the {word.many}{word.of} are in another order: {word.at(place)} holds what belongs in "
+        f"the {word.many}{word.of} are in another order: {word.at(place)} holds the values of "
         f"{word.at(order[place])}"
     )
 
@@ -278,10 +279,10 @@ def shifted(pair: TensorPair) -> Sentence | None:
         size = pair.ours.shape[axis]
         if matches is None or size < (3 if pair.ours.dim() > 1 else 4) or not pair.moved:
             continue
-        for step, way in ((-1, "earlier"), (1, "later")):
+        for step, way in ((-1, "before"), (1, "after")):
             rows = matches[1:] if step < 0 else matches[:-1]
             if bool(matches.diagonal(step).all()) and bool((rows.sum(1) == 1).all()):
-                moved = f"each {word.one}{word.of} holds what belongs one {way}"
+                moved = f"each {word.one}{word.of} holds the values of the {word.one} {way} it"
                 sentences.append(Sentence(f"off by one: {moved}"))
     return sentences[0] if len(sentences) == 1 else None
 
@@ -295,5 +296,5 @@ def repeated(pair: TensorPair) -> Sentence | None:
         sources = matches.all(0).nonzero().flatten().tolist()
         if len(sources) == 1 and pair.has_evidence:
             source = single(sources[0], matches.shape[0], word)
-            return Sentence(f"every {word.one}{word.of} is what only {source} should be")
+            return Sentence(f"every {word.one}{word.of} holds the expected values of {source}")
     return None

@@ -114,7 +114,7 @@ def row_factors(pair: TensorPair) -> Sentence | None:
     counted = sizes > 0.01 * most
     least = sizes.masked_fill(~counted, torch.inf).amin(-1, keepdim=True)
     telling = ((counted.sum(-1, keepdim=True) > 2) & (least < 0.95 * most)).flatten()
-    # With two factors, one may be 1: then some rows are right, and naming the others says more.
+    # With only two factors, one may be 1: naming the rows with the other factor says more.
     if pair.levels(factors[telling]) < 3 or bool((factors == 0).any()):
         return None
     return Sentence(f"each row is right but for a factor of its own{_row_sums(pair)}")

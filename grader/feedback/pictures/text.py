@@ -145,7 +145,7 @@ def _panels(
 ) -> list[str] | None:
     """Titles, column indices, and the rows of all matrices, with their indices on the left.
 
-    If `marked`, the last character of the last matrix's cells is a mark, not part of the value.
+    If `marked`, the cells of the last matrix end with a mark, which is not part of the value.
     """
     down, across = windows
     label = len(str(down.stop - 1)) + 1
