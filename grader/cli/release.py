@@ -1,4 +1,4 @@
-"""`grader release`: folders to give away."""
+"""`grader release`: writes folders to give away."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ app.add_typer(release, name="release", rich_help_panel=INSTRUCTORS)
 
 ToOption = Annotated[Path, typer.Option("--to", metavar="DIR", help="The folder to write.")]
 ReplaceOption = Annotated[
-    bool, typer.Option("--replace", help="Write over an earlier bundle in DIR.")
+    bool, typer.Option("--replace", help="Overwrite an earlier bundle in DIR.")
 ]
 
 
@@ -48,7 +48,7 @@ def _opened(course: Path | None, command: str, assignment: str | None) -> Course
 def _recorded(
     write: Callable[..., list[Path]], course: Course, to: Path, replace: bool, jobs: int | None
 ) -> int:
-    """Write a bundle that is recorded first, and show how far it is; return its number of files."""
+    """Write a bundle with recordings and a progress bar; returns the number of files."""
     from grader.feedback import terminal
     from grader.run.workers import default_jobs
 
@@ -63,7 +63,7 @@ def _recorded(
 TorchIndexOption = Annotated[
     str | None,
     typer.Option(
-        "--torch-index", metavar="URL", help="Where pip finds torch for CPU, besides its index."
+        "--torch-index", metavar="URL", help="A second index for pip, with torch for CPU."
     ),
 ]
 
@@ -78,10 +78,9 @@ def release_student(
 ) -> None:
     """Write the student bundle: stubs, public checks, recordings, notebooks; no solution.
 
-    The bundle has recorded results in place of solutions. Recording runs every public check on the
-    references and on all known mistakes: some minutes the first time, seconds until the course or
-    the kit changes. An assignment
-    brings the whole of its units, since a unit is one file.
+    Runs every public check on the references and on all known mistakes: some minutes the first
+    time, and seconds until the course or the kit changes. The bundle holds the recorded results
+    instead of the solutions. With --assignment, it holds whole units, because a unit is one file.
     """
     from grader.release.student import write_student_bundle as write
 
@@ -93,7 +92,7 @@ def release_student(
 #
 # One command for each system that has a bundle, with the options that the bundle needs.
 
-OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # besides those that all have
+OPTIONS = {"seed": SeedOption, "torch_index": TorchIndexOption}  # only some bundles take these
 
 
 def _add(name: str, bundle: Bundle) -> None:

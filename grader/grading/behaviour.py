@@ -16,11 +16,12 @@ import msgspec
 
 from grader.course.tensors import Make
 from grader.feedback.behaviour import told
-from grader.grading.desk import Desk, Seat, play, seat_of
+from grader.grading.desk import Desk, Seat
+from grader.grading.play import play, seat_of
 from grader.grading.rows import Key
 from grader.proxies.calls import Seen
 from grader.proxies.facts import Example, Fact, Facts, examples, facts, most_telling
-from grader.sandbox.session import Asked, Killed, StudentLost
+from grader.sandbox.session import Asked, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
 
 
@@ -41,10 +42,7 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
         return ()
     make = _make(desk, exercise)
     try:
-        try:
-            theirs = facts(seat.begin(make), exercise, known.example, make)
-        except Killed:  # it need not be the submission's doing, the first time
-            theirs = facts(seat.begin(make), exercise, known.example, make)
+        theirs = facts(seat.begin(make), exercise, known.example, make)
     except StudentLost:
         return ()
     finally:

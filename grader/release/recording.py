@@ -25,9 +25,10 @@ from grader.course.collection import Case, Test
 from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.grading.behaviour import Behaviour, right_behaviour
-from grader.grading.desk import Desk, replay
+from grader.grading.desk import Desk
 from grader.grading.diagnosis import shows_numbers
 from grader.grading.order import Order, basis
+from grader.grading.play import replay
 from grader.grading.recorded import Asked, Made, RecordedCall, Weight, asked_key
 from grader.grading.replays import Given
 from grader.grading.rows import Key, Rows, cache, kept_under, write_rows
