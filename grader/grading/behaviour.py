@@ -14,12 +14,13 @@ from typing import Any
 
 from grader.course.tensors import Make
 from grader.feedback.behaviour import told
-from grader.grading.desk import Desk, Seat, play, seat_of
+from grader.grading.desk import Desk, Seat
 from grader.grading.diagnosis import LiveKnown
+from grader.grading.play import play, seat_of
 from grader.grading.recorded import Behaviour, Recorded
 from grader.proxies.calls import Seen
 from grader.proxies.facts import Example, Facts, examples, facts, most_telling
-from grader.sandbox.session import Asked, Killed, StudentLost
+from grader.sandbox.session import Asked, StudentLost
 from grader.unsandboxed.in_process import unseen_prints
 
 
@@ -33,10 +34,7 @@ def behaves(desk: Desk, seat: Seat, exercise: str) -> tuple[str, ...]:
         return ()
     make = _make(desk, exercise)
     try:
-        try:
-            theirs = facts(seat.begin(make), exercise, known.example, make)
-        except Killed:  # it need not be the submission's doing, the first time
-            theirs = facts(seat.begin(make), exercise, known.example, make)
+        theirs = facts(seat.begin(make), exercise, known.example, make)
     except StudentLost:
         return ()
     finally:

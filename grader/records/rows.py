@@ -1,4 +1,4 @@
-"""A student's line: grade, person and corrections; its cells in a sheet of CSV; and its words."""
+"""A student's line: grade, person and corrections; cells of a CSV; and its words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from grader.records.grade import THOUSAND, Grade, scaled
+from grader.records.grade import THOUSAND, Grade
 
 ABSENT = "absent"  # the status of who is on the roster, and handed in nothing
 CONFLICT = "conflict"  # the status of who handed in several, where nothing says which one counts
@@ -126,56 +126,6 @@ def _sum(points: Sequence[float]) -> float:
 
 
 Cell = str | float | None  # None is an empty cell
-
-
-def gradebook_csv(rows: Sequence[Row], exercises: Sequence[str], scale: float = 1.0) -> str:
-    """The gradebook as CSV: what a student earned, how it came, and what the roster says.
-
-    One point of a grade counts `scale`.
-    """
-    named = any(row.person.id or row.person.name or row.person.email for row in rows)
-    extra = list(dict.fromkeys(key for row in rows for key in row.person.extra))
-    who = ["id", "name", "email"] if named else []
-    heads = [
-        "student",
-        "submission",
-        "status",
-        "total",
-        "max",
-        *exercises,
-        "late",
-        "attempts",
-        "adjustment",
-        *who,
-        *extra,
-    ]
-    lines = [csv_line(heads)]
-    for row in rows:
-        person = [getattr(row.person, field) for field in who]
-        further = [row.person.extra.get(key, "") for key in extra]
-        lines.append(csv_line([*_cells(row, exercises, scale), *person, *further]))
-    return "".join(lines)
-
-
-def _cells(row: Row, exercises: Sequence[str], scale: float) -> list[Cell]:
-    # What the grader itself got wrong is no zero, nor is what never came: the cell stays empty.
-    earned = {name: scaled(points, scale) for name, points in row.points.items()}
-    points = [earned.get(name) for name in exercises]
-    if row.grade is None:
-        attempts = 0 if row.conflict is None else None
-        return [row.student, None, row.status, None, None, *points, None, attempts, None]
-    grade = row.grade
-    return [
-        row.student,
-        grade.submission,
-        row.status,
-        None if row.total is None else scaled(row.total, scale),
-        scaled(grade.max, scale),
-        *points,
-        "late" if grade.late else None,
-        grade.attempts,
-        scaled(row.adjustment, scale) if row.adjustments else None,
-    ]
 
 
 def separator_of(text: str) -> str:

@@ -26,9 +26,10 @@ from grader.course.contract import Contract
 from grader.course.course import Course
 from grader.course.references import open_oracle
 from grader.grading.behaviour import right_behaviour
-from grader.grading.desk import Desk, replay
+from grader.grading.desk import Desk
 from grader.grading.diagnosis import shows_numbers
 from grader.grading.order import Order
+from grader.grading.play import replay
 from grader.grading.recorded import (
     PASSED,
     SCHEMA,

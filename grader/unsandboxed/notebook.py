@@ -30,6 +30,7 @@ import torch
 
 from grader import wire
 from grader.guest.server import Guest, Prints
+from grader.sandbox.budget import Left
 from grader.sandbox.session import Limits
 from grader.unsandboxed.guard import GivenUp, Guard
 from grader.unsandboxed.in_process import Around, InProcess
@@ -114,12 +115,12 @@ class _Cells(InProcess):
         self._places = places
         self._used = 0.0
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """See `Channel`; raises `StudentLost` for an answer that takes longer."""
         started = time.process_time()
         try:
-            with Guard().watching(cpu_seconds, self._places.files, self._places.namespace):
-                return super().exchange(request, cpu_seconds)
+            with Guard().watching(left.seconds, self._places.files, self._places.namespace):
+                return super().exchange(request, left)
         finally:
             self._used += time.process_time() - started
         raise AssertionError  # a guard that lets an answer go without a reply says why

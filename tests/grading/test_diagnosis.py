@@ -15,12 +15,12 @@ import torch
 
 from grader.course.course import Course
 from grader.course.tensors import Make
-from grader.grading.desk import Desk, live_known
+from grader.grading.desk import Desk
 from grader.grading.diagnosis import Given, kept, same
 from grader.grading.ladder import grade_submission
+from grader.grading.opening import live_known
 from grader.grading.order import Order, basis
 from grader.grading.outcomes import MOST_FILES, MistakesFile
-from grader.grading.transcripts import Transcripts
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library
 from grader.records.faults import CallError
@@ -206,7 +206,7 @@ def knowing(desk: Desk, course: Course, *more: Variant, **changed: Any) -> Desk:
     """A desk that knows further mistakes."""
     library = load_library(course)
     known = Library([*library.variants, *more], library.sources, library.unit_of)
-    other = dataclasses.replace(desk, transcripts=Transcripts(), **changed)
+    other = dataclasses.replace(desk, **changed)
     other.known = live_known(other, known)
     return other
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import Course
-from grader.grading.desk import Desk, live_known
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.opening import live_known
 from grader.grading.outcomes import MistakesFile
 from grader.intake import Submission
 from grader.mistakes import Library, Variant, load_library

@@ -152,7 +152,7 @@ def test_the_command_says_that_students_can_change_what_is_checked(
     course = TINY / "exercises"
     ran = grader("release", "classroom", "--to", tmp_path / "a", "--course", course)
     assert ran.code == 0
-    assert f"students can change {WORKFLOW} and the checks: give marks elsewhere" in ran.out
+    assert f"students can change {WORKFLOW} and the checks: give marks with" in ran.out
 
 
 # --- the steps -----------------------------------------------------------------------------------

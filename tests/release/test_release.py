@@ -77,7 +77,7 @@ def test_the_readme_of_an_assignment_names_what_is_asked_of_a_unit(tmp_path: Pat
     )
     text = (tmp_path / "bundle" / "README.md").read_text("utf-8")
     assert "| 1 | `causal_attention.py` | No peeking | 1 of 5: `masked_softmax` |\n" in text
-    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nWhere exercises are named" in text
+    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nIf a row names exercises" in text
     assert "begin with `masked_softmax`. Open `exercises/causal_attention.py`" in text
 
 
