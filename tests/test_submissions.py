@@ -109,7 +109,7 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
     student: str, desk: Desk, grades: dict[str, Grade]
 ) -> None:
     (submission,) = (s for s in find_submissions([SAMPLES], COURSE) if s.student == student)
-    other = dataclasses.replace(desk, seed="another seed")
+    other = dataclasses.replace(desk, seed="another seed", known=None)  # no points hang on names
     assert earned(grade_submission(other, submission)) == earned(grades[student])
 
 
@@ -176,17 +176,26 @@ def all_wrong(desk: Desk) -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="module")
-def paid(
-    desk: Desk, grades: Mapping[str, Grade], all_wrong: Mapping[str, str]
-) -> Mapping[str, Mapping[str, ExerciseResult]]:
-    """What each submission earned, by exercise."""
+def wrong(desk: Desk, all_wrong: Mapping[str, str]) -> Grade:
+    """The grade of the submission that gets everything wrong."""
     sources = tuple(SourceText(name, (text,)) for name, text in all_wrong.items())
     unnamed = dataclasses.replace(desk, known=None)  # no points hang on a mistake's name
-    wrong = grade_submission(unnamed, Submission(ALL_WRONG, sources))
+    return grade_submission(unnamed, Submission(ALL_WRONG, sources))
+
+
+@pytest.fixture(scope="module")
+def paid(grades: Mapping[str, Grade], wrong: Grade) -> Mapping[str, Mapping[str, ExerciseResult]]:
+    """What each submission earned, by exercise."""
     return {
         student: {result.name: result for result in grade.exercises}
         for student, grade in {**grades, ALL_WRONG: wrong}.items()
     }
+
+
+def test_mistakes_in_every_exercise_are_paid_for_nothing_but_tests_that_passed(
+    wrong: Grade,
+) -> None:
+    assert_only_what_passed_is_paid(wrong)
 
 
 Check = Callable[[str], Mapping[str, ExerciseResult]]

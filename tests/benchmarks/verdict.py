@@ -1,8 +1,9 @@
-"""From save to verdict on the watch screen, beside a cold ``pytest`` of the same checks.
+"""Seconds from save to verdict on the watch screen, compared with a cold ``pytest``.
 
-Both in one run, in turn, so that a busy machine slows both. The screen is the real
-one, without a terminal; the file is saved as editors do, and the clock stops when the verdict is
-drawn."""
+Both run the same checks, in turn in one call, so that a busy machine slows both. The screen is the
+real screen, without a terminal. The file is saved as editors do. The clock stops when the verdict
+is drawn.
+"""
 
 from __future__ import annotations
 

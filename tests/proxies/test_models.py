@@ -17,7 +17,8 @@ from grader.testing import (
     assert_gradients_agree,
     assert_has_one_table,
 )
-from tests.support.seats import Adopted, OpenSeat
+from tests.support.attentions import module
+from tests.support.seats import Adopted, OpenSeat, assert_whole
 from tests.support.transformers import (
     ALIASES,
     BARE_BLOCK,
@@ -34,9 +35,7 @@ from tests.support.transformers import (
 
 
 def model(made: str, used: str) -> str:
-    return block(made, used, "Model", "vocab, d, heads, layers, hidden").replace(
-        "(self, x, *more)", "(self, ids)"
-    )
+    return module("Model", "vocab, d, heads, layers, hidden", made, used, "ids")
 
 
 AROUND = "self.tok_emb, self.pos_emb = nn.Embedding(vocab, d), nn.Embedding(9, d)\n"
@@ -229,10 +228,7 @@ class Last(nn.Module):
 def test_the_layers_of_a_model_find_their_weights_and_gradients(
     adopted: Callable[..., Adopted], source: str, layers: int
 ) -> None:
-    theirs, ours, adoption = adopted(Model, source, 13, 8, 2, layers, 12)
-    assert (adoption.missing, adoption.extra) == ((), ())
-    assert_agrees(theirs(IDS), ours(IDS))
-    assert_gradients_agree(theirs, ours, IDS, make=MAKE)
+    assert_whole(adopted(Model, source, 13, 8, 2, layers, 12), IDS, gradients=MAKE)
 
 
 def test_a_layer_as_large_as_an_attention_is_none(adopted: Callable[..., Adopted]) -> None:

@@ -1,4 +1,4 @@
-"""What every grade must show: points only for tests that ran and passed."""
+"""A rule for every grade: only tests that ran and passed earn points."""
 
 from __future__ import annotations
 

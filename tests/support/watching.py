@@ -24,7 +24,7 @@ from grader.student.watch.screen import WatchApp
 from grader.student.watch.threads import Checks, OpenChecks
 from tests.support.places import TINY
 
-DEADLINE = 60  # seconds, for what takes a fraction of one on an idle machine
+DEADLINE = 60  # seconds; an idle machine needs a fraction of a second
 CELL = 12.2  # how wide a column is in a screenshot
 HINTS = '["Which mean?", "Which axis?", "x - x.mean()"]'
 
@@ -80,7 +80,7 @@ EVIL = "[bold]loud[/bold] \x1b[31mred"  # markup and an escape sequence, which m
 
 
 class Fake:
-    """What it finds stands in the file: a comment for each exercise, ``# center: right``."""
+    """It reads the verdicts from comments in the file, such as ``# center: right``."""
 
     def __init__(self, course: Course) -> None:
         self.course = course
@@ -141,7 +141,7 @@ def save(course: Course, found: str, name: str = "center") -> None:
 
 
 class Desk:
-    """The app, seen as people see it: keys go in, and text comes out."""
+    """The app as a person uses it: press keys, read text."""
 
     def __init__(self, app: WatchApp, pilot: object, lesson: Lesson) -> None:
         self.app = app
@@ -154,7 +154,7 @@ class Desk:
 
     @property
     def text(self) -> str:
-        """What the screen shows, line by line."""
+        """The lines of the screen."""
         lines: dict[float, list[tuple[float, str]]] = {}
         for tag, inner in re.findall(r"<text([^>]*)>([^<]*)</text>", self.svg):
             x, y = (float(re.findall(rf'\b{axis}="([\d.]+)"', tag)[0]) for axis in "xy")
@@ -166,23 +166,23 @@ class Desk:
 
     @property
     def contrasts(self) -> dict[str, float]:
-        """How far each piece of text stands out: 1 not at all, 21 as black does on white."""
+        """The contrast of each piece of text: 1 is invisible, 21 is black on white."""
         found: dict[str, float] = {}
         for text, colour, ground in self._coloured():
             found[text] = min(contrast(colour, ground), found.get(text, 21))
         return found
 
     def colours(self, text: str) -> set[str]:
-        """The colours in which pieces of text are that hold this."""
+        """The colours of all pieces of text that contain this."""
         return {colour for shown, colour, _ in self._coloured() if text in shown}
 
     @property
     def grounds(self) -> set[str]:
-        """All that lies behind text, or is a bar."""
+        """All rectangles: backgrounds of text, and bars."""
         return set(re.findall(r'<rect fill="(#\w{6})" x', self.svg))
 
     def _coloured(self) -> Iterator[tuple[str, str, str]]:
-        """Each piece of text, its colour, and that of its ground."""
+        """Each piece of text with its colour and its background."""
         style, _, body = self.svg.partition("</style>")
         fills = dict(re.findall(r"\.([\w-]+) \{ fill: (#\w{6})", style))
         rects = re.findall(
@@ -194,7 +194,7 @@ class Desk:
             r'<text class="([\w-]+)" x="([\d.]+)" y="([\d.]+)" [^>]*clip[^>]*>([^<]*)<', body
         ):
             shown = html.unescape(text).replace("\xa0", " ").strip()
-            across, down = float(x) + 1, float(y) - 5  # y is where letters stand
+            across, down = float(x) + 1, float(y) - 5  # y is the baseline of the letters
             under = [
                 fill
                 for left, top, width, height, fill in grounds
@@ -212,7 +212,7 @@ class Desk:
         await self._pilot.pause()  # type: ignore[attr-defined]
 
     async def sees(self, *wanted: str) -> None:
-        """Wait until the screen shows all of these, wherever its lines break."""
+        """Wait until the screen shows all of these, whatever its line breaks."""
 
         def plain(text: str) -> str:
             return " ".join(text.replace("│", " ").split())
@@ -224,7 +224,7 @@ class Desk:
 
 
 def _line(pieces: Sequence[tuple[float, str]]) -> str:
-    """Pieces of text, each at its column; what is but space between them is no piece."""
+    """Pieces of text by column, without the spaces between them."""
     line = ""
     for x, text in pieces:
         line = line.ljust(round(x / CELL)) + text
@@ -283,7 +283,7 @@ def play(
 
 
 class Reader:
-    """A student who reads lines, and types lines."""
+    """A student who reads and types lines."""
 
     def __init__(self, course: Course, checker: OpenChecks, start: str | None = None) -> None:
         typed, self._hand = os.pipe()
@@ -302,7 +302,7 @@ class Reader:
         os.write(self._hand, f"{line}\n".encode())
 
     def reads(self, wanted: str) -> str:
-        """Wait for this text, and return what came since the last that was waited for."""
+        """Wait for this text, and return all output since the previous call."""
 
         def there() -> bool:
             return self._found(wanted) is not None

@@ -1,6 +1,6 @@
 """Pictures of `grader watch` on the real course: ``python -m tests.tools.screenshots``.
 
-They go to ``tests/screenshots/*.svg``, and come out alike on every run.
+They go to ``tests/screenshots/*.svg``, and are the same on every run.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 
 def _take(app: WatchApp, name: str) -> None:
-    """Save what the screen shows, without fonts from elsewhere."""
+    """Save the screen as SVG, without fonts from the network."""
     svg = re.sub(r"@font-face \{.*?\}", "", app.export_screenshot(title="grader"), flags=re.DOTALL)
     lines = (line.rstrip() for line in svg.splitlines())
     (TO / f"{name}.svg").write_text("\n".join(line for line in lines if line) + "\n", "utf-8")
