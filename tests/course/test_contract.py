@@ -249,8 +249,8 @@ def test_a_message_shows_the_expected_dimensions_by_name_and_the_actual_shape() 
         (project, [X, WEIGHT], (2, 5), "the d_out dimension is missing"),
         (project, [X, WEIGHT], (2, 5, 7), "d_out should be 4, not 7"),
         (project, [X, WEIGHT], (2, 5, 5), "d_out should be 4, not 5, which is the size of tokens"),
-        (project, [X, WEIGHT], (2, 1, 5, 4), "there is a dimension of size 1 too many"),
-        (project, [X, WEIGHT], (1, 2, 5, 4), "there is a dimension of size 1 too many"),
+        (project, [X, WEIGHT], (2, 1, 5, 4), "there is an extra dimension of size 1"),
+        (project, [X, WEIGHT], (1, 2, 5, 4), "there is an extra dimension of size 1"),
         (project, [X, WEIGHT], (2, 5, 4, 6), "there are more dimensions than the contract names"),
         (
             split,
