@@ -86,8 +86,6 @@ class _Ordered:
 class Warm:
     """Starts the warm process, and has it fork jails: the next one while the last is at work."""
 
-    in_cells = False
-
     def __init__(
         self,
         control: socket.socket | None = None,

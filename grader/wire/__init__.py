@@ -191,6 +191,9 @@ Request = Open | Run
 # --- replies: never trusted ----------------------------------------------------------------------
 
 
+KERNEL = "the kernel"  # of a `SourceText`: the cells that ran in a notebook's kernel, in that order
+
+
 class Place(msgspec.Struct, frozen=True):
     """A line of the submission, counted from the top of its file or of its cell."""
 
@@ -201,7 +204,9 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> str:
-        """``hw.ipynb cell 3``, or ``softmax.py``: in what its lines are counted, for a sentence."""
+        """``hw.ipynb cell 3``, ``cell [3]`` or ``softmax.py``: in what its lines are counted."""
+        if self.file == KERNEL:
+            return f"cell [{self.cell}]"
         return f"{self.file} cell {self.cell}" if self.cell else self.file
 
 

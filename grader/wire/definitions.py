@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, SourceFile, TopStatement
+from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement
 
 # Where a statement holds others; an exception's handler and a case are kinds of their own.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -62,6 +62,7 @@ def find_definitions(
 
     A stub never counts. A notebook's answer counts before a file's; among notebooks, and among
     files, that of the one named like the unit, else of the last in order; in it, the last one.
+    In a kernel the last cell that makes the name decides, by a definition, a stub or an import.
     """
     try:
         return _find(wanted, files)
@@ -72,6 +73,9 @@ def find_definitions(
 
 def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatement | None]:
     name = wanted.name
+    kernel = next((file for file in files if file.is_kernel), None)
+    if kernel is not None:
+        files = [f for f in files if f is not kernel] if _imports(kernel, name) else [kernel]
     files = [file for file in files if file.mentions(name)]  # others need not even be parsed
     candidates = [
         statement
@@ -79,6 +83,8 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         for statement in file.statements
         if name in statement.makes and not statement.is_import
     ]
+    if kernel in files:
+        candidates = candidates[-1:]
     written = [
         candidate
         for candidate in candidates
@@ -97,6 +103,12 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
     at_home = [statement for statement in first if statement.file.stem == wanted.unit]
     winner = (at_home or first)[-1]
     return _describe(name, winner, _told(wanted, winner, candidates, written, files)), winner
+
+
+def _imports(kernel: SourceFile, name: str) -> bool:
+    """Whether the cells that ran import a name, and do not define it afterwards."""
+    makers = [statement for statement in kernel.statements if name in statement.makes]
+    return makers[-1].is_import if makers else any(STAR in s.makes for s in kernel.statements)
 
 
 def _told(

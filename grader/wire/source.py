@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from grader.wire import MAX_NAME, Place, SourceText
+from grader.wire import KERNEL, MAX_NAME, Place, SourceText
 
 FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: no type hint is evaluated
 CODE_PREFIX = "<submission>/"  # of the file names that tracebacks show; they are no paths
@@ -162,7 +162,12 @@ class SourceFile:
     @property
     def is_notebook(self) -> bool:
         """Whether places are told by cell."""
-        return self.name.endswith(".ipynb")
+        return self.is_kernel or self.name.endswith(".ipynb")
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether its cells are those that ran in a kernel, not those of a saved notebook."""
+        return self.name == KERNEL
 
     def place(self, line: int) -> Place:
         """A line of this file, told by cell where the file is a notebook."""
