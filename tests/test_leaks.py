@@ -19,14 +19,16 @@ import torch
 from grader import wire
 from grader.course.course import Course
 from grader.feedback.visible import for_students
-from grader.grading.desk import Desk, replay
+from grader.grading.desk import Desk
 from grader.grading.ladder import grade_submission
+from grader.grading.play import replay
 from grader.intake import find_submissions
 from grader.lms import gradescope
 from grader.lms import otter_plugin as otter
 from grader.records.grade import Grade
 from grader.records.rows import Row
 from grader.report.feedback import feedback_page
+from grader.sandbox.budget import Left
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
 from tests.support.attacks_table import Attack, all_attacks, attacked_course, attacked_order
@@ -77,10 +79,10 @@ def asked(desk: Desk, *, hidden: bool) -> list[torch.Tensor]:
 
     really = InProcess.exchange
 
-    def exchange(channel: InProcess, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(channel: InProcess, request: wire.Request, left: Left) -> wire.Reply:
         if isinstance(request, wire.Run):
             sent.extend(t for call in request.calls for t in tensors_in(call))
-        reply = really(channel, request, cpu_seconds)
+        reply = really(channel, request, left)
         if not hidden:
             sent.extend(tensors_in(reply))
         return reply
@@ -149,7 +151,7 @@ def told(result: Grade, course: Course) -> Iterator[tuple[str, str]]:
     yield "page", feedback_page(Row(result.student, result), course)
     yield from texts_in(gradescope.results(result, course), "gradescope")
     for exercise in mine.exercises:
-        yield from texts_in(vars(otter._in_words_of_otter(exercise)), "otter")
+        yield from texts_in(vars(otter._test_file(exercise)), "otter")
     yield from (("otter", remark) for remark in otter._remarks(mine))
 
 

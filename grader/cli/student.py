@@ -1,4 +1,4 @@
-"""What a student types: checks, hints, progress, and the zip to hand in."""
+"""Commands for students: checks, hints, progress, and the zip to submit."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from grader.student.reward import Reward
 
 
-NO_LIMIT = "loading torch; then your code runs without a time limit, and Ctrl-C shows where it is"
-WHERE_IT_IS = "to see at which line {0} is: grader check {0} --show, and then Ctrl-C"
+NO_LIMIT = "loading torch; your code runs without a time limit, and Ctrl-C shows the current line"
+WHERE_IT_IS = "to see the line at which {0} spends its time: grader check {0} --show, then Ctrl-C"
 
 
 def _version(wanted: bool) -> None:
@@ -83,7 +83,7 @@ def check(
     ] = None,
     show: Annotated[
         bool,
-        typer.Option("--show", help="Show inputs, the shapes along the way, and your prints."),
+        typer.Option("--show", help="Show inputs, shapes line by line, and your prints."),
     ] = False,
     pdb: Annotated[
         bool, typer.Option("--pdb", help="Stop in your code, at the input that it gets wrong.")
@@ -95,8 +95,8 @@ def check(
 ) -> None:
     """Run the public checks on your answers, and say what is wrong first.
 
-    With --show or --pdb, look closer at one exercise: your code then runs in this process, and what
-    never ends is ended by Ctrl-C.
+    With --show or --pdb, look closer at one exercise. Your code then runs in this process, and
+    Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
 
@@ -110,7 +110,7 @@ def check(
         terminal.waiting("loading torch"),
         open_checker(opened, names or opened.asked, folder, backend, device) as checker,
     ):
-        digests = digests_of(opened)  # before the check: what is saved meanwhile is not of it
+        digests = digests_of(opened)  # taken before the check, which does not see later saves
         results = checker.check()
     before, standing = Progress(), None
     if folder is None:
@@ -144,16 +144,16 @@ def _look_closer(
 
     digests = digests_of(course)
     passed = show_cases(cases_of(course, names[0], folder), Console(highlight=False))
-    if passed and folder is None:  # what does not pass may have been stopped
+    if passed and folder is None:  # without a pass, Ctrl-C may have cut it short
         checked = {names[0]: LastCheck(True, digests.get(names[0], UNKNOWN))}
         _remember(partial(record_progress, course.folder, checked=checked))
     return int(not passed)
 
 
 def _remember(record: Callable[[], Progress]) -> Progress:
-    """Add to a student's progress, and return what it comes to, or nothing.
+    """Call `record` and return its result; if it fails, warn and return an empty `Progress`.
 
-    A folder that cannot be read or written costs a warning, and no verdict.
+    An unreadable or read-only folder must not cost the verdict.
     """
     try:
         return record()
@@ -191,8 +191,8 @@ def _print_checks(
     for name in late:
         console.print(f"[dim]{WHERE_IT_IS.format(name)}[/dim]")
     if detail and standing is not None:
-        told = (line for result in results for line in told_of_file(course, result.name))
-        for line in dict.fromkeys(told):  # each once, though exercises share a file
+        lines = (line for result in results for line in told_of_file(course, result.name))
+        for line in dict.fromkeys(lines):  # exercises may share a file
             terminal.print_plain(console, line, "dim")
     if standing is not None and detail and len(results) == 1 and results[0].solved:
         _after_solved(console, course, results[0].name, before)
@@ -201,11 +201,11 @@ def _print_checks(
 
 
 def _after_solved(console: Console, course: Course, name: str, before: Progress) -> None:
-    """What there is to read the first time; later, where it is to be found."""
+    """Print the explanation at the first solve; later, only how to read it again."""
     from grader.student.reward import reward
 
     if name in before.solved:
-        console.print(f"[dim]why it works, and what to try: grader after {name}[/dim]")
+        console.print(f"[dim]why it works, and ideas to try: grader after {name}[/dim]")
         return
     console.print()
     _print_reward(console, reward(course, name, before))
@@ -215,11 +215,11 @@ def _after_solved(console: Console, course: Course, name: str, before: Progress)
 @app.command("list", rich_help_panel=STUDENTS, epilog="Example: grader list softmax --todo")
 def list_(
     names: NamesArgument = None,
-    todo: Annotated[bool, typer.Option("--todo", help="Only what is not solved now.")] = False,
+    todo: Annotated[bool, typer.Option("--todo", help="Only unsolved exercises.")] = False,
     course: CourseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the exercises: which are solved, which fail now, and how many hints you have read."""
+    """List the exercises: solved, failing now, and how many hints you have read."""
     from grader.student.listing import listed
 
     opened = students_course(course)
@@ -276,7 +276,7 @@ def hint(
     console = Console(highlight=False)
     console.print(f"[bold]{name}[/bold], hint {level} of {levels}")
     console.print(text, markup=False)
-    another = f"another one: grader hint {name}" if level < levels else LAST_HINT
+    another = f"the next hint: grader hint {name}" if level < levels else LAST_HINT
     console.print(f"[dim]{another}; {FREE}[/dim]")
 
 
@@ -299,7 +299,7 @@ def after(
     progress = read_progress(opened.folder)
     if name is None:
         solved = ", ".join(one for one in opened.exercises if one in progress.solved)
-        print(f"type grader after NAME, of what you have solved: {solved or 'nothing yet'}")
+        print(f"type grader after NAME. You have solved: {solved or 'nothing yet'}")
         return
     found = reward.after(opened, name, progress)
     _print_reward(Console(highlight=False), found)
@@ -326,7 +326,7 @@ def look(
 ) -> None:
     """See a unit at work: a picture or numbers from your own answers.
 
-    Your code runs in this process; Ctrl-C ends what never ends.
+    Your code runs in this process; Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
     from grader.student.scripts import listed_looks, run_look, title_of_look
@@ -346,14 +346,14 @@ def look(
 def try_(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="An experiment, or an exercise that has some."),
+        typer.Argument(metavar="[NAME]", help="An experiment, or an exercise with experiments."),
     ] = None,
     course: CourseOption = None,
 ) -> None:
     """See why: an experiment that draws or counts; without a name, list them.
 
-    Nothing needs to be solved for it. Your own answer is used once it is solved; Ctrl-C ends what
-    never ends.
+    You need not solve anything first. Once you have solved an exercise, its experiments use your
+    answer. Ctrl-C stops an endless loop.
     """
     from grader.feedback import terminal
     from grader.student import scripts
@@ -378,14 +378,12 @@ def reset(
     ],
     undo: Annotated[
         bool,
-        typer.Option(
-            "--undo", help="Bring back what you had before its last reset, and nothing else."
-        ),
+        typer.Option("--undo", help="Bring back only what you had written before its last reset."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     course: CourseOption = None,
 ) -> None:
-    """Put the stub of an exercise back into your file; what was there is kept beside it."""
+    """Put the stub of an exercise back into your file; a copy of your file is kept."""
     from grader.student import resetting
 
     opened = students_course(course)
@@ -393,8 +391,8 @@ def reset(
     if undo:
         restored = resetting.undo(opened, name)
         if restored is None:
-            raise CallError(f"nothing of {name} was reset so far: there is nothing to take back")
-        print(f"{name} is back in {restored}; once more takes this back")
+            raise CallError(f"{name} was not reset so far: there is nothing to take back")
+        print(f"{name} is back in {restored}; the same command once more takes this back")
         return
     path = opened.stub_file(opened.unit_of.get(name, name))
     if not yes:
@@ -415,7 +413,7 @@ def run(
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Run your file from top to bottom, as Python does: a check runs definitions only."""
+    """Run your whole file from top to bottom, as Python does; a check runs only definitions."""
     from grader.student.running import run_file
 
     opened = students_course(course)
@@ -429,23 +427,23 @@ def pack(
         "answers.zip"
     ),
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Write it even if something in it is not right.")
+        bool, typer.Option("--anyway", help="Write it even if some answers are not right.")
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
 ) -> None:
-    """Make the zip to hand in, and check what is in it before it is written.
+    """Check your answers, and make the zip to submit.
 
-    In it are the .py files and notebooks of the course's folder, and the notebooks beside it in
-    which you have worked. If something is not solved, or may not be what you mean, nothing is
-    written without --anyway.
+    The zip holds the .py files and notebooks of the course's folder, and the notebooks of the
+    folder next to it in which you have worked. If an exercise is not solved, or has two different
+    answers, the zip is only written with --anyway.
     """
     from grader.feedback import terminal
     from grader.student import packing
 
     opened = students_course(course)
     opened.require_answers()
-    with terminal.waiting("checking what is handed in"):
+    with terminal.waiting("checking your answers"):
         digests = digests_of(opened)
         packed = packing.pack_answers(opened, to, backend)
     before = _remember(partial(record_checks, opened.folder, packed.results, digests))
@@ -471,7 +469,7 @@ def watch(
     ] = False,
     poll: Annotated[
         bool,
-        typer.Option("--poll", help="Look at the files all the time; wait for no event."),
+        typer.Option("--poll", help="Look at the files all the time, for network drives."),
     ] = False,
     backend: BackendOption = "auto",
     course: CourseOption = None,
@@ -492,7 +490,7 @@ def mcp(
         Literal["claude", "cursor", "vscode"] | None,
         typer.Option(
             "--config",
-            help="Print the file by which this assistant starts it: claude, cursor or vscode.",
+            help="Print the configuration for this assistant: claude, cursor or vscode.",
         ),
     ] = None,
     backend: BackendOption = "auto",
@@ -501,7 +499,7 @@ def mcp(
     """Serve an assistant that tutors: statements, checks and hints, and no solution.
 
     An assistant starts this by itself, and talks to it over standard input and output (MCP). It
-    looks for how in .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
+    reads .mcp.json (Claude), .cursor/mcp.json or .vscode/mcp.json: see --config.
     """
     from grader.student.tutor import configuration, serve
 

@@ -1,7 +1,7 @@
-"""What a line of a submission gave to an operation that failed: tensors by name, with their shapes.
+"""The operands of a failed operation: tensors by name, with their shapes.
 
-Torch tells sizes where it tells anything ("size of tensor a (4) must match size of tensor b (6)"),
-and not whose they are. The bytecode of the failing expression names what it loaded.
+Torch reports sizes at most ("size of tensor a (4) must match size of tensor b (6)"), without the
+names of the tensors. The bytecode of the failing expression has the names of its operands.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from grader.guest.trace import traceback_of
 from grader.wire import MAX_DIMENSIONS, MAX_NAME
 from grader.wire.source import CODE_PREFIX
 
-MOST = 4  # operands that are told
+MOST = 4  # operands that are reported
 LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 
-_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # no attribute of the student's
+_shape_of = vars(torch._C.TensorBase)["shape"].__get__  # a student's subclass cannot override it
 _dict_of = vars(nn.Module)["__dict__"].__get__
 
 _Found = tuple[list[tuple[str, ...]], Mapping[str, Any], Mapping[str, Any]]
 
 
 def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
-    """The tensors and layers that the innermost failing expression of a submission names.
+    """Shapes of the tensors that the innermost failing expression of a submission names.
 
-    A layer ``nn.Linear`` counts with the shape of its weight, (d_out, d_in).
+    An ``nn.Linear`` is reported with the shape of its weight, (d_out, d_in).
     """
-    with interpreter.open_to_guest():  # what is found is looked at afterwards: it may be code
+    # The values are read outside: they may run student code.
+    with interpreter.open_to_guest():
         found = _failing(error)
     if found is None:
         return {}
@@ -43,16 +44,16 @@ def operands_of(error: BaseException) -> dict[str, tuple[int, ...]]:
         value = own.get(name, shared.get(name))
         for attribute in attributes:
             value = _attribute(value, attribute)
-        told = ".".join(path)
+        label = ".".join(path)
         if type(value) is nn.Linear:
-            told, value = f"{told}.weight", _attribute(value, "weight")
-        if issubclass(type(value), Tensor) and len(told) <= MAX_NAME:
-            shapes[told] = tuple(_shape_of(value))[:MAX_DIMENSIONS]
+            label, value = f"{label}.weight", _attribute(value, "weight")
+        if issubclass(type(value), Tensor) and len(label) <= MAX_NAME:
+            shapes[label] = tuple(_shape_of(value))[:MAX_DIMENSIONS]
     return dict(list(shapes.items())[:MOST])
 
 
 def _failing(error: BaseException) -> _Found | None:
-    """What the innermost failing expression of a submission loads, and where it is looked up."""
+    """The names that the innermost failing expression loads, with its locals and its globals."""
     innermost, step = None, traceback_of(error)
     while step is not None:
         if step.tb_frame.f_code.co_filename.startswith(CODE_PREFIX):
@@ -71,7 +72,7 @@ def _loaded(instructions: Sequence[dis.Instruction], failed_at: int) -> list[tup
     if failed is None or failed.positions is None:
         return []
     paths: list[tuple[str, ...]] = []
-    last: tuple[str, ...] = ()  # what an attribute that follows is one of
+    last: tuple[str, ...] = ()  # the path to which a following attribute belongs
     for one in instructions:
         if one.offset >= failed_at or not _within(one.positions, failed.positions):
             continue
@@ -95,7 +96,7 @@ def _within(inner: dis.Positions | None, outer: dis.Positions) -> bool:
 
 
 def _attribute(module: Any, name: str) -> Any:
-    """What a module keeps under a name; None where it is no module, or keeps nothing there."""
+    """An attribute of a module; None if it has none or is no module. Runs no student code."""
     if not issubclass(type(module), nn.Module):
         return None
     own = _dict_of(module)

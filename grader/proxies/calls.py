@@ -25,7 +25,6 @@ MAX_WEIGHTS = 2**20  # of one module: the largest that the course makes has a fe
 MAX_PARAMETERS = 500
 MAX_PATH, MAX_STEPS = 300, 20  # of a parameter's path: characters, and dots
 MAX_OPERANDS, MAX_OPERAND = 4, 80  # of a line that failed, and characters of their names
-MAX_USES = 20  # of forbidden functions that one call may report
 
 
 class StudentRaised(Exception):
@@ -163,7 +162,7 @@ class Calls:
         elif isinstance(outcome, wire.Gradients):
             self.seen.heard += outcome.inputs
         if not isinstance(outcome, wire.Done):
-            for use in outcome.uses[:MAX_USES]:
+            for use in outcome.uses[: wire.MAX_USES]:
                 self.note_use(exercise, use.function, use.place)
         return outcome
 

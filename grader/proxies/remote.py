@@ -29,7 +29,6 @@ from grader.proxies.calls import (
     stand_in,
     unexpected,
 )
-from grader.sandbox.session import StudentLost
 from grader.wire import payload
 
 
@@ -97,7 +96,6 @@ class _RemoteCallable(_Remote):
 
     def each(self, argument_lists: Sequence[Sequence[Any]]) -> list[Any]:
         """Several calls in one message: one round trip instead of many."""
-        self._here()
         return make_calls(
             self._calls,
             self.contract,
@@ -110,7 +108,6 @@ class _RemoteCallable(_Remote):
 
     def observe(self, *arguments: Any, altered: Sequence[str] = ()) -> Observation:
         """A call whose operations are counted; torch functions `altered` give something else."""
-        self._here()
         return observed(
             self._calls,
             self.contract,
@@ -120,9 +117,6 @@ class _RemoteCallable(_Remote):
             altered,
             self._own_weights,
         )
-
-    def _here(self) -> None:
-        """Raise `StudentLost` where the process that knew it is gone."""
 
 
 class RemoteFunction(_RemoteCallable):
@@ -177,7 +171,6 @@ class RemoteModule(_RemoteCallable):
         super().__init__(calls, contract)
         self._target = self.handle = handle
         self.made_with = made_with
-        self._generation = calls.session.generation
         self.structure = structure
         self.training = structure.training
         self.adoption: Any = None  # how weights were given to it, once they were
@@ -212,7 +205,6 @@ class RemoteModule(_RemoteCallable):
         return self._convert("to_device", str(target))
 
     def _convert(self, method: Any, argument: str = "") -> RemoteModule:
-        self._here()
         self._calls.session.later(wire.Convert(self.handle, method, argument))
         return self
 
@@ -234,7 +226,6 @@ class RemoteModule(_RemoteCallable):
 
         Raises `AssertionError` where a parameter is not what it was when the module was made.
         """
-        self._here()
         outcome = first_outcome(self._calls.session.run(wire.Describe(self.handle, values=True)))
         if not isinstance(outcome, wire.Structure):
             raise unexpected(outcome)
@@ -263,7 +254,6 @@ class RemoteModule(_RemoteCallable):
 
     def assign(self, values: Mapping[str, Tensor]) -> None:
         """Overwrite parameters by path; travels with the next call."""
-        self._here()
         packed = {path: payload.pack_tensor(value) for path, value in values.items()}
         self._calls.session.later(wire.Assign(self.handle, packed))
         self._own_weights = False
@@ -272,7 +262,6 @@ class RemoteModule(_RemoteCallable):
         self, candidates: Sequence[Mapping[str, Tensor]], arguments: Sequence[Any]
     ) -> list[Any]:
         """The results under each of these weights, in one message; None where it raised."""
-        self._here()
         calls: list[wire.Call] = []
         for candidate in candidates:
             packed = {path: payload.pack_tensor(value) for path, value in candidate.items()}
@@ -311,7 +300,6 @@ class RemoteModule(_RemoteCallable):
 
     def call_first(self, arguments: Sequence[Any]) -> None:
         """Call it with these arguments, whatever comes of it, and look at its weights again."""
-        self._here()
         packed = [payload.pack_input(argument) for argument in arguments]
         call = wire.Invoke(self.handle, packed, [], wire.TRIAL)
         outcome = first_outcome(self._calls.session.run(call, wire.Describe(self.handle))[1:])
@@ -320,7 +308,3 @@ class RemoteModule(_RemoteCallable):
         require_believable(outcome)
         self.structure = outcome
         self._mirrors = {info.path: stand_in(info) for info in outcome.parameters}
-
-    def _here(self) -> None:
-        if self._generation != self._calls.session.generation:
-            raise StudentLost("crashed", "its process is gone since an earlier call of this test")

@@ -6,13 +6,14 @@ own computer.
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,11 +21,21 @@ import torch
 from grader import wire
 from grader.guest.loader import uninstall
 from grader.guest.server import Guest, Prints
+from grader.sandbox.budget import Left
 from grader.wire.source import SourceFile
 
 # Counting operations makes torch load its compiler, which makes a folder for itself, unless it is
 # told of one that is there. It puts nothing into it.
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
+
+KINDS: Mapping[Any, Literal["positional", "star", "keyword", "double_star"]] = {
+    inspect.Parameter.POSITIONAL_ONLY: "positional",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
+    inspect.Parameter.VAR_POSITIONAL: "star",
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.VAR_KEYWORD: "double_star",
+}
+COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 Do = Callable[[], wire.Outcome]
 Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what comes of it
@@ -48,9 +59,11 @@ class InProcess:
         self._listing = listing
         self._around = around
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
-        """Do it here and now; `cpu_seconds` is not enforced: one who waits can stop it."""
-        del cpu_seconds
+    idle_seconds = 0.0
+
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
+        """Do it here and now. Time is not limited: whoever waits can press Ctrl-C."""
+        del left
         if self._listing is not None and isinstance(request, wire.Open):
             return self._listing
         if self._around is not None and isinstance(request, wire.Run):
@@ -111,7 +124,8 @@ def undisturbed() -> Iterator[None]:
 
 def ours(definitions: Mapping[str, Any]) -> InProcess:
     """A channel to known mistakes and the like, whose results are compared with a student's."""
-    return InProcess(_Ours(definitions.__getitem__), listing=_listing(tuple(definitions)))
+    found = wire.Listing([_found(*named) for named in definitions.items()])
+    return InProcess(_Ours(definitions.__getitem__), listing=found)
 
 
 class _Ours(Guest):
@@ -124,8 +138,28 @@ class _Ours(Guest):
 
 
 @cache
-def _listing(names: tuple[str, ...]) -> wire.Listing:
-    return wire.Listing([wire.Found(name, "found") for name in names])
+def _found(name: str, definition: Any) -> wire.Found:
+    """What a jail would list: without the names of arguments, tests pass them by position."""
+    if not isinstance(definition, type):
+        return wire.Found(name, "found", "function", arguments=_arguments(definition))
+    made = _arguments(definition.__init__)  # type: ignore[misc]
+    called = _arguments(getattr(definition, "forward", None))
+    return wire.Found(  # without self
+        name, "found", "class", arguments=made and made[1:], forward=called and called[1:]
+    )
+
+
+def _arguments(function: Any) -> list[wire.Argument] | None:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # not a Python function
+        return None
+    return [
+        wire.Argument(
+            one.name, KINDS[one.kind], one.default is not one.empty or one.kind in COLLECTING
+        )
+        for one in parameters
+    ]
 
 
 # --- a text that is loaded here -------------------------------------------------------------------

@@ -345,10 +345,7 @@ CRASHES = frozenset({-signal.SIGSEGV, -getattr(signal, "SIGBUS", 7), 0xC0000005,
 def _ending(code: int) -> str:
     """What an exit code says, for the student."""
     if code == TIMED_OUT:
-        return "it took too long: does a loop never end?"
+        return jails.TOO_LONG
     if code in CRASHES:
-        return "deep recursion, or a crash inside a library"
-    if code >= 0:
-        return "the code ended its own process"
-    known = {-s.value: s.name for s in signal.Signals}
-    return f"the process was ended by {known.get(code, f'signal {-code}')}"
+        return jails.IN_LIBRARY
+    return jails.BY_ITSELF if code >= 0 else jails.by_signal(-code)

@@ -130,7 +130,7 @@ def test_a_test_that_is_never_reached_by_a_wrong_answer_has_no_excuse(course: Co
     name = "center/test_center_again"
     excuse(course, f'[kept]\n"{name}" = "for the love of it"\n')
     finding = found(course, "test")[name]
-    assert (finding.well, finding.text) == (False, "tells of no wrong answer")
+    assert (finding.well, finding.text) == (False, "catches no wrong answer")
 
 
 def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
@@ -138,7 +138,7 @@ def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
         "staircase/test_staircase_agrees_with_the_reference"
     ]
     assert finding.well
-    assert "alone tells of" in finding.text
+    assert "alone catches" in finding.text
     assert "staircase/" in finding.text
 
 
@@ -146,7 +146,7 @@ def test_a_test_says_of_which_mistake_it_alone_tells(course: Course) -> None:
 
 LACKING = {
     "has no statement": ("exercises/basics.py", '"""Subtract the mean', '0; """Subtract the mean'),
-    "stub takes (y), and the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
+    "stub takes (y), but the reference (x)": ("exercises/basics.py", "center(x:", "center(y:"),
     "has no public test": ("exercises/checks/test_basics.py", '"center"', '"staircase"'),
     "has 1 hint, not three": ("exercises/course.toml", "", ""),
 }

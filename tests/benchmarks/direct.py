@@ -24,6 +24,7 @@ from grader.grading.ladder import grade_submission
 from grader.guest import loader
 from grader.guest.server import Guest, Prints, convert, parameters_of
 from grader.intake import Submission
+from grader.sandbox.budget import Left
 from grader.sandbox.session import Channel, Limits
 from grader.wire import payload
 
@@ -44,13 +45,15 @@ class Recorder:
 
 
 class _Recording:
+    idle_seconds = 0.0
+
     def __init__(self, steps: list[Step]) -> None:
         self._guest = Guest()
         self._steps = steps
 
-    def exchange(self, request: wire.Request, cpu_seconds: float) -> wire.Reply:
+    def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Answer, and write both down."""
-        del cpu_seconds
+        del left
         if isinstance(request, wire.Open):
             # What is forbidden is taken out of torch for good: not in this process.
             request = wire.Open(request.sources, request.wanted, (), request.others)

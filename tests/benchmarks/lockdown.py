@@ -11,6 +11,7 @@ import statistics
 import time
 
 from grader import wire
+from grader.sandbox.budget import Left
 from grader.sandbox.jails import LAYERS, WITHOUT, Warm
 from grader.sandbox.session import Limits
 
@@ -21,7 +22,7 @@ def seconds_per_jail(warm: Warm) -> float:
     """From asking for one until its process is gone."""
     started = time.perf_counter()
     jail = warm.open(Limits())
-    jail.exchange(wire.Open((), ()), 5)
+    jail.exchange(wire.Open((), ()), Left(5.0, "test"))
     jail.close(grace=0)
     return time.perf_counter() - started
 

@@ -184,8 +184,8 @@ def test_a_command_of_the_whole_kit_says_in_one_line_where_it_is(
 ) -> None:
     command, *rest = call.split()
     assert student.run("grader", command, *rest, said=2) == (
-        f"grader: {command} is a command of the whole kit, and this is a student's part "
-        "of it: pip install attention-grader, in another environment\n"
+        f"grader: {command} is a command of the whole kit, and only the student's part is "
+        "installed here: pip install attention-grader, in another environment\n"
     )
 
 

@@ -77,7 +77,7 @@ def test_the_readme_of_an_assignment_names_what_is_asked_of_a_unit(tmp_path: Pat
     )
     text = (tmp_path / "bundle" / "README.md").read_text("utf-8")
     assert "| 1 | `causal_attention.py` | No peeking | 1 of 5: `masked_softmax` |\n" in text
-    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nWhere exercises are named" in text
+    assert "| 2 | `positions.py` | Where a token stands | 4 |\n\nIf a row names exercises" in text
     assert "begin with `masked_softmax`. Open `exercises/causal_attention.py`" in text
 
 
@@ -97,7 +97,7 @@ def test_a_bundle_holds_what_a_student_needs_and_nothing_else(bundle: Path) -> N
         ".gitignore",
         "pyproject.toml",
         "exercises/course.toml",
-        "exercises/recorded/course.json",
+        "exercises/recorded/sheet.sqlite",
         SUMS.as_posix(),
         *(f"exercises/{unit}.py" for unit in UNITS),
         *(f"exercises/recorded/stubs/{unit}.py" for unit in UNITS),
@@ -348,7 +348,7 @@ def test_init_writes_the_course_that_the_wheel_carries(carried: Path, tmp_path: 
 
 def test_init_leaves_a_folder_with_files_alone(carried: Path, tmp_path: Path) -> None:
     write_course(tmp_path / "attention")
-    with pytest.raises(CallError, match="not an empty folder: name another one"):
+    with pytest.raises(CallError, match="not an empty folder: name another"):
         write_course(tmp_path / "attention")
 
 

@@ -123,7 +123,7 @@ def test_a_scheduler_that_is_killed_is_told_in_one_line(bare: Bare) -> None:
         grades = cluster.share_on_cluster(address, bare, crews.mark, SUBMISSIONS)
         next(grades)
         scheduler.kill()
-        with pytest.raises(HostFault, match=r"^the Dask scheduler is gone; .* goes on from here$"):
+        with pytest.raises(HostFault, match=r"^the Dask scheduler is gone; .* to continue$"):
             list(grades)
 
 

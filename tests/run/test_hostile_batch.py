@@ -211,7 +211,7 @@ def test_ctrl_c_ends_every_process_and_keeps_what_was_graded(
     os.killpg(running.pid, signal.SIGINT)
     _, told = running.communicate()
     assert running.returncode == 130
-    assert told.decode().startswith("grader: stopped; what was graded so far is kept in")
+    assert told.decode().startswith("grader: stopped; the grades so far are kept in")
     assert left_over(before) == set()
     assert 0 < graded_so_far(out) < 13
 

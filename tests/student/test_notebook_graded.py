@@ -9,10 +9,10 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 from grader.course.course import NAMED
 from grader.student.cells import JUPYTER
@@ -85,7 +85,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_notebook_is_checked_as_it_is_graded(
-    shell: InteractiveShell,
+    shell: Any,
     course: Path,
     grader: Grader,
     tmp_path: Path,

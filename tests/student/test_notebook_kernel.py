@@ -58,7 +58,8 @@ class Kernel:
         if how == "killed":
             os.kill(self.pid, signal.SIGKILL)
         else:
-            run_sync(self._client.km.restart_kernel)()
+            manager: Any = self._client.km
+            run_sync(manager.restart_kernel)()
 
     def said(self, text: str) -> str:
         """What a cell puts out as text."""
