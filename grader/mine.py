@@ -31,15 +31,15 @@ from grader.intake.own import read_answers
 from grader.proxies.calls import argument_order
 from grader.records.faults import CallError
 from grader.student.answers import UNKNOWN, digests_of
-from grader.student.cells import cells_of
-from grader.student.notebook import found_course, running_shell
+from grader.student.cells import cells_of, running_shell
+from grader.student.notebook import found_course
 from grader.student.notebook_display import NotChecked
 from grader.student.progress import read_progress
 from grader.student.scripts import SCRIPT
 from grader.student.standing import Standing
 from grader.unsandboxed.in_process import InProcess, Loaded
-from grader.unsandboxed.notebook import found_in
-from grader.wire.definitions import skeletons
+from grader.wire.definitions import find_definitions, skeletons
+from grader.wire.source import read_file
 
 UNWRITTEN = "{} is not written yet in any saved file or notebook: write it first"
 ALL_UNWRITTEN = "not written yet in any saved file or notebook: {}; write these first"
@@ -75,7 +75,9 @@ def yours(name: str, instead: Answer, whose: str = "torch's") -> Answer:
         return instead
     if defined_here:
         print(f"{name}: yours, from this notebook")
-        own: Answer = _as_graded(course, found_in(shell.user_ns, name), shell.user_ns[name])
+        wanted = wire.Wanted(name, course.unit_of[name], "")
+        here, _ = find_definitions(wanted, [*map(read_file, cells_of(shell).sources(course))])
+        own: Answer = _as_graded(course, here, shell.user_ns[name])
         return own
     try:
         found: Answer = _as_graded(course, *_definition(course, name))

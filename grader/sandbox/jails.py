@@ -88,8 +88,6 @@ class _Ordered:
 class Warm:
     """Starts the warm process and has it fork jails, always a jail in advance."""
 
-    in_cells = False
-
     def __init__(
         self,
         control: socket.socket | None = None,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from grader.course.course import Course
 from grader.intake.files import read_files
 from grader.intake.own import own_files
-from grader.wire import SourceText, Wanted
+from grader.wire import KERNEL, SourceText, Wanted
 from grader.wire.definitions import find_definitions, skeleton, skeletons
 from grader.wire.source import UNPARSABLE, SourceFile, TopStatement, read_file
 
@@ -43,7 +43,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
     """
     stubs = skeletons("\n".join(course.stubs().values())) if course.recorded.is_dir() else {}
     saved = _Answers(course, read_files(own_files(course))[0], stubs)
-    kernel = _Answers(course, [SourceText("kernel.ipynb", tuple(cells))], stubs)
+    kernel = _Answers(course, [SourceText(KERNEL, tuple(cells))], stubs)
     found = {name: kernel.digest(name) or saved.digest(name) for name in course.exercises}
     return {name: digest for name, digest in found.items() if digest is not None}
 

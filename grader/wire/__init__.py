@@ -193,6 +193,9 @@ Request = Open | Run
 # --- replies: never trusted ----------------------------------------------------------------------
 
 
+KERNEL = "the kernel"  # of a `SourceText`: the cells that ran in a notebook's kernel, in that order
+
+
 class Place(msgspec.Struct, frozen=True):
     """A line of the submission, counted from the top of its file or cell."""
 
@@ -203,7 +206,9 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> str:
-        """The file, with the cell if there is one: ``hw.ipynb cell 3``, or ``softmax.py``."""
+        """The file, with the cell if there is one: ``hw.ipynb cell 3``, ``cell [3]``."""
+        if self.file == KERNEL:
+            return f"cell [{self.cell}]"
         return f"{self.file} cell {self.cell}" if self.cell else self.file
 
 
