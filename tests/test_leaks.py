@@ -236,8 +236,8 @@ def test_a_student_reads_nothing_that_hidden_tests_asked(
 
 @pytest.mark.parametrize("attack", LEAKS, ids=lambda attack: attack.id)
 def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_that_is_there(
-    attack: Attack, graded: Callable[[Attack], Grade], course: Course
     attack: Attack, graded: Callable[[Attack], Grade], desk: Desk, course: Course
+) -> None:
     submission = attack.submission(course)
     lines = {source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources}
     for exercise in graded(attack).exercises:
