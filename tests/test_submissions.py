@@ -21,7 +21,7 @@ from grader.sandbox.jails import Warm
 from grader.student.checking import open_checker
 from grader.wire import SourceText
 from tests.conftest import sharing
-from tests.support.evidence import assert_only_what_passed_is_paid
+from tests.support.evidence import assert_only_what_passed_is_paid, earned
 from tests.support.places import REAL, ROOT, SAMPLES
 
 COURSE: Course = load_course(REAL)
@@ -72,10 +72,6 @@ def grades(desk: Desk) -> dict[str, Grade]:
     return {s.student: grade_submission(desk, s) for s in find_submissions([SAMPLES], COURSE)}
 
 
-def earned(grade: Grade) -> dict[str, float]:
-    return {exercise.name: exercise.points for exercise in grade.exercises if exercise.points}
-
-
 def statuses(grade: Grade, exercise: str) -> set[str]:
     (result,) = (result for result in grade.exercises if result.name == exercise)
     return {test.status for test in result.tests}
@@ -113,14 +109,16 @@ def test_another_seed_gives_other_inputs_and_the_same_points(
     assert earned(grade_submission(other, submission)) == earned(grades[student])
 
 
-def test_an_untouched_submission_is_the_stubs_and_all_of_it_is_missing(
-    grades: dict[str, Grade],
-) -> None:
-    for unit in COURSE.units:
-        stub = COURSE.stub_file(unit.name).read_text("utf-8")
-        assert (SAMPLES / "blank" / f"{unit.name}.py").read_text("utf-8") == stub
-    for name in FULL:
-        assert statuses(grades["blank"], name) == {"missing"}
+def test_stubs_of_all_units_are_missing_answers(desk: Desk) -> None:
+    stubs = [COURSE.stub_file(unit.name) for unit in COURSE.units]
+    sources = tuple(SourceText(stub.name, (stub.read_text("utf-8"),)) for stub in stubs)
+    grade = grade_submission(desk, Submission("blank", sources))
+    assert all(statuses(grade, name) == {"missing"} for name in FULL)
+
+
+def test_the_untouched_sample_is_a_stub() -> None:
+    stub = COURSE.stub_file("averaging").read_text("utf-8")
+    assert (SAMPLES / "blank" / "averaging.py").read_text("utf-8") == stub
 
 
 def test_an_empty_folder_is_told_as_empty(grades: dict[str, Grade]) -> None:
