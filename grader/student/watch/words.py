@@ -26,14 +26,14 @@ PLAIN_WELCOME = (
 )
 LOADING = (
     "Loading torch and the checks. This takes a few seconds, once; right after the installation up "
-    "to a minute. You can read and write meanwhile: a save is not missed."
+    "to a minute. You can read and write in the meantime: no save is missed."
 )
 SO_FAR = "So far: {} s."
 FIRST_CHECK = (
-    "Torch and the checks are there. For the first check, a process starts in which your code runs."
+    "Torch and the checks are loaded. The first check starts a process in which your code runs."
 )
 CHECKING = "Checking."
-STOPPED_ALL = "Checking all of them was broken off."
+STOPPED_ALL = "The check of all exercises was stopped."
 NO_MORE_HINTS = "That was the last hint. Another look at the statement's example often helps."
 NO_HINTS = "This exercise has no hints."
 FIRST = "This is the first exercise."
@@ -58,7 +58,7 @@ SHOWN = "{}: your lines at work, and what they printed"
 ELSEWHERE = "You changed {}. j goes {}."
 NOTHING_ELSEWHERE = "You changed no other exercise since you came to this one."
 REST = "d shows the rest: {}."
-CHECKING_ALL = "Checking all of them: {} of {}."
+CHECKING_ALL = "Checking all exercises: {} of {}."
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Shortcut:
 
 KEYS = (
     Shortcut("n", "next", "go to the next exercise"),
-    Shortcut("p", "previous", "go to the one before"),
+    Shortcut("p", "previous", "go to the previous exercise"),
     Shortcut("h", "hint", "read the next hint; hints cost no points"),
     Shortcut("l", "list", "list the exercises, and go to any of them"),
     Shortcut("d", "details", "read all of the statement, or only what comes first"),
