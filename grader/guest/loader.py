@@ -137,7 +137,7 @@ class LoadedSubmission:
         return self.definition(name)
 
     def attribute(self, file: SourceFile, name: str) -> Any:
-        """A name of a file that another file imports."""
+        """The value of a name that another file imports from this file."""
         if name not in file.namespace:
             maker = self._final_maker(name, file)
             if maker is None:
@@ -158,7 +158,7 @@ class LoadedSubmission:
                     where = f"{statement.place.within} line {statement.place.line}"
                     return f"{name} was not made: {where} raised {_in_words(statement.error)}"
         if any(self._has(file, name) for file in self.files):
-            return f"{name} is not defined in this file, and is in another: is an import missing?"
+            return f"{name} is defined in another file, not in this one: is an import missing?"
         known = {n for file in self.files for s in file.statements for n in s.makes}
         near = difflib.get_close_matches(name, [*around, *(known - {name})], n=1)
         if near:

@@ -28,7 +28,7 @@ from grader.student import packing
 from grader.student.answers import Digests, digests_of
 from grader.student.cells import Cells, cells_of, running_shell
 from grader.student.checking import check_exercises
-from grader.student.closing import closing
+from grader.student.lesson import ALL_SOLVED, FREE, LAST_HINT, Lesson, closing
 from grader.student.listing import as_text, listed
 from grader.student.notebook_display import (
     BOX,
@@ -40,19 +40,10 @@ from grader.student.notebook_display import (
     on_page,
     text,
 )
-from grader.student.progress import (
-    ALL_SOLVED,
-    FREE,
-    LAST_HINT,
-    Progress,
-    next_hint,
-    read_progress,
-    record_checks,
-    record_progress,
-)
+from grader.student.progress import read_progress
 from grader.student.reward import reward
 from grader.student.scripts import experiments_of, run_experiment
-from grader.student.standing import Standing, standing_after, standing_of
+from grader.student.standing import Standing
 from grader.unsandboxed.in_process import undisturbed
 from grader.unsandboxed.worker import of_this_kernel
 
@@ -135,19 +126,17 @@ def _remembered(
     named: bool,
     notes: Sequence[str],
 ) -> Checked:
-    """Progress that cannot be kept costs a note, and no verdict."""
-    before, brought, more = Progress(), None, [*notes]
-    try:
-        before = record_checks(course.folder, results, digests)
-    except CallError as error:
-        more.append(f"progress is not recorded: {error}")
-    else:
-        if len(results) == 1 and results[0].solved:
-            brought = reward(course, results[0].name, before)
-            brought = replace(brought, look=LAST_CELL if brought.look else "")
-    standing = standing_after(course, before, results, digests)
-    below = closing(course, results, standing, named=named, in_cells=True)
-    return Checked(results, before.solved, below, brought, tuple(more))
+    """The verdicts, once they are added to the progress."""
+    lesson = Lesson(course, digests)
+    verdicts = lesson.record(results)
+    more = [*notes, *filter(None, [lesson.unrecorded])]
+    brought = None
+    if len(results) == 1 and results[0].solved and not lesson.unrecorded:
+        brought = reward(lesson.standing, results[0].name)
+        brought = replace(brought, look=LAST_CELL if brought.look else "")
+    solved_before = frozenset(one.exercise for one in verdicts if one.solved_before)
+    below = closing(course, verdicts, lesson.standing, named=named, in_cells=True)
+    return Checked(results, solved_before, below, brought, tuple(more))
 
 
 class _Desks:
@@ -226,24 +215,14 @@ def hint(name: str | Callable[..., Any] | None = None, *, course: str | Path | N
 
 
 def _hint(course: Course, name: str | None) -> Hint:
-    """Progress that cannot be kept costs a note, and no hint."""
-    progress, note = Progress(), ""
-    try:
-        progress = read_progress(course.folder)
-    except CallError as error:
-        note = f"progress is not recorded: {error}"
-    if name is None and _desks.checked in course.exercises.keys() - progress.solved:
+    lesson = Lesson(course, digests_of(course, cells_of(running_shell()).ran))
+    if name is None and _desks.checked in course.exercises.keys() - lesson.standing.progress.solved:
         name = _desks.checked
-    if name is None:
-        name = Standing(course, progress, digests_of(course, cells_of(running_shell()).ran)).next
+    name = name or lesson.standing.next
     if name is None:
         raise CallError(ALL_SOLVED)
-    level, said = next_hint(course, name, progress)
-    try:
-        record_progress(course.folder, hints={name: level})
-    except CallError as error:
-        note = f"progress is not recorded: {error}"
-    return Hint(name, level, len(course.exercises[name].hints), said, note)
+    given = lesson.hint(name)
+    return Hint(given.name, given.level, given.of, given.text, lesson.unrecorded)
 
 
 # --- experiments ---------------------------------------------------------------------------------
@@ -270,7 +249,8 @@ def list_(*names: str, course: str | Path | None = None) -> Told:
     """The exercises: which are solved, which fail now, and what comes next."""
     try:
         opened = load_course(found_course(course))
-        standing = standing_of(opened, cells_of(running_shell()).ran)
+        digests = digests_of(opened, cells_of(running_shell()).ran)
+        standing = Standing(opened, read_progress(opened.folder), digests)
         return Told(as_text(listed(opened.select(names), standing)))
     except CallError as error:
         raise NotChecked(str(error)) from None

@@ -44,6 +44,8 @@ Around = Callable[[wire.Call, Do], wire.Outcome]  # makes a call, and sees what 
 class InProcess:
     """A channel to a guest of this process."""
 
+    idle_seconds = 0.0
+
     def __init__(
         self,
         guest: Guest,
@@ -58,8 +60,6 @@ class InProcess:
         self._guest = guest
         self._listing = listing
         self._around = around
-
-    idle_seconds = 0.0
 
     def exchange(self, request: wire.Request, left: Left) -> wire.Reply:
         """Do it here and now. Time is not limited: whoever waits can press Ctrl-C."""

@@ -34,6 +34,7 @@ MAX_NAME = 400  # characters of the name of a file, a parameter or a class
 MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
 MAX_USES = 20  # calls of forbidden functions in the report of a call
+MAX_OPERANDS = 4  # tensors of a failing line, in the report of a call that raised
 
 # A message is checked against these while it is decoded.
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
