@@ -1,5 +1,5 @@
-"""What students type: checks at each save, once, or in a notebook; hints, progress, reset, the zip.
+"""The student's desk: checks once, at each save or in a notebook; hints, progress, resets, the zip.
 
-It knows public checks, and recordings or solutions, whichever the course comes with: whatever
-stands here goes to every student.
+`lesson` is shared by all screens. The room knows public checks, and the recordings or solutions of
+its course. All of it goes to every student.
 """

@@ -49,7 +49,7 @@ def digests_of(course: Course, cells: Sequence[str] = ()) -> Digests:
 
 
 class _Answers:
-    """The answers in some files; of several definitions, the one that a check would choose."""
+    """The answers in some files; among several definitions, a check's rule decides."""
 
     def __init__(
         self, course: Course, sources: Sequence[SourceText], stubs: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""`grader.heatmap`: one matrix to look at, as a picture in a notebook and as shades in text."""
+"""`grader.heatmap`: a matrix as a picture in a notebook, and as shades in text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from grader.student.notebook_display import NotChecked, with_text
 
 WIDTH = 80  # characters of a line of text
 MOST_ROWS = 88
-LONGEST, SHORTEST = 12, 4  # characters of a token: above a column as many as there is room for
+LONGEST, SHORTEST = 12, 4  # characters of a token, as there is room
 
 NO_TOKENS = "tokens are the labels of rows and columns, such as tokens=text.split()"
 
 
 @dataclass(frozen=True, repr=False)
 class Heatmap:
-    """One matrix to look at: as a picture in a notebook, and as blocks of shade in text."""
+    """A matrix as a picture in a notebook, and as blocks of shade in text."""
 
     matrix: Matrix
     title: str = ""
@@ -32,7 +32,7 @@ class Heatmap:
     column_tokens: tuple[str, ...] = ()
 
     def show(self) -> None:
-        """Show it here and now: as a picture in a notebook, and as text in a terminal."""
+        """Show it at once: as a picture in a notebook, as text in a terminal."""
         ipython = sys.modules.get("IPython")
         if ipython is not None and ipython.get_ipython() is not None:
             ipython.display.display(self)
@@ -40,7 +40,7 @@ class Heatmap:
         encoding = sys.stdout.encoding or "utf-8"
         try:
             repr(self).encode(encoding)
-        except UnicodeEncodeError:  # a console that has no blocks of shade
+        except UnicodeEncodeError:  # the console has no blocks of shade
             print(self._text(ASCII).encode(encoding, "replace").decode(encoding))
         else:
             print(self)
@@ -64,9 +64,9 @@ class Heatmap:
         return "\n".join([*filter(None, [self.title]), *lines, below])
 
     def _labels(self, height: int, marks: Marks) -> tuple[list[str], str, list[int]]:
-        """What stands left of the rows, the line above them, and the width of each column.
+        """The labels of the rows, the line above them, and the width of each column.
 
-        Where the columns' tokens have no room, numbers stand above, and before the rows' tokens.
+        If the columns' tokens have no room, numbers replace them, and precede the rows' tokens.
         """
         numbers = [str(index) for index in range(height)]
         tokens = [_short(token, LONGEST, marks) for token in self.row_tokens[:height]]
@@ -86,7 +86,7 @@ class Heatmap:
         return labels, above, [2] * count
 
     def _cuts(self, height: int, width: int, marks: Marks) -> Iterator[str]:
-        """What is shown of how much, where it is not all."""
+        """The rows and columns that are shown, if not all are."""
         if height < len(self.matrix):
             yield f"shown are rows 0{marks.span}{height - 1}"
         if width < len(self.matrix[0]):
@@ -116,9 +116,9 @@ def heatmap(
 ) -> Heatmap:
     """Show attention weights or a mask: a tensor with two axes, an array or a list of lists.
 
-    `tokens` are labels for each row and column; where there are more rows than columns, or fewer,
-    for the axis that they fit. `rows` and `columns` say what stands along the axes. Raises
-    `CallError` for what is no matrix, and for tokens that fit no axis.
+    `tokens` are the labels of rows and columns; if their counts differ, of the axis that fits.
+    `rows` and `columns` are names of the axes. Raises `CallError` if `weights` is not a matrix, and
+    for tokens that fit no axis.
 
     >>> grader.heatmap(weights, tokens="Your journey starts".split(), rows="queries")
     """
@@ -131,7 +131,7 @@ def heatmap(
 
 
 def _labels_of(tokens: Iterable[Any]) -> tuple[str, ...]:
-    """Each as text of one line."""
+    """Each token as one line of text."""
     try:
         labels = [str(token) for token in tokens]
     except TypeError:
@@ -140,7 +140,7 @@ def _labels_of(tokens: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _along(matrix: Matrix, labels: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of the rows and of the columns: those of the axes that they fit."""
+    """The labels of the rows and of the columns, for the axes that they fit."""
     height, width = len(matrix), len(matrix[0])
     if labels and len(labels) not in (height, width):
         raise CallError(
@@ -157,7 +157,7 @@ def _short(token: str, longest: int, marks: Marks) -> str:
 
 
 def _aligned(labels: Iterable[str], left: bool = False) -> list[str]:
-    """The same, all as wide as the widest."""
+    """The labels, padded to the width of the widest."""
     some = list(labels)
     widest = max(map(len, some))
     return [label.ljust(widest) if left else label.rjust(widest) for label in some]

@@ -61,7 +61,7 @@ class Lesson:
     """
 
     def __init__(self, course: Course, digests: Digests | None = None) -> None:
-        """`digests` are those of the answers; by default of what is saved."""
+        """`digests` are those of the student's answers; by default of the saved files."""
         self.course = course
         self.unrecorded = ""
         self.verdicts: dict[str, Verdict] = {}  # the last one of each exercise, in this lesson
@@ -94,7 +94,7 @@ class Lesson:
         return found
 
     def about_unit(self, name: str) -> str:
-        """What the unit of an exercise is about, for the first exercise of the unit; or nothing."""
+        """The opening of a unit, for its first exercise; or nothing."""
         unit = self.course.unit_of[name]
         if name != next(one for one, its in self.course.unit_of.items() if its == unit):
             return ""

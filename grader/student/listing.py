@@ -1,4 +1,4 @@
-"""The list of exercises: which are solved, which fail now, and what comes next."""
+"""The list of exercises, with the state of each and the next one."""
 
 from __future__ import annotations
 

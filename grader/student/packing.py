@@ -1,4 +1,4 @@
-"""The zip that a student hands in: what is in it is checked before it is written."""
+"""The zip that a student submits: its content is checked before it is written."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ ZIP_NAME = "answers.zip"  # unless a student says otherwise
 
 @dataclass(frozen=True)
 class Packed:
-    """A zip, not yet written, and what is in it."""
+    """The bytes of a zip that is not yet written, and its content."""
 
     data: bytes
     names: tuple[str, ...]
-    unread: tuple[str, ...]  # a line for each source file that is not in it, or cannot be graded
-    results: tuple[ExerciseResult, ...]  # of the public checks, on the zip as a grader reads it
+    unread: tuple[str, ...]  # a line for each source file that is left out, or cannot be graded
+    results: tuple[ExerciseResult, ...]  # of the public checks on the zip
 
 
 def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Packed:
-    """Zip what a student hands in, and check it; the same files give the same bytes.
+    """Zip a student's files, and check the zip; the same files give the same bytes.
 
-    It is to be written to `to`. Raises `CallError` where that is no place for it, or where there is
-    nothing to hand in, and `HostFault` where a check fails by the grader's own fault.
+    `settle` writes it to `to` later. Raises `CallError` if `to` holds something else, or if there
+    are no files; `HostFault` if a check fails by the grader's own fault.
     """
     _require_room(to)
     read: dict[str, bytes] = {}
@@ -70,7 +70,7 @@ def pack_answers(course: Course, to: Path, backend: BackendName = "auto") -> Pac
 
 
 def objections(course: Course, packed: Packed, known: Progress) -> Iterator[str]:
-    """What a student should know before handing this in, in lines, and how to mend it."""
+    """Lines on what is wrong with a zip, and how to mend it."""
     yield from packed.unread
     unwritten = [result.name for result in packed.results if result.untouched]
     if unwritten:
@@ -99,10 +99,10 @@ def settle(
     all_the_same: str,
     anyway: bool,
 ) -> Iterator[str]:
-    """Write a zip to which nothing is objected, or `anyway`, and say so, in lines.
+    """Write a zip without objections, or `anyway`; the lines say what was done.
 
-    `all_the_same` is what a student types to have it written as it is. Raises `CallError` where it
-    cannot be written.
+    `all_the_same` is the command that writes it as it is. Raises `CallError` if it cannot be
+    written.
     """
     yield f"to hand in: {', '.join(packed.names)}"
     yield from objections
@@ -119,7 +119,7 @@ def settle(
 
 
 def _first(verdict: Verdict) -> str:
-    """What is wrong first: what the engine found, or what a test asks for."""
+    """The first finding: the message of the engine, or the title of a test."""
     if not verdict.wrong:
         return "it is not yet right"
     finding = verdict.wrong[0]
@@ -129,7 +129,7 @@ def _first(verdict: Verdict) -> str:
 
 
 def _require_room(to: Path) -> None:
-    """Raise `CallError` where something else than a zip is there."""
+    """Raise `CallError` if the name is not a zip's, or if another kind of file is there."""
     if suffix(to.name) != ZIP:
         raise CallError(f"{to} is no name of a zip: name a file that ends with {ZIP}")
     if to.exists() and not (to.is_file() and zipfile.is_zipfile(to)):
@@ -137,7 +137,7 @@ def _require_room(to: Path) -> None:
 
 
 def _by_unit(course: Course, names: Sequence[str]) -> Iterator[str]:
-    """The exercises of each unit; a unit's name where all of it is meant."""
+    """The exercises by unit; a unit's name stands for all of its exercises."""
     for unit in course.units:
         asked = course.asked_in(unit.name)
         missing = [name for name in asked if name in names]

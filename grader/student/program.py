@@ -28,7 +28,7 @@ def run_file(course: Course, name: str) -> int:
 
 
 def left_out(course: Course, name: str) -> Iterator[str]:
-    """Lines on what a check leaves out of an exercise's file; or that the file is gone."""
+    """Lines about statements of an exercise's file that a check does not run, or about no file."""
     unit, path = _file_of(course, name)
     try:
         text = path.read_text("utf-8-sig")

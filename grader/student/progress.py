@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from grader.records.grade import ExerciseResult
 
 
-FILE = "progress.txt"  # beside course.toml
-CHECKED = ".checked.txt"  # beside it: the last checks on this computer, the latest last
+FILE = "progress.txt"  # in the course's folder
+CHECKED = ".checked.txt"  # the last checks on this computer, the latest last
 HEAD = "# What is solved, and which hints were read. Lines may be sorted, and copies merged."
 
 
@@ -35,7 +35,7 @@ class LastCheck:
 
 @dataclass(frozen=True)
 class Progress:
-    """What is recorded of a student, by exercise."""
+    """A student's records, by exercise."""
 
     solved: frozenset[str] = frozenset()  # at any time; they may fail now
     hints: Mapping[str, int] = field(default_factory=dict)  # how many were read

@@ -1,7 +1,7 @@
-"""A stub put back into a student's file, and taken out again.
+"""Resets: a stub is put back into a student's file, and a reset is undone.
 
-A file's text only: nothing of the student's is imported or run. What stood in a file before a reset
-is kept in ``.backups`` beside the course file first.
+Files are read as text; student code is not imported or run. Before a reset, the file is kept in
+``.backups`` in the course's folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.records.files import write_whole
 from grader.student.answers import NOT_INDENTED
 from grader.wire.source import UNPARSABLE, parse
 
-FOLDER = ".backups"  # beside course.toml
+FOLDER = ".backups"  # in the course's folder
 KEPT = 20  # backups of each unit
 # In a text that does not parse, lines may have lost their indentation: then a definition ends where
 # the next one begins.
@@ -34,8 +34,8 @@ Span = tuple[int, int]  # lines from the first up to, and without, the second; c
 def reset_exercises(course: Course, name: str) -> Path:
     """Put an exercise's stub back, or a whole unit's file, and return the backup made before.
 
-    The rest of the file stays as it is. If the stub stands there already, no backup is added, and
-    the last one is returned. Raises `CallError` where that cannot be done, and says what can.
+    The rest of the file stays as it is. If the stub is there already, the last backup is returned.
+    Raises `CallError` if a reset is impossible, and says what to do instead.
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
@@ -49,18 +49,18 @@ def reset_exercises(course: Course, name: str) -> Path:
         after = _reset(course, before, name)
         made = _kept(course, name)
         if after == before and made:
-            return made[-1].path  # one more of the same would stand between a student and an undo
+            return made[-1].path  # another backup of a stub would make undo bring back that stub
         kept = _keep(course, name, before)
         write_whole(path, after)
     return kept
 
 
 def undo(course: Course, name: str) -> Path | None:
-    """Take back the last reset of an exercise, or of a unit; return its file, or None if none is.
+    """Undo the last reset of an exercise or a unit; return its file, or None if there was no reset.
 
-    Where the file has changed since, one definition comes back and the rest stays as it is. What is
-    taken out becomes the newest backup: to undo twice is to do it again. Raises `CallError` where
-    something would be lost, and says where the backup is.
+    If the file has changed since, only the definition of the exercise comes back. The replaced text
+    becomes the newest backup: a second undo undoes the first. Raises `CallError` if something would
+    be lost, and says where the backup is.
     """
     unit = _unit(course, name)
     path = course.stub_file(unit)
@@ -70,11 +70,11 @@ def undo(course: Course, name: str) -> Path | None:
             before = kept.path.read_bytes()
             whole = kept.of == name and _is_one_step(course, name, before, now)
             back = before if whole else _brought_back(course, name, now, kept)
-            if back == now:  # it was a stub then, too
+            if back == now:  # the backup is of a stub
                 continue
             _keep(course, name, now)
             write_whole(path, back)
-            if whole:  # else it holds more than what came back
+            if whole:  # else the backup holds more than the definition that came back
                 kept.path.unlink(missing_ok=True)
             return path
     return None
@@ -87,12 +87,12 @@ def can_reset(course: Course, name: str) -> bool:
 
 
 def can_undo(course: Course, name: str) -> bool:
-    """Whether a reset of this exercise, or of all its unit, could be taken back."""
+    """Whether there is a reset of this exercise, or of its unit, to undo."""
     return bool(_kept(course, name))
 
 
 def _reset(course: Course, before: bytes, name: str) -> bytes:
-    """A file's bytes after a reset of an exercise, or of its unit."""
+    """The bytes of a file after a reset of an exercise or a unit."""
     unit = _unit(course, name)
     path, pristine = course.stub_file(unit), course.pristine(unit).read_bytes()
     if name in course.exercises and before.strip():
@@ -101,7 +101,7 @@ def _reset(course: Course, before: bytes, name: str) -> bytes:
 
 
 def _is_one_step(course: Course, name: str, one: bytes, other: bytes) -> bool:
-    """Whether a reset leads from one of two texts to the other: nothing else has changed since."""
+    """Whether one of two texts is a reset of the other: the file has not changed otherwise."""
     with suppress(CallError):
         return _reset(course, one, name) == other or _reset(course, other, name) == one
     return False
@@ -145,11 +145,11 @@ class _Kept:
 
     path: Path
     number: int
-    of: str  # what was reset: an exercise, or the unit
+    of: str  # the exercise or the unit that was reset
 
 
 def _all_kept(course: Course, unit: str) -> list[_Kept]:
-    """What is kept of a unit, oldest first."""
+    """The backups of a unit, oldest first."""
     found = [
         _Kept(path, int(match[1]), match[2] or unit)
         for path in (course.folder / FOLDER).glob(f"{unit}.*.py")
@@ -159,13 +159,13 @@ def _all_kept(course: Course, unit: str) -> list[_Kept]:
 
 
 def _kept(course: Course, name: str) -> list[_Kept]:
-    """What was kept at resets of this exercise and of its whole unit, oldest first."""
+    """The backups from resets of an exercise or of its whole unit, oldest first."""
     unit = _unit(course, name)
     return [kept for kept in _all_kept(course, unit) if kept.of in (name, unit)]
 
 
 def _keep(course: Course, name: str, data: bytes) -> Path:
-    """Keep a file's bytes under the next number; a file that was not there is kept as empty."""
+    """Write a backup under the next number; a file that is missing is kept as empty."""
     unit = _unit(course, name)
     made = _all_kept(course, unit)
     number = made[-1].number + 1 if made else 1
@@ -183,7 +183,7 @@ def _keep(course: Course, name: str, data: bytes) -> Path:
 
 @dataclass(frozen=True)
 class _Text:
-    """A file's lines with their endings, and how to write more of them."""
+    """The lines of a file with their endings, its encoding, and its usual ending."""
 
     lines: Sequence[str]
     encoding: str
@@ -191,13 +191,13 @@ class _Text:
 
 
 def _whole(before: bytes, pristine: bytes) -> bytes:
-    """The stubs of a unit, with the line endings that the file had."""
+    """The stubs of a unit, with the line endings of the file."""
     text = pristine.decode("utf-8").replace("\r\n", "\n")
     return text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode("utf-8")
 
 
 def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Path) -> bytes:
-    """A file in which the other text's definition stands instead of each of this name."""
+    """The file with its definitions of a name replaced by the one in another text."""
     instead = f"the whole file can be put back with: grader reset {unit}"
     try:
         text = _read(before)
@@ -213,7 +213,7 @@ def _with_definition(before: bytes, other: bytes, name: str, unit: str, path: Pa
         guesses = [
             _replaced(text, _guessed(text, name, end), stub) for end in (NOT_INDENTED, DEFINITION)
         ]
-        # What does not parse may stand in another exercise: then the rest is left as it is.
+        # The syntax error may be in another exercise: then that one is left as it is.
         lines = next((guess for guess in guesses if _is_python("".join(guess))), guesses[0])
     try:
         return "".join(lines).encode(text.encoding)
@@ -246,7 +246,7 @@ def _read(data: bytes) -> _Text:
 
 
 def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[str]:
-    """The lines with the stub where the last definition stood; at their end, if there was none."""
+    """The lines with the stub in place of the last definition, or at the end if there is none."""
     lines = list(text.lines)
     if not spans:
         if lines:
@@ -261,7 +261,7 @@ def _replaced(text: _Text, spans: Sequence[Span], stub: Sequence[str]) -> list[s
     return lines
 
 
-# --- where a definition stands -------------------------------------------------------------------
+# --- the place of a definition -------------------------------------------------------------------
 
 
 def _is_python(text: str) -> bool:
@@ -281,13 +281,13 @@ def _definitions(text: _Text, name: str) -> list[Span]:
         (first, _with_comments(text.lines, end))
         for node, (first, end) in zip(body, spans, strict=True)
         if _names(node) == name
-        # A line with a semicolon holds other statements too.
+        # A line with a semicolon holds other statements too: it is left alone.
         and sum(first < other_end and other_first < end for other_first, other_end in spans) == 1
     ]
 
 
 def _names(node: ast.stmt) -> str | None:
-    """The one name that a statement defines."""
+    """The name that a statement defines."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return node.name
@@ -303,7 +303,7 @@ def _span(node: ast.stmt) -> Span:
 
 
 def _with_comments(lines: Sequence[str], end: int) -> int:
-    """Where a body ends, with indented comments after its last statement."""
+    """The end of a body, including indented comments after its last statement."""
     for number in range(end, len(lines)):
         if re.match(r"[ \t]+\S", lines[number]):
             end = number + 1
@@ -313,7 +313,7 @@ def _with_comments(lines: Sequence[str], end: int) -> int:
 
 
 def _guessed(text: _Text, name: str, stop: re.Pattern[str]) -> list[Span]:
-    """Where definitions of this name seem to stand in a text that does not parse."""
+    """The likely places of definitions of a name, in a text that does not parse."""
     lines = text.lines
     opening = re.compile(rf"(?:async\s+def|def|class)\s+{name}\b")
     spans = []
@@ -323,7 +323,7 @@ def _guessed(text: _Text, name: str, stop: re.Pattern[str]) -> list[Span]:
             first -= 1
         while end < len(lines) and not stop.match(lines[end]):
             end += 1
-        # What stands right above the next definition belongs to that one.
+        # Empty lines and comments right above the next definition belong to it.
         while end > number + 1 and re.match(r"\s*$|#", lines[end - 1]):
             end -= 1
         spans.append((first, end))

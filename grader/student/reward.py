@@ -24,11 +24,11 @@ LOOK = "This unit is complete. To see it at work: {}"
 
 @dataclass(frozen=True)
 class Reward:
-    """What a solved exercise brings."""
+    """The reward of an exercise, for a screen to draw."""
 
-    progress: str  # in the unit and in the course: exercises and points, in one line
-    sections: tuple[tuple[str, str], ...]  # heading and paragraph; empty if the course has no text
-    look: str  # the command that shows the unit at work, once all of it is solved; or empty
+    progress: str  # a line: exercises and points of the unit and of the course
+    sections: tuple[tuple[str, str], ...]  # heading and paragraph of each text
+    look: str  # the command that shows the unit at work, if all of the unit is solved
 
 
 def reward(standing: Standing, name: str) -> Reward:

@@ -1,9 +1,8 @@
-"""Scripts of a course that show something, run in this process: looks, experiments, plays.
+"""The scripts of a course, which run in this process: looks, experiments and plays.
 
-A look shows a solved unit at work, from the student's own answers. An experiment shows why
-something is as it is, and needs nothing solved: it takes an answer where it is solved, and else a
-function of torch's or recorded numbers. See `grader.mine` for both. What is played is made by a
-script as well: see `grader.playing`.
+A look shows a solved unit at work, from the student's own answers. An experiment shows why a rule
+holds. It uses an answer if that is solved, or else a function of torch or recorded numbers. See
+`grader.mine` for both, and `grader.playing` for plays.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SCRIPT = "__course__"  # the name under which a course's script runs
 
 
 def said_of(path: Path) -> str:
-    """What a script says that it shows: its docstring."""
+    """The docstring of a script, which says what it shows."""
     return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem
 
 
@@ -42,12 +41,12 @@ def said_of(path: Path) -> str:
 
 
 def title_of_look(course: Course, name: str) -> str:
-    """What the script of a unit, or of an exercise's unit, shows; raises `CallError` if none."""
+    """The title of the look of a unit, or of an exercise's unit; raises `CallError` if none."""
     return said_of(course.look_file(_unit(course, name)))
 
 
 def listed_looks(course: Course) -> Iterator[Text]:
-    """The units that have something to look at, each with what it shows."""
+    """The units that have a look, each with its title."""
     for unit in course.units:
         if course.look_file(unit.name).is_file():
             first = said_of(course.look_file(unit.name)).splitlines()[0]
@@ -85,7 +84,7 @@ def experiments_of(course: Course, name: str) -> tuple[str, ...]:
 
 
 def run_experiment(course: Course, name: str) -> None:
-    """Say what an experiment shows, and run its script; raises `CallError` where that fails."""
+    """Print the title of an experiment, and run its script; raises `CallError` if that fails."""
     from grader.unsandboxed.in_process import undisturbed  # it loads torch
 
     paragraphs = said_of(course.experiment_file(name)).split("\n\n")
@@ -95,14 +94,14 @@ def run_experiment(course: Course, name: str) -> None:
 
 
 def see_why(course: Course, name: str) -> str:
-    """The line that a statement gets: which commands show why; empty where there are none."""
+    """The line of a statement that names the experiments; empty if there are none."""
     there = {one for names in course.experiments.values() for one in names}
     commands = [f"grader try {one}" for one in course.exercises[name].experiments if one in there]
     return SEE_WHY.format(", ".join(commands)) if commands else ""
 
 
 def listed_experiments(course: Course) -> Iterator[Text]:
-    """All experiments by unit, each with what it shows."""
+    """All experiments by unit, each with its title."""
     titles = {unit.name: unit.title for unit in course.units}
     for unit, names in course.experiments.items():
         if names:
@@ -118,7 +117,7 @@ def listed_experiments(course: Course) -> Iterator[Text]:
 def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
     """Run a course's script on the student's answers, and return its names.
 
-    Raises `CallError` for a missing answer, and for what the script, or an answer, raises.
+    Raises `CallError` for a missing answer, and for any exception of the script or an answer.
     """
     before = os.environ.get(NAMED)
     os.environ[NAMED] = str(course.folder)  # of these answers, wherever this is typed
@@ -133,7 +132,7 @@ def run_script(course: Course, path: Path, called: str) -> dict[str, Any]:
 
 @contextmanager
 def ended_by_answers(called: str) -> Iterator[None]:
-    """What student code raises inside becomes a `CallError` with the line."""
+    """Turn any exception inside into a `CallError` with the line of student code."""
     try:
         yield
     except CallError:
@@ -144,7 +143,7 @@ def ended_by_answers(called: str) -> Iterator[None]:
 
 
 def _where(error: Exception) -> str:
-    """The line of the student's that an error came from, or else that of the script."""
+    """The line of student code that raised an error, or else the line of the script."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [(file, line) for file, line in frames if file.startswith(CODE_PREFIX)]
     file, line = own[-1] if own else frames[-1]

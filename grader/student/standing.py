@@ -1,4 +1,4 @@
-"""The standing of a student: what is solved now, and what comes next. Both are decided here alone.
+"""The standing of a student: the state of each exercise, and the next one; decided here alone.
 
 The last check of an exercise counts while the answer's text is the same. A stub is never solved.
 """
@@ -17,7 +17,7 @@ State = Literal["solved", "failing", "changed", "unchecked", "unwritten"]
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of each exercise: what was recorded of it, compared with today's text."""
+    """The state of each exercise, by its last check and by today's text."""
 
     course: Course
     progress: Progress
@@ -53,5 +53,5 @@ class Standing:
 
 
 def standing_of(course: Course) -> Standing:
-    """Where a student stands, by what is saved; raises `CallError` if progress cannot be read."""
+    """The standing by the saved files; raises `CallError` if progress cannot be read."""
     return Standing(course, read_progress(course.folder), digests_of(course))

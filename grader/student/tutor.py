@@ -62,7 +62,7 @@ class Tutor:
         return self._answer(self._list)
 
     def statement(self, name: str) -> str:
-        """What an exercise asks for: its signature, rules, and an example."""
+        """Give the statement of an exercise: signature, rules, and an example."""
         return self._answer(partial(self._statement, name))
 
     def check(self, name: str) -> str:
@@ -80,7 +80,7 @@ class Tutor:
         return self._answer(partial(self._hint, name))
 
     def after(self, name: str) -> str:
-        """Why a solved exercise works, another way to write it, and something to try.
+        """Explain why a solved exercise works, another way to write it, and something to try.
 
         Refused until the exercise is solved.
         """
@@ -103,7 +103,7 @@ class Tutor:
         return as_text(listed(tuple(self._course.exercises), standing_of(self._course)))
 
     def _statement(self, name: str) -> str:
-        self._course.one(name, "a statement is of one exercise")
+        self._course.one(name, "a statement belongs to one exercise")
         found = statement(self._course, name)
         return "\n\n".join(filter(None, (found.signature, found.text, see_why(self._course, name))))
 
@@ -124,7 +124,7 @@ class Tutor:
         return as_text(reward.in_lines(reward.after(standing_of(self._course), name)))
 
     def _show(self, name: str) -> str:
-        self._course.one(name, "one exercise is shown")
+        self._course.one(name, "one exercise can be shown at a time")
         return asyncio.run(shapes(self._course, name))
 
     def _without_paths(self, text: str) -> str:

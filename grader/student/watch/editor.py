@@ -1,4 +1,4 @@
-"""How the student's editor is called at the line of an exercise."""
+"""The student's editor, opened at the line of an exercise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from grader.records.faults import CallError
 
 PLUS_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro"})
-GO_TO = frozenset({"code", "code-insiders", "codium"})  # these open a window of their own
+GO_TO = frozenset({"code", "code-insiders", "codium"})  # they open their own window
 UNSET = "Which editor? Set VISUAL or EDITOR, for example: export EDITOR=nano"
 
 
@@ -43,7 +43,7 @@ def editor_for(environ: Mapping[str, str], file: Path, line: int) -> Editor:
 
 
 def start(editor: Editor) -> str:
-    """Run it: to its end, if it needs the terminal. Says so if it cannot be run."""
+    """Run an editor, to its end if it needs the terminal; returns why that fails, or nothing."""
     try:
         if editor.in_terminal:
             subprocess.run(editor.command, check=False)
@@ -64,7 +64,7 @@ def start(editor: Editor) -> str:
 
 
 def line_of(file: Path, name: str) -> int:
-    """The line where a definition begins, in a file that need not be valid Python; 1 if nowhere."""
+    """The line where a definition begins, in any text; 1 if there is none."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -211,7 +211,7 @@ class Board(Screen[None]):
         self.run_worker(taking, group=self.current, exclusive=True)
 
     async def _take(self, name: str, check: Future[Found]) -> str:
-        """Wait for a check, and show it; returns why there is no result, or nothing."""
+        """Wait for a check, and show the verdict; returns why there is none, or nothing."""
         lesson, before = self.lesson, self.lesson.verdicts.get(name)
         known = name in lesson.standing.progress.solved and (before is None or before.solved)
         trouble = ""
