@@ -253,7 +253,7 @@ def test_how_a_mistake_ends_is_found_out_once_for_all_processes(
     desk: Desk, right: str, tiny: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = named_with(desk, right, tiny, Rows(tmp_path / "this course.db"))
-    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
     second = named_with(desk, right, tiny, Rows(tmp_path / "this course.db"))
     assert first == second == {"The mean is added"}
     another = named_with(desk, right, tiny, Rows(tmp_path / "another course.db"))
@@ -280,7 +280,7 @@ def test_gradings_into_two_folders_find_out_once_how_a_mistake_ends(
     assert graded("first")
     (kept,) = (tmp_path / "cache").rglob("*.db")
     assert kept.stat().st_mode & 0o077 == 0 or kept.parent.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
     assert graded("second")
     assert not graded("third", "--fresh"), "where nothing can be found out anew, nothing is known"
 
@@ -294,7 +294,7 @@ def test_what_one_machine_has_found_out_another_knows(
         assert named_with(desk, right, tiny, rows) == {"The mean is added"}
     sent = image("of this course")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
-    monkeypatch.setattr("grader.grading.desk.replay", not_to_be_called)
+    monkeypatch.setattr("grader.grading.opening.replay", not_to_be_called)
     receive("of this course", sent)
     with kept_under("of this course") as rows:
         assert named_with(desk, right, tiny, rows) == {"The mean is added"}
