@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -31,7 +31,13 @@ from grader.report.feedback import feedback_page
 from grader.sandbox.budget import Left
 from grader.unsandboxed.in_process import InProcess
 from grader.wire import payload
-from tests.support.attacks_table import Attack, all_attacks, attacked_course, attacked_order
+from tests.support.attacks_table import (
+    Attack,
+    all_attacks,
+    assert_deserved,
+    attacked_course,
+    attacked_order,
+)
 from tests.support.places import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # otter's own
@@ -60,6 +66,19 @@ def course() -> Course:
 def desk(course: Course) -> Iterator[Desk]:
     with attacked_order(course).desk() as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def graded(desk: Desk) -> Callable[[Attack], Grade]:
+    """The grade of an attack, worked out once."""
+    grades: dict[str, Grade] = {}
+
+    def grade(attack: Attack) -> Grade:
+        if attack.id not in grades:
+            grades[attack.id] = grade_submission(desk, attack.submission(desk.course))
+        return grades[attack.id]
+
+    return grade
 
 
 @pytest.fixture(scope="module")
@@ -207,22 +226,21 @@ def plain(word: str) -> str:
 
 @pytest.mark.parametrize("attack", LEAKS, ids=lambda attack: attack.id)
 def test_a_student_reads_nothing_that_hidden_tests_asked(
-    attack: Attack, desk: Desk, course: Course, hidden: Numbers
+    attack: Attack, graded: Callable[[Attack], Grade], course: Course, hidden: Numbers
 ) -> None:
-    (submission,) = find_submissions([attack.path], course, single=True)
-    result = grade_submission(desk, submission)
-    assert result.status == "graded", result.message
+    result = graded(attack)
+    assert_deserved(result, attack, course)
     for road, text in told(result, course):
         assert not leaked(text, hidden), f"{road}: {text[:300]}"
 
 
 @pytest.mark.parametrize("attack", LEAKS, ids=lambda attack: attack.id)
 def test_a_forbidden_operation_is_told_by_the_courses_name_for_it_and_a_line_that_is_there(
-    attack: Attack, desk: Desk, course: Course
+    attack: Attack, graded: Callable[[Attack], Grade], desk: Desk, course: Course
 ) -> None:
-    (submission,) = find_submissions([attack.path], course, single=True)
+    submission = attack.submission(course)
     lines = {source.name: "".join(source.cells).count("\n") + 1 for source in submission.sources}
-    for exercise in grade_submission(desk, submission).exercises:
+    for exercise in graded(attack).exercises:
         for test in exercise.tests:
             if test.name != "operations" or not test.message:
                 continue

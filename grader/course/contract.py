@@ -295,8 +295,8 @@ def _check_nest(
     if spec is None:
         if (odd := next(_oddities(value), None)) is not None:
             raise ContractBroken(
-                f"result {numbers} of {name} holds {odd}, which does not last until the next call: "
-                "tensors, numbers, strings and None do, in tuples, lists and dictionaries"
+                f"result {numbers} of {name} holds {odd}, which cannot be kept for the next call: "
+                "use tensors, numbers, strings and None, in tuples, lists and dictionaries"
             )
         return
     if isinstance(spec, TensorSpec):
@@ -396,7 +396,7 @@ def _guess(labels: Sequence[str], sizes: tuple[int, ...], got: tuple[int, ...]) 
                 return ""
             rest.remove(size)
         if all(size == 1 for size in rest):
-            return "there is a dimension of size 1 too many"
+            return "there is an extra dimension of size 1"
         return "there are more dimensions than the contract names"
     return ""
 

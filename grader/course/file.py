@@ -191,7 +191,7 @@ def _problems(file: CourseFile) -> Iterator[tuple[str, str]]:
             for name in exercise.forbidden:
                 if name not in file.operations:
                     known = ", ".join(file.operations)
-                    yield f"{where}.forbidden", f"there are operations {known}, no {name!r}"
+                    yield f"{where}.forbidden", f"no operations are called {name!r}, only {known}"
             for name in exercise.experiments:
                 if not name.isidentifier():
                     yield f"{where}.experiments", f"experiment {name!r} is not a file stem"

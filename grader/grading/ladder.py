@@ -207,7 +207,7 @@ class Climb:
         self.name = name
         self._desk, self._seat = desk, seat
         self._found = seat.calls.found[name]
-        self._firsts = [_exists(self._found, desk.backend.in_cells)]
+        self._firsts = [_exists(self._found, seat.session.in_cells)]
         self._top = len(rung.order)  # the highest rung that is worth trying
         self._results: dict[str, TestResult] = {}  # by the test's key
         self._answers: dict[CaseName, Given] = {}

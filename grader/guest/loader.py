@@ -103,7 +103,7 @@ class LoadedSubmission:
         """Expressions that hide operations, in an answer and in all statements that it uses."""
         if not self._evasions:
             return []  # the usual case, without following the statements that it uses
-        return [use for s in self._reach(winner) for use in self._evasions.get(id(s), ())]
+        return [use for s in self.reach(winner) for use in self._evasions.get(id(s), ())]
 
     @cached_property
     def _evasions(self) -> Mapping[int, Sequence[Use]]:
@@ -137,7 +137,7 @@ class LoadedSubmission:
         return self.definition(name)
 
     def attribute(self, file: SourceFile, name: str) -> Any:
-        """A name of a file that another file imports."""
+        """The value of a name that another file imports from this file."""
         if name not in file.namespace:
             maker = self._final_maker(name, file)
             if maker is None:
@@ -158,17 +158,26 @@ class LoadedSubmission:
                     where = f"{statement.place.within} line {statement.place.line}"
                     return f"{name} was not made: {where} raised {_in_words(statement.error)}"
         if any(self._has(file, name) for file in self.files):
-            return f"{name} is not defined in this file, and is in another: is an import missing?"
+            return f"{name} is defined in another file, not in this one: is an import missing?"
         known = {n for file in self.files for s in file.statements for n in s.makes}
         near = difflib.get_close_matches(name, [*around, *(known - {name})], n=1)
         if near:
             return f"{name} is not defined; did you mean {near[0]}?"
+        if any(file.is_kernel for file in self.files):
+            return f"no cell that ran in this session defines {name}"
         session = any(file.is_notebook for file in self.files)
         return f"{name} is defined nowhere in these files: " + (
             "did it exist only in your session?"
             if session
             else "is it misspelt, or is an import missing?"
         )
+
+    def unknown(self, statement: TopStatement) -> frozenset[str]:
+        """Names that a statement looks up in its file, and that no statement there makes."""
+        if any(STAR in other.makes for other in statement.file.statements):
+            return frozenset()
+        made = {name for other in statement.file.statements for name in other.makes}
+        return (statement.reads | statement.calls_on) - made - vars(builtins).keys()
 
     def _has(self, file: SourceFile, name: str) -> bool:
         """Whether a file has a name; an imported name counts if its import finds it."""
@@ -292,8 +301,8 @@ class LoadedSubmission:
             return winner
         return self._last_maker(name, file.statements)
 
-    def _reach(self, target: TopStatement) -> list[TopStatement]:
-        """All statements that a definition uses, in other files of the submission too."""
+    def reach(self, target: TopStatement) -> list[TopStatement]:
+        """A definition and all statements that it uses, in other files of the submission too."""
         reached: dict[int, TopStatement] = {}
         pending = [target]
         while pending:

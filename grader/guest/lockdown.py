@@ -284,11 +284,11 @@ def _close_files(plan: Plan) -> None:
 def _become_nobody(plan: Plan, kept: frozenset[int]) -> None:
     """Become a user that only this jail has: it owns no files and no other jails."""
     if os.geteuid() != 0:
-        raise Unavailable("only root can give each jail a user of its own")
+        raise Unavailable("only root can give each jail its own user")
     if plan.private and not kept:
         raise Unavailable("Python lies in a folder that other users cannot read")
     if len(plan.users) < 2:
-        raise Unavailable(f"no other user is left here, after those in {' and '.join(GIVEN_AWAY)}")
+        raise Unavailable(f"{' and '.join(GIVEN_AWAY)} leave no user ids for jails")
     uid = plan.users[os.getpid() % len(plan.users)]
     try:
         os.setgroups([])

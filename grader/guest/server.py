@@ -32,7 +32,6 @@ from grader.guest.trace import (
     traced,
 )
 from grader.wire import payload
-from grader.wire.source import CODE_PREFIX
 
 # Bound before any student code runs: a submission may replace functions of torch.
 _run_backward = torch.autograd.graph._engine_run_backward
@@ -314,7 +313,7 @@ class Guest:
     # --- lines of the submission -----------------------------------------------------------------
 
     def _here(self) -> wire.Place | None:
-        return self._place(submission_line(CODE_PREFIX))
+        return self._place(submission_line())
 
     def _place(self, found: tuple[str, int] | None) -> wire.Place | None:
         if found is None or self.submission is None:
@@ -333,9 +332,9 @@ class Guest:
         if isinstance(error, NotBound):
             kind = "NotBound"
         elif isinstance(error, NameError) and self.submission is not None and error.name:
-            text = self.submission.why_missing(str(error.name), names_at(error, CODE_PREFIX))
+            text = self.submission.why_missing(str(error.name), names_at(error))
             text = text[: wire.MAX_TEXT]
-        place = self._place(raised_at(error, CODE_PREFIX))
+        place = self._place(raised_at(error))
         unfinished = (NotImplementedError, NotBound, ForbiddenOperation)
         ordinary = isinstance(error, Exception) and not isinstance(error, unfinished)
         by_torch = any(error is failure for failure in self._failures) and not is_stated(error)

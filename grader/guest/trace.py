@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 import torch
@@ -340,55 +340,58 @@ def _starting_traced(start: Callable[..., Any]) -> Callable[..., Any]:
     return start_traced
 
 
-def submission_line(prefix: str) -> tuple[str, int] | None:
+def submission_line() -> tuple[str, int] | None:
     """File and line of the innermost running frame that belongs to the submission."""
     with interpreter.open_to_guest():
         frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename.startswith(prefix):
+        if frame.f_code.co_filename.startswith(CODE_PREFIX):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
 
 
 # A student's exception class cannot override this.
-traceback_of = vars(BaseException)["__traceback__"].__get__
+_traceback_of = vars(BaseException)["__traceback__"].__get__
 
 
-def raised_at(error: BaseException, prefix: str) -> tuple[str, int] | None:
-    """File and line of the submission's innermost frame in an exception's traceback."""
-    found = _innermost(error, prefix)
-    return (found[0].co_filename, found[1]) if found else None
-
-
-def names_at(error: BaseException, prefix: str) -> Sequence[str]:
-    """The local names of the submission's innermost function in an exception's traceback."""
-    found = _innermost(error, prefix)
-    return found[0].co_varnames if found else ()
-
-
-def _innermost(error: BaseException, prefix: str) -> tuple[CodeType, int] | None:
-    found, step = None, traceback_of(error)
+def innermost(error: BaseException) -> TracebackType | None:
+    """The last entry of an exception's traceback that belongs to the submission."""
+    found, step = None, _traceback_of(error)
     while step is not None:
-        with interpreter.open_to_guest():
-            code = step.tb_frame.f_code
-        if code.co_filename.startswith(prefix):
-            found = code, step.tb_lineno
+        if _code_of(step).co_filename.startswith(CODE_PREFIX):
+            found = step
         step = step.tb_next
     return found
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the submission's innermost frame in an exception's traceback."""
+    step = innermost(error)
+    return (_code_of(step).co_filename, step.tb_lineno) if step else None
+
+
+def names_at(error: BaseException) -> Sequence[str]:
+    """The local names of the submission's innermost function in an exception's traceback."""
+    step = innermost(error)
+    return _code_of(step).co_varnames if step else ()
+
+
+def _code_of(step: TracebackType) -> CodeType:
+    with interpreter.open_to_guest():
+        return step.tb_frame.f_code
 
 
 RAISING = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 
 def is_stated(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` outside torch raised it, not torch or a C function."""
-    step = traceback_of(error)
+    """Whether a ``raise`` or ``assert`` in code outside torch raised an exception."""
+    step = _traceback_of(error)
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     if step is None:
         return True
-    with interpreter.open_to_guest():
-        code = step.tb_frame.f_code
+    code = _code_of(step)
     torchs = code.co_filename.startswith(str(Path(torch.__file__).parent))
     return not torchs and code.co_code[step.tb_lasti] in RAISING

@@ -88,8 +88,6 @@ class _Ordered:
 class Warm:
     """Starts the warm process and has it fork jails, always a jail in advance."""
 
-    in_cells = False
-
     def __init__(
         self,
         control: socket.socket | None = None,
@@ -254,7 +252,7 @@ class Warm:
                 self._await_reply(self._ahead)
             self._control.send(msgspec.msgpack.encode(Reap(pid)))
             return msgspec.msgpack.decode(self._read(), type=int)
-        except (OSError, HostFault):  # the same
+        except (OSError, HostFault):  # the warm process is dead, and its jails with it
             return signal.SIGKILL
 
     def _read(self) -> bytes:
@@ -344,7 +342,7 @@ class Jail(Wired):
         if lost:
             self.close()
             reasons = "; ".join(f"{layer}: {why}" for layer, why in lost.items())
-            raise HostFault(f"a jail has fewer layers than the jails before it ({reasons})")
+            raise HostFault(f"a jail could not be locked like the jails before it ({reasons})")
         self._locked = True
 
     def _frame(self, cpu_limit: float, wall_limit: float) -> bytes:

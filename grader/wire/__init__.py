@@ -34,6 +34,7 @@ MAX_NAME = 400  # characters of the name of a file, a parameter or a class
 MAX_ITEMS = 10_000  # values in nested tuples, lists and dictionaries, and in any list
 MAX_DEPTH = 8
 MAX_USES = 20  # calls of forbidden functions in the report of a call
+MAX_OPERANDS = 4  # tensors of a failing line, in the report of a call that raised
 
 # A message is checked against these while it is decoded.
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
@@ -192,6 +193,9 @@ Request = Open | Run
 # --- replies: never trusted ----------------------------------------------------------------------
 
 
+KERNEL = "the kernel"  # of a `SourceText`: the cells that ran in a notebook's kernel, in that order
+
+
 class Place(msgspec.Struct, frozen=True):
     """A line of the submission, counted from the top of its file or cell."""
 
@@ -202,7 +206,9 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> str:
-        """The file, with the cell if there is one: ``hw.ipynb cell 3``, or ``softmax.py``."""
+        """The file, with the cell if there is one: ``hw.ipynb cell 3``, ``cell [3]``."""
+        if self.file == KERNEL:
+            return f"cell [{self.cell}]"
         return f"{self.file} cell {self.cell}" if self.cell else self.file
 
 

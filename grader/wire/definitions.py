@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.wire import MAX_ITEMS, MAX_NAME, MAX_TEXT, Argument, Found, Use, Wanted
-from grader.wire.source import DEFINITIONS, SourceFile, TopStatement
+from grader.wire.source import DEFINITIONS, STAR, SourceFile, TopStatement
 
 # Attributes in which a syntax node holds statements, exception handlers or cases.
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -62,7 +62,8 @@ def find_definitions(
 
     A stub never counts. A notebook's definition wins over a file's. Among several notebooks, or
     several files, the file named like the unit wins, or else the last. Within it, the last
-    definition wins.
+    definition wins. In a kernel, the last cell that makes the name decides: by a definition, by a
+    stub, or by an import from a file.
     """
     try:
         return _find(wanted, files)
@@ -72,6 +73,9 @@ def find_definitions(
 
 def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatement | None]:
     name = wanted.name
+    kernel = next((file for file in files if file.is_kernel), None)
+    if kernel is not None:
+        files = [f for f in files if f is not kernel] if _imports(kernel, name) else [kernel]
     files = [file for file in files if file.mentions(name)]  # do not parse the others
     candidates = [
         statement
@@ -79,6 +83,8 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
         for statement in file.statements
         if name in statement.makes and not statement.is_import
     ]
+    if kernel in files:
+        candidates = candidates[-1:]
     written = [
         candidate
         for candidate in candidates
@@ -96,6 +102,12 @@ def _find(wanted: Wanted, files: Sequence[SourceFile]) -> tuple[Found, TopStatem
     at_home = [statement for statement in first if statement.file.stem == wanted.unit]
     winner = (at_home or first)[-1]
     return _describe(name, winner, [*_notes(wanted, winner, candidates, written, files)]), winner
+
+
+def _imports(kernel: SourceFile, name: str) -> bool:
+    """Whether the cells that ran import a name, and do not define it afterwards."""
+    makers = [statement for statement in kernel.statements if name in statement.makes]
+    return makers[-1].is_import if makers else any(STAR in s.makes for s in kernel.statements)
 
 
 def _notes(

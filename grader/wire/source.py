@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from grader.wire import MAX_NAME, Place, SourceText
+from grader.wire import KERNEL, MAX_NAME, Place, SourceText
 
 FUTURE_ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag: evaluates no type hint
 CODE_PREFIX = "<submission>/"  # of file names in tracebacks, which are no real paths
@@ -161,7 +161,12 @@ class SourceFile:
     @property
     def is_notebook(self) -> bool:
         """Whether places count lines by cell."""
-        return self.name.endswith(".ipynb")
+        return self.is_kernel or self.name.endswith(".ipynb")
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether its cells are those that ran in a kernel, not those of a saved notebook."""
+        return self.name == KERNEL
 
     def place(self, line: int) -> Place:
         """A line of this file, counted within its cell in a notebook."""

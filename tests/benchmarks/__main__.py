@@ -1,8 +1,8 @@
-"""How fast, beside what: ``make bench`` prints one table, and writes it as JSON.
+"""Speed, compared with alternatives: ``make bench`` prints one table, and writes it as JSON.
 
-What is compared is run in turn in one call, so that a busy machine slows both sides; the medians of
-several rounds are told. ``--long`` adds 5,000 submissions in one batch, and ``--compare OLD.json``
-ends with 1 where a ratio fell by more than a tenth since OLD was written.
+Both sides of a comparison run in turn in one call, so that a busy machine slows both. The table has
+medians of several rounds. ``--long`` adds a batch of 5,000 submissions. ``--compare OLD.json``
+exits with 1 if a ratio fell by more than a tenth since OLD was written.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def one_exercise(rounds: int) -> Iterator[Line]:
         throughput.gradebook() as book,
         tempfile.TemporaryDirectory() as folder,
     ):
-        throughput.seconds_each(desk, islice(submissions, 1), book)  # what is only slow once
+        throughput.seconds_each(desk, islice(submissions, 1), book)  # the first round warms up
         for _ in range(rounds):
             ours += throughput.seconds_each(desk, islice(submissions, 20), book)
             colds.append(others.seconds_of_pytest(Path(folder), answer))

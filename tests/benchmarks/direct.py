@@ -1,8 +1,8 @@
-"""The least that a grading could cost: the same student calls and comparisons, and nothing else.
+"""A lower bound for the cost of a grading: only the student's calls and the comparisons.
 
-A grading is recorded behind the wire, in this process. Then its calls are made again on the bare
-definitions, as a plain script would make them: no jail, no wire, no pytest, no contracts, no
-references (what they gave is known), nothing traced or counted. Each result is compared once.
+A grading is recorded behind the wire, in this process. Then a plain loop makes its calls again on
+the bare definitions, without jail, wire, pytest, contracts, references or trace. It compares each
+result once with the recorded one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class Recorder:
 
     steps: list[Step] = field(default_factory=list)
     layers: tuple[str, ...] = ()
-    in_cells: bool = False
 
     def open(self, limits: Limits) -> Channel:
         """A guest that is not locked in."""
@@ -56,7 +55,7 @@ class _Recording:
         """Answer, and write both down."""
         del left
         if isinstance(request, wire.Open):
-            # What is forbidden is taken out of torch for good: not in this process.
+            # Forbidden operations would be removed from torch for good: not in this process.
             request = wire.Open(request.sources, request.wanted, (), request.others)
         reply = self._guest.answer(request)
         if isinstance(request, wire.Run) and isinstance(reply, wire.Outcomes):

@@ -38,11 +38,20 @@ def quick_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grader.release.recording.record_course", recorded_in_name)
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle of the course, all but its recordings."""
-    write_student_bundle(COURSE, tmp_path / "bundle")
-    return tmp_path / "bundle"
+    folder = tmp_path_factory.mktemp("written") / "bundle"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grader.release.recording.record_course", recorded_in_name)
+        write_student_bundle(COURSE, folder)
+    return folder
+
+
+@pytest.fixture
+def bundle(original: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return shutil.copytree(original, tmp_path / "bundle")
 
 
 @pytest.fixture
@@ -283,9 +292,9 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     assert bytes_in(tmp_path) == {"notes.txt": b"mine"}
 
 
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+def test_an_empty_folder_is_filled(tiny_copy: Course, tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
-    write_student_bundle(COURSE, tmp_path / "bundle")
+    write_student_bundle(tiny_copy, tmp_path / "bundle")
     assert (tmp_path / "bundle" / "README.md").is_file()
 
 

@@ -150,7 +150,7 @@ def test_a_hundred_half_of_them_hostile_end_and_leave_nothing_behind(
         honest = samples[n % len(samples)]
         hand_in(honest, class_folder, f"{n:03}-honest-{honest.stem}")
         attack = hostile[n * len(hostile) // EACH_HALF]
-        hand_in(attack.path, class_folder, f"{n:03}-hostile")
+        attack.put(class_folder, f"{n:03}-hostile")
     before = children()
     files, kernel = of_jails(*WRITABLE), shared_kernel_objects()
 
